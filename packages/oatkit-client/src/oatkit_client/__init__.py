@@ -1,0 +1,1 @@
+"""The robot's side of an oatkit server. The client itself arrives with the server."""

@@ -1,0 +1,160 @@
+"""The command line: find the command, parse its options, call it.
+
+Commands import what they need when they are called, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import tyro
+from rich.console import Console
+
+from oatkit.errors import OatkitError, unknown_name
+
+Options = TypeVar("Options")
+MAX_HELP_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Command:
+    """One thing `oatkit` does; `run` gets the program's name and the arguments left."""
+
+    summary: str
+    run: Callable[[str, Sequence[str]], int]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Commands under one word."""
+
+    summary: str
+    commands: dict[str, Group | Command]
+    example: str
+
+
+def _make_metaworld(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
+
+    folder = make_metaworld(_parse(MakeMetaWorld, prog, args))
+    console().print(f"wrote {folder}\nnext: oatkit data info {folder}", soft_wrap=True)
+    return 0
+
+
+def _data_info(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.inspect_data import ShowInfo, show_info
+
+    return show_info(_parse(ShowInfo, prog, args), console())
+
+
+def _data_check(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.inspect_data import RunCheck, run_check
+
+    return run_check(_parse(RunCheck, prog, args), console())
+
+
+def _demo(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.demo import Demo, run_demo
+
+    return run_demo(_parse(Demo, prog, args), console())
+
+
+def _doctor(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.doctor import Doctor, run_doctor
+
+    _parse(Doctor, prog, args)
+    return run_doctor(console())
+
+
+OATKIT = Group(
+    "ordered action tokens for robots",
+    {
+        "demo": Command("make data and show the whole story on a small scale", _demo),
+        "data": Group(
+            "make, inspect and check robot datasets",
+            {
+                "make": Group(
+                    "make demonstrations in a simulator",
+                    {"metaworld": Command("scripted experts of MetaWorld", _make_metaworld)},
+                    "oatkit data make metaworld --episodes 10 --out out/metaworld",
+                ),
+                "info": Command("show a dataset at a glance", _data_info),
+                "check": Command("find what ruins training", _data_check),
+            },
+            "oatkit data info path/to/dataset",
+        ),
+        "doctor": Command("say what works on this machine", _doctor),
+    },
+    "oatkit demo",
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; 2 after an error the user can mend."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    is_debug = "--debug" in args
+    args = [arg for arg in args if arg != "--debug"]
+    try:
+        return _dispatch(OATKIT, "oatkit", args)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("stopped")
+        return 130
+    except (OatkitError, ValueError, OSError) as error:
+        if is_debug:
+            raise
+        Console(stderr=True, highlight=False).print(
+            f"[red]error:[/] {_escape(error)}", soft_wrap=True
+        )
+        return 2
+
+
+def console() -> Console:
+    return Console(highlight=False)
+
+
+def _dispatch(node: Group | Command, prog: str, args: Sequence[str]) -> int:
+    if isinstance(node, Command):
+        return node.run(prog, args)
+    if not args or args[0] in ("-h", "--help"):
+        _print_group(node, prog)
+        return 0 if args else 2
+    if args[0] == "--version":
+        from oatkit import __version__
+
+        console().print(f"oatkit {__version__}")
+        return 0
+    if args[0] not in node.commands:
+        raise ValueError(unknown_name("command", f"{prog} {args[0]}", node.commands))
+    return _dispatch(node.commands[args[0]], f"{prog} {args[0]}", args[1:])
+
+
+def _print_group(group: Group, prog: str) -> None:
+    lines = [f"usage: {prog} COMMAND [OPTIONS]", "", group.summary, "", "commands:"]
+    lines += [f"  {name:<12}{node.summary}" for name, node in group.commands.items()]
+    lines += ["", f"example:\n  {group.example}", ""]
+    lines += [f"`{prog} COMMAND --help` has more; `--debug` shows where an error comes from."]
+    console().print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def _parse(options: type[Options], prog: str, args: Sequence[str]) -> Options:
+    return tyro.cli(
+        options,
+        prog=prog,
+        args=list(args),
+        description=inspect.getdoc(options),
+        config=(tyro.conf.PositionalMetavarFromFieldName, tyro.conf.FlagCreatePairsOff),
+    )
+
+
+def _escape(error: Any) -> str:
+    from rich.markup import escape
+
+    return escape(str(error))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,9 @@
+"""Any robot dataset as episodes and chunks; statistics and normalisation."""
+
+from oatkit.data.chunks import Chunks
+from oatkit.data.dataset import Dataset, Episode
+from oatkit.data.normalizer import Normalizer
+from oatkit.data.open import open_dataset
+from oatkit.data.statistics import Statistics
+
+__all__ = ["Chunks", "Dataset", "Episode", "Normalizer", "Statistics", "open_dataset"]

@@ -1,0 +1,249 @@
+"""Finds what ruins training before it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oatkit.data.columns import Table
+from oatkit.data.dataset import Dataset
+from oatkit.data.statistics import Statistics
+from oatkit.types import DatasetCheck, Finding
+
+OUTLIER_WIDTHS = 3.0
+"""A value this many times the 1 % to 99 % range away from that range is an outlier."""
+FULL_TURNS = (2 * np.pi, 360.0)
+TIMESTAMP_TOLERANCE = 0.1
+"""Share of a frame period that two timestamps may be off."""
+
+
+def check_dataset(dataset: Dataset, *, horizon: int = 32) -> DatasetCheck:
+    """Look for everything `CheckKind` names; the dataset may hold NaN.
+
+    Args:
+        dataset: Opened with `allow_nonfinite=True`, or the open itself stops at the first NaN.
+        horizon: The chunk length it will be trained with.
+    """
+    findings = [
+        *_missing_videos(dataset),
+        *_short_episodes(dataset, horizon),
+        *_duplicate_episodes(dataset),
+        *_timestamps(dataset),
+    ]
+    finite: dict[str, tuple[Table, Statistics]] = {}
+    for word, table in (("action", dataset.action), ("state", dataset.state)):
+        if table is None:
+            continue
+        broken = list(_nonfinite(dataset, word, table))
+        findings += broken
+        if not broken:
+            finite[word] = (table, dataset.statistics(table))
+    for word, (table, statistics) in finite.items():
+        findings += _constant(word, table, statistics)
+        findings += _outliers(dataset, word, table, statistics)
+        findings += _wrapping_angles(dataset, word, table, statistics)
+    if len(finite) == 2:
+        findings += _action_is_state(dataset, *(statistics for _, statistics in finite.values()))
+    return DatasetCheck(str(dataset.path), dataset.format, horizon, tuple(findings))
+
+
+@dataclass
+class _Places:
+    """Where something holds in one dimension: how often, and first of all where."""
+
+    num_frames: int = 0
+    num_episodes: int = 0
+    episode: int = -1
+    frame: int = -1
+
+    def add(self, episode: int, frames: NDArray[np.int64]) -> None:
+        if not self.num_frames:
+            self.episode, self.frame = episode, int(frames[0])
+        self.num_frames += len(frames)
+        self.num_episodes += 1
+
+    def __str__(self) -> str:
+        if self.num_frames == 1:
+            return f"at episode {self.episode} frame {self.frame}"
+        episodes = "1 episode" if self.num_episodes == 1 else f"{self.num_episodes} episodes"
+        return (
+            f"at {self.num_frames} frames of {episodes}, first at episode {self.episode} "
+            f"frame {self.frame}"
+        )
+
+
+def _places(
+    dataset: Dataset, table: Table, holds: Callable[[NDArray[np.float32]], NDArray[np.bool_]]
+) -> list[_Places]:
+    """For each dimension the places where `holds`, of an episode's (T, A) values, is True."""
+    places = [_Places() for _ in table.names]
+    for index, start in enumerate(dataset.episode_starts):
+        hit_TA = holds(table.rows(start, start + dataset.episode_lengths[index]))
+        for dim in np.flatnonzero(hit_TA.any(axis=0)):
+            places[dim].add(int(dataset.episode_ids[index]), np.flatnonzero(hit_TA[:, dim]))
+    return places
+
+
+def _nonfinite(dataset: Dataset, word: str, table: Table) -> Iterator[Finding]:
+    if all(column.first_nonfinite_row is None for column in table.columns):
+        return
+    for name, at in zip(
+        table.names, _places(dataset, table, lambda values: ~np.isfinite(values)), strict=True
+    ):
+        if at.num_frames:
+            yield Finding(
+                "non-finite",
+                f"{word} '{name}' is NaN or infinite {at}",
+                "remove these episodes or repair the recording; training refuses them",
+                at.episode,
+                at.frame,
+            )
+
+
+def _constant(word: str, table: Table, statistics: Statistics) -> Iterator[Finding]:
+    for dim in np.flatnonzero(statistics.is_constant):
+        yield Finding(
+            "constant",
+            f"{word} '{table.names[dim]}' is {statistics.min[dim]:g} in every frame from "
+            "episode 0 frame 0 on",
+            "check that it was recorded"
+            + ("; if it is meant, drop it with --action-dims" if word == "action" else ""),
+            0,
+            0,
+        )
+
+
+def _outliers(
+    dataset: Dataset, word: str, table: Table, statistics: Statistics
+) -> Iterator[Finding]:
+    width = statistics.q99 - statistics.q01
+    low = np.where(width > 0, statistics.q01 - OUTLIER_WIDTHS * width, -np.inf)
+    high = np.where(width > 0, statistics.q99 + OUTLIER_WIDTHS * width, np.inf)
+    if ((statistics.min >= low) & (statistics.max <= high)).all():
+        return
+    places = _places(dataset, table, lambda values: (values < low) | (values > high))
+    for dim, at in enumerate(places):
+        if at.num_frames:
+            yield Finding(
+                "outlier",
+                f"{word} '{table.names[dim]}' reaches {statistics.min[dim]:.4g} to "
+                f"{statistics.max[dim]:.4g} while 98 % lie between {statistics.q01[dim]:.4g} and "
+                f"{statistics.q99[dim]:.4g}; far out {at}",
+                "remove them if they are glitches, else normalise with quantiles: min_max would "
+                "squeeze everything else",
+                at.episode,
+                at.frame,
+            )
+
+
+def _wrapping_angles(
+    dataset: Dataset, word: str, table: Table, statistics: Statistics
+) -> Iterator[Finding]:
+    span = statistics.max - statistics.min
+    turn = np.full(table.dim, np.inf)
+    for full_turn in FULL_TURNS:
+        turn[(span > 0.9 * full_turn) & (span <= 1.01 * full_turn)] = full_turn
+    if np.isinf(turn).all():
+        return
+
+    def jumps(values_TA: NDArray[np.float32]) -> NDArray[np.bool_]:
+        return np.abs(np.diff(values_TA, axis=0, prepend=values_TA[:1])) > 0.9 * turn
+
+    for dim, at in enumerate(_places(dataset, table, jumps)):
+        if at.num_frames:
+            yield Finding(
+                "wrapping-angle",
+                f"{word} '{table.names[dim]}' jumps by a full turn ({turn[dim]:.4g}) {at}",
+                "unwrap the angle, or store its sine and cosine",
+                at.episode,
+                at.frame,
+            )
+
+
+def _action_is_state(dataset: Dataset, action: Statistics, state: Statistics) -> Iterator[Finding]:
+    """Pairs (action dim, state dim) that are equal in every frame."""
+    assert dataset.state is not None
+    is_equal_AS = ~action.is_constant[:, None] & ~state.is_constant[None]
+    is_equal_AS &= np.isclose(action.mean[:, None], state.mean[None], rtol=1e-4)
+    for episode in dataset:
+        if not is_equal_AS.any():
+            return
+        state_TS = episode.state
+        assert state_TS is not None
+        same = np.isclose(episode.actions[:, :, None], state_TS[:, None, :], rtol=1e-6, atol=1e-7)
+        is_equal_AS &= same.all(axis=0)
+    for a, s in np.argwhere(is_equal_AS):
+        yield Finding(
+            "action-is-state",
+            f"action '{dataset.action.names[a]}' equals state '{dataset.state.names[s]}' of the "
+            "same frame, from episode 0 frame 0 to the end",
+            "a policy learns to stand still from it: record commands, or use the next frame's "
+            "state as the action",
+            0,
+            0,
+        )
+
+
+def _short_episodes(dataset: Dataset, horizon: int) -> Iterator[Finding]:
+    short = np.flatnonzero(dataset.episode_lengths < horizon)
+    if not len(short):
+        return
+    shortest = short[np.argmin(dataset.episode_lengths[short])]
+    length = int(dataset.episode_lengths[shortest])
+    yield Finding(
+        "short-episode",
+        f"{len(short)} of {len(dataset)} episodes are shorter than a chunk of {horizon}; the "
+        f"shortest is episode {dataset.episode_ids[shortest]}, which ends at frame {length - 1}",
+        "their chunks are mostly padding: remove them or use a smaller --horizon",
+        int(dataset.episode_ids[shortest]),
+        length - 1,
+    )
+
+
+def _duplicate_episodes(dataset: Dataset) -> Iterator[Finding]:
+    for group in dataset.duplicate_episodes():
+        ids = [int(dataset.episode_ids[i]) for i in group]
+        shown = ", ".join(str(i) for i in ids[:6]) + (" ..." if len(ids) > 6 else "")
+        yield Finding(
+            "duplicate-episode",
+            f"episodes {shown} have identical actions from frame 0 to the end",
+            "keep one of them; copies weigh double and leak between splits",
+            ids[1],
+            0,
+        )
+
+
+def _timestamps(dataset: Dataset) -> Iterator[Finding]:
+    if dataset.fps is None or "timestamp" not in dataset.columns:
+        return
+    fps, table = dataset.fps, dataset.table("timestamp")
+
+    def off(seconds_T1: NDArray[np.float32]) -> NDArray[np.bool_]:
+        periods = np.diff(seconds_T1.astype(np.float64), axis=0) * fps
+        # One float32 step of a long recording may exceed the tolerance.
+        slack = TIMESTAMP_TOLERANCE + 2 * np.spacing(np.abs(seconds_T1[1:])) * fps
+        return np.concatenate([np.zeros((1, 1), bool), ~(np.abs(periods - 1) <= slack)])
+
+    (at,) = _places(dataset, table, off)
+    if at.num_frames:
+        yield Finding(
+            "timestamps",
+            f"timestamps are not 1/{fps:g} s apart {at}",
+            "frames were dropped or the fps is wrong: resample, or give the right --fps",
+            at.episode,
+            at.frame,
+        )
+
+
+def _missing_videos(dataset: Dataset) -> Iterator[Finding]:
+    for name, camera in dataset.cameras.items():
+        if camera.missing is not None:
+            yield Finding(
+                "missing-video",
+                f"camera '{name}' is declared but {camera.missing} (episode 0 frame 0 or later) "
+                "does not exist",
+                "copy the videos too, or train from state only",
+            )

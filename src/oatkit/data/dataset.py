@@ -1,0 +1,286 @@
+"""A dataset as its users see it: episodes, frames, chunks, splits, statistics."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oatkit.data.cache import ROWS_PER_BLOCK, ColumnCache
+from oatkit.data.chunks import Chunks
+from oatkit.data.columns import Table
+from oatkit.data.source import Camera, Source
+from oatkit.data.splits import split_episodes
+from oatkit.data.statistics import Statistics, compute_statistics
+from oatkit.errors import DatasetError, unknown_name
+
+
+class Dataset:
+    """Demonstrations: a sequence of episodes over memory-mapped numbers and lazy images.
+
+    Made by `open_dataset`; `split` and `subset` give further ones over the same files.
+
+    Attributes:
+        path: Where the dataset lies.
+        format: Which format it is, in words.
+        fps: Frames a second, if known.
+        tasks: The instructions; a frame's task is one of them.
+        cameras: Camera name to size.
+        action: The action table; `action.names` are its dimensions.
+        state: The state table, or None.
+        episode_ids: (episodes,) the index of each episode in the files.
+        episode_starts: (episodes,) the row where each begins.
+        episode_lengths: (episodes,) frames of each.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        cache: ColumnCache,
+        *,
+        action: Table,
+        state: Table | None,
+        fps: float | None,
+        episode_ids: NDArray[np.int64] | None = None,
+    ) -> None:
+        self._source = source
+        self._cache = cache
+        self.action = action
+        self.state = state
+        self.fps = fps
+        num_episodes = len(source.episode_lengths)
+        self.episode_ids = np.arange(num_episodes) if episode_ids is None else episode_ids
+        starts = np.cumsum(source.episode_lengths) - source.episode_lengths
+        self.episode_starts = starts[self.episode_ids]
+        self.episode_lengths = source.episode_lengths[self.episode_ids]
+
+    @property
+    def path(self) -> Path:
+        return self._source.root
+
+    @property
+    def format(self) -> str:
+        return self._source.format
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(self._source.tasks)
+
+    @property
+    def cameras(self) -> dict[str, Camera]:
+        return dict(self._source.cameras)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The keys of all number columns in the files."""
+        return tuple(self._source.features)
+
+    @property
+    def action_dim(self) -> int:
+        return self.action.dim
+
+    @property
+    def state_dim(self) -> int:
+        return 0 if self.state is None else self.state.dim
+
+    @property
+    def num_frames(self) -> int:
+        return int(self.episode_lengths.sum())
+
+    def __len__(self) -> int:
+        """The number of episodes."""
+        return len(self.episode_ids)
+
+    def __getitem__(self, index: int) -> Episode:
+        """An episode by its place in this dataset."""
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"episode {index} does not exist: there are {len(self)}")
+        return Episode(self, index % len(self))
+
+    def __iter__(self) -> Iterator[Episode]:
+        return (Episode(self, i) for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return (
+            f"Dataset({str(self.path)!r}, {self.format}: {len(self)} episodes, "
+            f"{self.num_frames} frames, action {self.action_dim}, state {self.state_dim})"
+        )
+
+    def table(self, *keys: str) -> Table:
+        """Any number columns of the files side by side, beyond action and state."""
+        columns = [(key, self._cache.column(key)) for key in keys]
+        return Table([(key, self._source.features[key], column) for key, column in columns])
+
+    def chunks(
+        self, horizon: int, *, stride: int = 1, history: int = 1, cameras: Sequence[str] = ()
+    ) -> Chunks:
+        """Chunks of actions with the observations before them.
+
+        Args:
+            horizon: Actions in a chunk.
+            stride: Frames between the starts of successive chunks.
+            history: Observation steps, the current one included.
+            cameras: Cameras whose images come with every chunk.
+        """
+        return Chunks(self, horizon=horizon, stride=stride, history=history, cameras=cameras)
+
+    def frame(self, index: int, *, cameras: Sequence[str] = ()) -> dict[str, Any]:
+        """One frame by its place in this dataset: observation, action and task."""
+        return self.chunks(1, cameras=cameras)[index]
+
+    def images(
+        self, camera: str, rows: NDArray[np.int64], episodes: NDArray[np.int64]
+    ) -> NDArray[np.uint8]:
+        """Images at rows of the files, (rows, height, width, 3); `episodes` as in this dataset."""
+        if camera not in self._source.cameras:
+            raise ValueError(unknown_name("camera", camera, self._source.cameras))
+        images: dict[int, NDArray[np.uint8]] = {}
+        for episode in np.unique(episodes):
+            (where,) = np.nonzero(episodes == episode)
+            frames = rows[where] - self.episode_starts[episode]
+            decoded = self._source.read_images(camera, int(self.episode_ids[episode]), frames)
+            images.update(zip(where.tolist(), decoded, strict=True))
+        return np.stack([images[i] for i in range(len(rows))])
+
+    @cached_property
+    def task_index(self) -> NDArray[np.int32]:
+        """(rows of the files,): which of `tasks` each row belongs to."""
+        return self._cache.task_index().open()
+
+    def split(self, fraction: float = 0.1, *, seed: int = 0) -> tuple[Dataset, Dataset]:
+        """Two datasets, the second with `fraction` of the episodes.
+
+        An episode's side follows from its own actions and the seed, so it does not change when
+        the dataset is reordered, and equal episodes land on the same side.
+        """
+        is_held_out = split_episodes(self._digests, fraction=fraction, seed=seed)
+        return self.subset(np.flatnonzero(~is_held_out)), self.subset(np.flatnonzero(is_held_out))
+
+    def subset(self, episodes: Sequence[int] | NDArray[np.int64]) -> Dataset:
+        """Only some episodes, by their place in this dataset."""
+        return Dataset(
+            self._source,
+            self._cache,
+            action=self.action,
+            state=self.state,
+            fps=self.fps,
+            episode_ids=self.episode_ids[np.asarray(episodes, np.int64)],
+        )
+
+    def action_statistics(self) -> Statistics:
+        return self.statistics(self.action)
+
+    def state_statistics(self) -> Statistics:
+        if self.state is None:
+            raise DatasetError(f"{self.path} has no state; name its columns with state_key=")
+        return self.statistics(self.state)
+
+    def statistics(self, table: Table) -> Statistics:
+        """Statistics of a table over this dataset's episodes."""
+        return compute_statistics(lambda: self.blocks(table), dim=table.dim)
+
+    def blocks(self, table: Table) -> Iterator[NDArray[np.float32]]:
+        """A table's rows of this dataset's episodes, in blocks of bounded size."""
+        for start, end in self._runs():
+            for row in range(start, end, ROWS_PER_BLOCK):
+                yield table.rows(row, min(end, row + ROWS_PER_BLOCK))
+
+    def _runs(self) -> Iterator[tuple[int, int]]:
+        """Row ranges of this dataset, neighbouring episodes joined."""
+        ends = self.episode_starts + self.episode_lengths
+        is_break = np.flatnonzero(self.episode_starts[1:] != ends[:-1]) + 1
+        for first, stop in zip([0, *is_break], [*is_break, len(self)], strict=True):
+            yield int(self.episode_starts[first]), int(ends[stop - 1])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes when the actions, their dimensions or the order of the episodes do."""
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(repr((self.action.keys, self.action.dims)).encode())
+        digest.update(b"".join(self._digests))
+        return digest.hexdigest()
+
+    @cached_property
+    def _digests(self) -> list[bytes]:
+        """A hash of every episode's actions."""
+        parts = [self._cache.episode_digests(key)[self.episode_ids] for key in self.action.keys]
+        return [row.tobytes() for row in np.concatenate(parts, axis=1)]
+
+    def duplicate_episodes(self) -> list[list[int]]:
+        """Groups of episodes with equal actions."""
+        groups: dict[bytes, list[int]] = {}
+        for episode, digest in enumerate(self._digests):
+            groups.setdefault(digest, []).append(episode)
+        return [group for group in groups.values() if len(group) > 1]
+
+    def place(self, row: int) -> tuple[int, int]:
+        """Episode (as in the files) and frame of a row of the files."""
+        ends = np.cumsum(self._source.episode_lengths)
+        episode = int(np.searchsorted(ends, row, side="right"))
+        return episode, row - int(ends[episode] - self._source.episode_lengths[episode])
+
+    def require_finite(self) -> None:
+        """Raise a `DatasetError` at the first NaN or infinity in action or state."""
+        for table in (self.action, self.state):
+            for key, column in zip(table.keys, table.columns, strict=True) if table else ():
+                if column.first_nonfinite_row is not None:
+                    episode, frame = self.place(column.first_nonfinite_row)
+                    raise DatasetError(
+                        f"{self._source.file_of(episode)}: {key!r} is not finite at episode "
+                        f"{episode} frame {frame}; `oatkit data check` lists every such place"
+                    )
+
+
+class Episode:
+    """One demonstration of a dataset."""
+
+    def __init__(self, dataset: Dataset, index: int) -> None:
+        self._dataset = dataset
+        self.index = index
+        self._start = int(dataset.episode_starts[index])
+        self._length = int(dataset.episode_lengths[index])
+
+    def __len__(self) -> int:
+        """The number of frames."""
+        return self._length
+
+    def __repr__(self) -> str:
+        return f"Episode({self.index}, {len(self)} frames, {self.task!r})"
+
+    @property
+    def fps(self) -> float | None:
+        return self._dataset.fps
+
+    @property
+    def actions(self) -> NDArray[np.float32]:
+        """(frames, action_dim) in raw units."""
+        return self._dataset.action.rows(self._start, self._start + len(self))
+
+    @property
+    def state(self) -> NDArray[np.float32] | None:
+        """(frames, state_dim) in raw units, or None."""
+        state = self._dataset.state
+        return None if state is None else state.rows(self._start, self._start + len(self))
+
+    @property
+    def task(self) -> str:
+        """The instruction at the first frame."""
+        return self._dataset.tasks[self._dataset.task_index[self._start]]
+
+    def column(self, *keys: str) -> NDArray[np.float32]:
+        """Any number columns of the files, (frames, size)."""
+        return self._dataset.table(*keys).rows(self._start, self._start + len(self))
+
+    def images(self, camera: str, frames: Sequence[int] | None = None) -> NDArray[np.uint8]:
+        """Images of one camera, (frames, height, width, 3); only the asked frames are decoded."""
+        wanted = np.arange(len(self)) if frames is None else np.asarray(frames, np.int64)
+        outside = wanted[(wanted < 0) | (wanted >= len(self))]
+        if len(outside):
+            raise IndexError(f"frame {outside[0]} does not exist: there are {len(self)}")
+        episodes = np.full(len(wanted), self.index)
+        return self._dataset.images(camera, self._start + wanted, episodes)

@@ -1,0 +1,187 @@
+"""npz: one file per episode in a folder, or one file with all episodes and `episode_ends`.
+
+Keys of a file:
+
+    action                       (T, A)           required
+    observation.state            (T, S)           optional; other number columns likewise
+    observation.images.<camera>  (T, H, W, 3)     optional, uint8
+    task                         text             optional; one per episode in a single file
+    fps                          number           optional
+    timestamp                    (T,)             optional, seconds
+    episode_ends                 (E,)             single file only: where each episode ends
+
+Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oatkit.data.source import Camera, Feature
+from oatkit.errors import DatasetError, unknown_name
+
+IMAGES = "observation.images."
+NOT_FEATURES = {"task", "fps", "episode_ends"}
+
+
+class Npz:
+    """A folder of episodes or one file of them; see `oatkit.data.source.Source`."""
+
+    format = "npz"
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._paths = [root] if root.is_file() else sorted(root.glob("*.npz"))
+        shapes = _shapes(self._paths[0])
+        if "action" not in shapes:
+            raise DatasetError(f"{self._paths[0]}: {unknown_name('key', 'action', shapes)}")
+        self._is_single = "episode_ends" in shapes
+        if self._is_single and len(self._paths) > 1:
+            raise DatasetError(
+                f"{self._paths[0]} holds several episodes; a folder takes one episode a file"
+            )
+        first = _read(self._paths[0], [k for k in NOT_FEATURES if k in shapes])
+        self.fps = float(first["fps"]) if "fps" in first else None
+        self.tasks: list[str] = []
+        self._task_of: list[int] = []
+        self.episode_lengths = self._lengths(first)
+        self._starts = np.cumsum(self.episode_lengths) - self.episode_lengths
+        self._number_tasks(first)
+        self.cameras = {
+            key.removeprefix(IMAGES): Camera(shape[1], shape[2])
+            for key, (shape, _) in shapes.items()
+            if key.startswith(IMAGES) and len(shape) == 4
+        }
+        self.features = {
+            key: Feature(shape[1:] or (1,), dtype=str(dtype))
+            for key, (shape, dtype) in shapes.items()
+            if key not in NOT_FEATURES and not key.startswith(IMAGES) and dtype.kind in "fiub"
+        }
+        self.action_keys: tuple[str, ...] = ("action",)
+        self.state_keys: tuple[str, ...] = ("observation.state",) if "observation.state" in self.features else ()
+
+    def files(self) -> Sequence[Path]:
+        return self._paths
+
+    def file_of(self, episode: int) -> Path:
+        return self._paths[0] if self._is_single or len(self._paths) == 1 else self._paths[episode]
+
+    def read(self, key: str) -> Iterator[NDArray[np.float32]]:
+        size = self.features[key].size
+        expected = [int(self.episode_lengths.sum())] if self._is_single else self.episode_lengths
+        for episode, (path, length) in enumerate(zip(self._paths, expected, strict=True)):
+            rows = _read(path, [key])[key]
+            if rows.size != length * size or len(rows) != length:
+                raise DatasetError(
+                    f"{path}: {key!r} is {rows.shape}, expected {length} rows of {size} "
+                    f"(episode {episode})"
+                )
+            yield rows.astype(np.float32).reshape(length, size)
+
+    def read_task_index(self) -> Iterator[NDArray[np.int32]]:
+        yield np.repeat(np.asarray(self._task_of, np.int32), self.episode_lengths)
+
+    def read_images(
+        self, camera: str, episode: int, frames: NDArray[np.int64]
+    ) -> NDArray[np.uint8]:
+        start = self._starts[episode] if self._is_single else 0
+        path = self.file_of(episode)
+        key = IMAGES + camera
+        images = _map_member(path, f"{key}.npy")
+        if images is None:  # compressed: only a whole read gives any of it
+            images = _read(path, [key])[key]
+        return np.asarray(images[start + frames], np.uint8)
+
+    def _lengths(self, first: dict[str, Any]) -> NDArray[np.int64]:
+        if not self._is_single:
+            lengths = [_shapes(path).get("action", ((0,), None))[0][0] for path in self._paths]
+            empty = next((p for p, n in zip(self._paths, lengths, strict=True) if n == 0), None)
+            if empty:
+                raise DatasetError(f"{empty} has no actions")
+            return np.array(lengths, np.int64)
+        lengths = np.diff(np.asarray(first["episode_ends"], np.int64), prepend=0)
+        num_rows = _shapes(self.root)["action"][0][0]
+        if not len(lengths) or (lengths <= 0).any() or lengths.sum() != num_rows:
+            raise DatasetError(
+                f"{self.root}: episode_ends must grow and end at the {num_rows} rows of 'action'"
+            )
+        return lengths
+
+    def _number_tasks(self, first: dict[str, Any]) -> None:
+        if self._is_single:
+            texts = np.broadcast_to(first.get("task", self.root.stem), len(self.episode_lengths))
+        else:
+            texts = np.array(
+                [str(_read_if(p, "task", default=self.root.name)) for p in self._paths]
+            )
+        numbers: dict[str, int] = {}
+        self._task_of = [numbers.setdefault(str(text), len(numbers)) for text in texts]
+        self.tasks = list(numbers)
+
+
+def _shapes(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Shape and dtype of every array, from the headers alone."""
+    found = {}
+    with _errors_name(path), zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            with archive.open(name) as member:
+                shape, dtype, _, _ = _header(member)
+                found[name.removesuffix(".npy")] = (shape, dtype)
+    return found
+
+
+def _header(member: Any) -> tuple[tuple[int, ...], np.dtype[Any], bool, int]:
+    version = np.lib.format.read_magic(member)
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    shape, is_fortran, dtype = read(member)
+    return shape, dtype, is_fortran, member.tell()
+
+
+def _read(path: Path, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
+    with _errors_name(path), np.load(path, allow_pickle=False) as file:
+        missing = next((key for key in keys if key not in file.files), None)
+        if missing is not None:
+            raise DatasetError(f"{path}: {unknown_name('key', missing, file.files)}")
+        return {key: file[key] for key in keys}
+
+
+def _read_if(path: Path, key: str, *, default: str) -> Any:
+    return _read(path, [key])[key] if key in _shapes(path) else default
+
+
+def _map_member(path: Path, name: str) -> NDArray[Any] | None:
+    """A stored (not compressed) array of the archive, memory-mapped where it lies."""
+    with _errors_name(path), zipfile.ZipFile(path) as archive:
+        member = archive.getinfo(name)
+        if member.compress_type != zipfile.ZIP_STORED:
+            return None
+        with archive.open(name) as opened:
+            shape, dtype, is_fortran, header_bytes = _header(opened)
+    with path.open("rb") as file:
+        file.seek(member.header_offset + 26)  # the local header's name and extra lengths
+        name_bytes, extra_bytes = np.frombuffer(file.read(4), "<u2")
+    offset = member.header_offset + 30 + int(name_bytes) + int(extra_bytes) + header_bytes
+    order = "F" if is_fortran else "C"
+    return np.memmap(path, dtype, "r", offset, shape, order)  # type: ignore[call-overload,no-any-return]
+
+
+@contextmanager
+def _errors_name(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError) as error:
+        raise DatasetError(
+            f"{path} cannot be read ({str(error).splitlines()[0]}): it is truncated, damaged or "
+            "holds Python objects"
+        ) from error

@@ -1,0 +1,126 @@
+"""Diffusion-policy replay buffers: zarr stores with `data/*` and `meta/episode_ends`.
+
+Folders and `.zip` files, store format 2 or 3. The only file that imports zarr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oatkit.data.source import Camera, Feature
+from oatkit.errors import DatasetError, MissingExtraError, unknown_name
+
+try:
+    import zarr
+    from zarr.storage import ZipStore
+except ImportError as error:
+    raise MissingExtraError("data") from error
+
+ROWS_PER_BATCH = 65_536
+STATE_KEYS = (
+    ("state",),
+    ("agent_pos",),
+    ("robot_eef_pose",),
+    ("robot0_eef_pos", "robot0_eef_rot_axis_angle", "robot0_gripper_width"),
+)
+
+
+class Zarr:
+    """A replay buffer; see `oatkit.data.source.Source`."""
+
+    format = "diffusion-policy zarr"
+    fps: float | None = None
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        with _errors_name(self.root):
+            store = ZipStore(self.root, mode="r") if self.root.is_file() else str(self.root)
+            group = zarr.open_group(store, mode="r")
+            arrays = {key: group["data"][key] for key in group["data"]}
+            ends = np.asarray(group["meta"]["episode_ends"][:], np.int64)
+        if not len(ends):
+            raise DatasetError(f"{self.root} holds no episodes")
+        self.episode_lengths = np.diff(ends, prepend=0)
+        if (self.episode_lengths <= 0).any():
+            bad = int(np.argmax(self.episode_lengths <= 0))
+            raise DatasetError(f"{self.root}: meta/episode_ends does not grow at episode {bad}")
+        self._arrays = arrays
+        for key, array in arrays.items():
+            self._check_array(key, array, int(ends[-1]))
+        self.tasks = [self.root.name.split(".")[0]]
+        self.cameras = {
+            key: Camera(*array.shape[1:3]) for key, array in arrays.items() if _is_image(array)
+        }
+        self.features = {
+            key: Feature(tuple(array.shape[1:]) or (1,), dtype=str(array.dtype))
+            for key, array in arrays.items()
+            if key not in self.cameras and array.dtype.kind in "fiub"
+        }
+        self.action_keys: tuple[str, ...] = ("action",)
+        self.state_keys: tuple[str, ...] = next(
+            (keys for keys in STATE_KEYS if all(k in self.features for k in keys)), ()
+        )
+        self._starts = ends - self.episode_lengths
+
+    def files(self) -> Sequence[Path]:
+        if self.root.is_file():
+            return [self.root]
+        folders = [self.root / "data" / key for key in self.features]
+        folders.append(self.root / "meta" / "episode_ends")
+        return sorted(p for folder in folders for p in folder.rglob("*") if p.is_file())
+
+    def file_of(self, episode: int) -> Path:
+        return self.root
+
+    def read(self, key: str) -> Iterator[NDArray[np.float32]]:
+        array = self._arrays[key]
+        for start in range(0, array.shape[0], ROWS_PER_BATCH):
+            with _errors_name(self.root, f"{key!r} from row {start}"):
+                rows = array[start : start + ROWS_PER_BATCH].astype(np.float32)
+            yield rows.reshape(len(rows), -1)
+
+    def read_task_index(self) -> Iterator[NDArray[np.int32]]:
+        yield np.zeros(int(self.episode_lengths.sum()), np.int32)
+
+    def read_images(
+        self, camera: str, episode: int, frames: NDArray[np.int64]
+    ) -> NDArray[np.uint8]:
+        wanted, inverse = np.unique(self._starts[episode] + frames, return_inverse=True)
+        with _errors_name(self.root, f"camera {camera!r} of episode {episode}"):
+            images = self._arrays[camera].oindex[wanted]
+        return np.asarray(images).round().astype(np.uint8)[inverse]
+
+    def _check_array(self, key: str, array: Any, num_rows: int) -> None:
+        if array.shape[0] != num_rows:
+            raise DatasetError(
+                f"{self.root}: data/{key} has {array.shape[0]} rows but meta/episode_ends says "
+                f"{num_rows}"
+            )
+        # zarr reads a chunk that is not there as zeros; a failure must not become data.
+        if array.nchunks_initialized != array.nchunks:
+            raise DatasetError(
+                f"{self.root}: data/{key} has {array.nchunks_initialized} of its {array.nchunks} "
+                "chunks: the copy is incomplete"
+            )
+
+
+def _is_image(array: Any) -> bool:
+    return array.ndim == 4 and array.shape[-1] == 3 and array.dtype.kind in "uf"
+
+
+@contextmanager
+def _errors_name(root: Path, what: str = "the store") -> Iterator[None]:
+    try:
+        yield
+    except KeyError as error:
+        raise DatasetError(f"{root}: {unknown_name('array', str(error), ())}") from error
+    except (OSError, RuntimeError, ValueError) as error:
+        raise DatasetError(
+            f"{root}: {what} cannot be read ({error}): it is truncated or damaged"
+        ) from error

@@ -1,0 +1,93 @@
+"""Raw units to normalised units and back, by LeRobot's modes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oatkit.data.statistics import Statistics
+from oatkit.errors import unknown_name
+from oatkit.types import NormalizationMode
+
+if TYPE_CHECKING:
+    import torch
+
+    ArrayT = TypeVar("ArrayT", NDArray[np.floating], torch.Tensor)
+
+MODES: tuple[str, ...] = get_args(NormalizationMode)
+
+
+@dataclass(frozen=True, eq=False)
+class Normalizer:
+    """`(x - offset) / scale` in every dimension; `offset` and `scale` are (dim,) float64.
+
+    | mode        | offset            | scale             | the data become          |
+    |-------------|-------------------|-------------------|--------------------------|
+    | `min_max`   | (max + min) / 2   | (max - min) / 2   | [-1, 1]                  |
+    | `quantiles` | (q99 + q01) / 2   | (q99 - q01) / 2   | [-1, 1] but for the tails |
+    | `mean_std`  | mean              | std               | zero mean, unit variance |
+    | `identity`  | 0                 | 1                 | themselves               |
+
+    A dimension whose scale would be 0 takes scale 1: a constant becomes 0 and comes back
+    exact. (LeRobot divides by 1e-8 there, which turns float noise into huge numbers.)
+    """
+
+    mode: NormalizationMode
+    offset: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def fit(cls, statistics: Statistics, mode: NormalizationMode = "min_max") -> Normalizer:
+        s = statistics
+        if mode == "min_max":
+            offset, scale = (s.max + s.min) / 2, (s.max - s.min) / 2
+        elif mode == "quantiles":
+            offset, scale = (s.q99 + s.q01) / 2, (s.q99 - s.q01) / 2
+        elif mode == "mean_std":
+            offset, scale = s.mean, s.std
+        elif mode == "identity":
+            offset, scale = np.zeros(s.dim), np.ones(s.dim)
+        else:
+            raise ValueError(unknown_name("normalisation mode", mode, MODES))
+        return cls(mode, offset, np.where(scale > 0, scale, 1.0))
+
+    @property
+    def dim(self) -> int:
+        return len(self.offset)
+
+    def normalize(self, values: ArrayT) -> ArrayT:
+        """Raw to normalised; (..., dim) numpy or torch, dtype and device are kept."""
+        offset, scale = self._constants_like(values)
+        return (values - offset) / scale  # type: ignore[no-any-return]
+
+    def unnormalize(self, values: ArrayT) -> ArrayT:
+        """Normalised to raw: the inverse of `normalize`."""
+        offset, scale = self._constants_like(values)
+        return values * scale + offset  # type: ignore[no-any-return]
+
+    def _constants_like(self, values: Any) -> tuple[Any, Any]:
+        if values.shape[-1:] != (self.dim,):
+            raise ValueError(
+                f"the last axis of {tuple(values.shape)} is not the {self.dim} dimensions "
+                "the normaliser was fitted on"
+            )
+        if isinstance(values, np.ndarray):
+            return self.offset.astype(values.dtype), self.scale.astype(values.dtype)
+        return values.new_tensor(self.offset), values.new_tensor(self.scale)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "mode": self.mode,
+            "offset": self.offset.tolist(),
+            "scale": self.scale.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Normalizer:
+        if values["mode"] not in MODES:
+            raise ValueError(unknown_name("normalisation mode", values["mode"], MODES))
+        return cls(values["mode"], np.asarray(values["offset"]), np.asarray(values["scale"]))

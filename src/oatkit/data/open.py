@@ -1,0 +1,113 @@
+"""From a path or a hub id to a `Dataset`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from oatkit.data.cache import ColumnCache
+from oatkit.data.columns import Table
+from oatkit.data.dataset import Dataset
+from oatkit.data.formats import FORMATS, Fetch
+from oatkit.data.source import Source
+from oatkit.errors import DatasetError
+
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
+
+
+def open_dataset(
+    path: str | os.PathLike[str],
+    *,
+    action_key: str | Sequence[str] | None = None,
+    state_key: str | Sequence[str] | None = None,
+    action_dims: Sequence[int | str] | None = None,
+    fps: float | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    allow_nonfinite: bool = False,
+    show_progress: bool = False,
+) -> Dataset:
+    """Open a robot dataset of any known format.
+
+    LeRobot v2.x and v3.0, robomimic, LIBERO and robosuite HDF5, diffusion-policy zarr and npz
+    are told apart by what is on disk; `docs/data.md` has their layouts.
+
+    Args:
+        path: A file or folder, or a dataset id of the Hugging Face hub (`org/name`, or
+            `org/name@revision`), whose numbers are downloaded at once and videos when read.
+        action_key: The column to read as the action; several are joined side by side.
+        state_key: The same for the state.
+        action_dims: Which dimensions of the action to keep, by index or name.
+        fps: Frames a second, where the files do not say or say it wrong.
+        cache_dir: Where decoded numbers are kept; `$OATKIT_CACHE` or `~/.cache/oatkit`.
+        allow_nonfinite: Open even if action or state hold NaN or infinity.
+        show_progress: Show a bar while a dataset is decoded for the first time.
+    """
+    source = open_source(path)
+    cache = ColumnCache(source, Path(cache_dir) if cache_dir else None, show_progress=show_progress)
+
+    def table(keys: tuple[str, ...], dims: Sequence[int | str] | None = None) -> Table:
+        columns = [(key, cache.column(key)) for key in keys]
+        parts = [(key, source.features[key], column) for key, column in columns]
+        return Table(parts, dims)
+
+    state_keys = _keys(state_key, source.state_keys)
+    dataset = Dataset(
+        source,
+        cache,
+        action=table(_keys(action_key, source.action_keys), action_dims),
+        state=table(state_keys) if state_keys else None,
+        fps=fps if fps is not None else source.fps,
+    )
+    if not allow_nonfinite:
+        dataset.require_finite()
+    return dataset
+
+
+def open_source(path: str | os.PathLike[str]) -> Source:
+    """Recognise the format of a path or hub id and open it."""
+    fetch: Fetch | None = None
+    local = Path(path).expanduser()
+    if not local.exists():
+        if not HUB_ID.fullmatch(str(path)):
+            raise DatasetError(f"{path} does not exist")
+        local, fetch = _download(str(path))
+    for known in FORMATS:
+        found = known.find(local)
+        if found is not None:
+            return known.open(found, fetch)
+    layouts = "; ".join(f"{known.name}: {known.layout}" for known in FORMATS)
+    raise DatasetError(f"{path} is of no known dataset format ({layouts})")
+
+
+def _keys(asked: str | Sequence[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    if asked is None:
+        return default
+    return (asked,) if isinstance(asked, str) else tuple(asked)
+
+
+def _download(hub_id: str) -> tuple[Path, Fetch]:
+    """Fetch a hub dataset without its videos, and a function that fetches one of those."""
+    from huggingface_hub import hf_hub_download, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    repo, _, revision = hub_id.partition("@")
+
+    def fetch(name: str) -> Path:
+        try:
+            file = hf_hub_download(repo, name, repo_type="dataset", revision=revision or None)
+        except (OSError, HfHubHTTPError, LocalEntryNotFoundError) as error:
+            raise DatasetError(f"{name} of {hub_id} cannot be fetched from the hub") from error
+        return Path(file)
+
+    try:
+        folder = snapshot_download(
+            repo, repo_type="dataset", revision=revision or None, ignore_patterns=["videos/*"]
+        )
+    except (OSError, HfHubHTTPError, HFValidationError, LocalEntryNotFoundError) as error:
+        raise DatasetError(
+            f"{hub_id} is no path here and could not be fetched from the Hugging Face hub "
+            f"({type(error).__name__}): check the name, the network and `hf auth login`"
+        ) from error
+    return Path(folder), fetch

@@ -1,0 +1,44 @@
+"""Which episodes are held out: by content and seed, never by position."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def split_episodes(digests: Sequence[bytes], *, fraction: float, seed: int) -> NDArray[np.bool_]:
+    """(episodes,): True for the held-out ones.
+
+    Episodes are ranked by a hash of (seed, digest) and the lowest are held out, until
+    `fraction` of all is reached; at least one, never all. Equal episodes share a rank, so
+    that none is both trained on and held out.
+
+    Args:
+        digests: A hash of each episode's content.
+        fraction: Share of episodes to hold out, between 0 and 1.
+        seed: Another seed, another split.
+    """
+    if not 0 < fraction < 1:
+        raise ValueError(f"the held-out fraction is {fraction}, expected between 0 and 1")
+    groups: dict[bytes, list[int]] = {}
+    for episode, digest in enumerate(digests):
+        groups.setdefault(digest, []).append(episode)
+    if len(groups) < 2:
+        raise ValueError(
+            f"{len(digests)} episodes with {len(groups)} distinct cannot be split: two are needed"
+        )
+    ranked = sorted(groups, key=lambda digest: _rank(seed, digest))
+    wanted = max(1, round(fraction * len(digests)))
+    is_held_out = np.zeros(len(digests), bool)
+    for digest in ranked[:-1]:
+        if is_held_out.sum() >= wanted:
+            break
+        is_held_out[groups[digest]] = True
+    return is_held_out
+
+
+def _rank(seed: int, digest: bytes) -> bytes:
+    return hashlib.blake2b(digest, key=str(seed).encode(), digest_size=16).digest()

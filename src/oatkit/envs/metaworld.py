@@ -1,0 +1,322 @@
+"""MetaWorld's 50 tasks and their scripted experts behind one small adapter.
+
+    environment = MetaWorld("box-close")
+    expert = scripted_expert("box-close")
+    observation = environment.reset(evaluation_seed(seed=0, episode=3))
+    action = expert(observation["observation.environment_state"])
+    result = environment.step(action)
+
+The goal is visible, as in MetaWorld's MT1 benchmark. An episode is a function of its goal
+seed and its actions alone, bit for bit: what an environment object, or anything else in the
+process, did before does not matter.
+
+The only file that imports metaworld and mujoco.
+
+Shape letters: S proprioception (4), E environment state (39), G goal, A action (4),
+H W C image.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from ctypes.util import find_library
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oatkit.errors import MissingExtraError, OatkitError, unknown_name
+
+TASKS = {
+    "assembly": "Put the ring of the nut over the peg.",
+    "basketball": "Drop the ball through the hoop.",
+    "bin-picking": "Carry the cube from the red bin to the blue bin.",
+    "box-close": "Put the lid on the box.",
+    "button-press": "Push the button in.",
+    "button-press-topdown": "Push the button down from above.",
+    "button-press-topdown-wall": "Reach past the wall and push the button down from above.",
+    "button-press-wall": "Reach past the wall and push the button in.",
+    "coffee-button": "Start the coffee machine with its button.",
+    "coffee-pull": "Drag the mug away from the coffee machine.",
+    "coffee-push": "Slide the mug up to the coffee machine.",
+    "dial-turn": "Turn the dial.",
+    "disassemble": "Lift the nut off the peg.",
+    "door-close": "Swing the door shut.",
+    "door-lock": "Turn the latch down to lock the door.",
+    "door-open": "Pull the door open by its handle.",
+    "door-unlock": "Turn the latch up to unlock the door.",
+    "drawer-close": "Push the drawer shut.",
+    "drawer-open": "Pull the drawer out by its handle.",
+    "faucet-close": "Turn the faucet to the left.",
+    "faucet-open": "Turn the faucet to the right.",
+    "hammer": "Drive the nail into the wall with the hammer.",
+    "hand-insert": "Put the cube into the hole in the table.",
+    "handle-press": "Push the handle down.",
+    "handle-press-side": "Push the handle down from its side.",
+    "handle-pull": "Lift the handle.",
+    "handle-pull-side": "Lift the handle from its side.",
+    "lever-pull": "Swing the lever up.",
+    "peg-insert-side": "Slide the peg into the hole in the block.",
+    "peg-unplug-side": "Pull the plug out of its socket.",
+    "pick-out-of-hole": "Take the puck out of the hole and bring it to the goal.",
+    "pick-place": "Pick up the puck and bring it to the goal.",
+    "pick-place-wall": "Lift the puck over the wall and bring it to the goal.",
+    "plate-slide": "Slide the disc forward into the net.",
+    "plate-slide-back": "Slide the disc back out of the net.",
+    "plate-slide-back-side": "Slide the disc sideways out of the net.",
+    "plate-slide-side": "Slide the disc sideways into the net.",
+    "push": "Push the puck forward to the goal.",
+    "push-back": "Bring the puck back to the goal.",
+    "push-wall": "Push the puck past the wall to the goal.",
+    "reach": "Move the gripper to the goal.",
+    "reach-wall": "Move the gripper past the wall to the goal.",
+    "shelf-place": "Put the cube on the shelf.",
+    "soccer": "Push the ball into the soccer goal.",
+    "stick-pull": "Hook the thermos with the stick and pull it to the goal.",
+    "stick-push": "Push the thermos to the goal with the stick.",
+    "sweep": "Sweep the cube to the edge of the table.",
+    "sweep-into": "Sweep the cube into the hole in the table.",
+    "window-close": "Slide the window shut.",
+    "window-open": "Slide the window open.",
+}
+"""Task name, without MetaWorld's `-v3`, to its instruction. No two instructions are equal."""
+
+PAPER_TASKS = ("box-close", "coffee-pull", "disassemble", "stick-pull")
+FPS = 80
+MAX_STEPS = 500
+ACTION_DIM = 4
+
+STATE_KEY = "observation.state"
+ENVIRONMENT_STATE_KEY = "observation.environment_state"
+
+CAMERA = "corner2"
+CAMERA_POSITION = (0.75, 0.075, 0.7)
+"""Where LeRobot puts the camera: closer to the table than MetaWorld does."""
+
+GOALS_PER_SEED = 1_000_000
+
+Observation = dict[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What one step gave.
+
+    Attributes:
+        observation: As from `MetaWorld.reset`.
+        is_success: Whether the task is solved after this very step; it may be undone later.
+        is_over: Whether the step limit is reached, so that only `reset` may follow.
+    """
+
+    observation: Observation
+    is_success: bool
+    is_over: bool
+
+
+def task_name(task: str) -> str:
+    """The key of `task` in `TASKS`; MetaWorld's own spelling with `-v3` is fine too."""
+    name = task.removesuffix("-v3")
+    if name not in TASKS:
+        raise ValueError(unknown_name("MetaWorld task", task, TASKS))
+    return name
+
+
+def demonstration_seed(seed: int, attempt: int) -> int:
+    """The goal seed of a demonstration: always even, so no evaluation ever has it."""
+    return 2 * _goal_number(seed, attempt)
+
+
+def evaluation_seed(seed: int, episode: int) -> int:
+    """The goal seed of an evaluation episode: always odd, so no demonstration ever has it."""
+    return 2 * _goal_number(seed, episode) + 1
+
+
+def _goal_number(seed: int, index: int) -> int:
+    if seed < 0:
+        raise ValueError(f"the seed is {seed}, expected 0 or more")
+    if not 0 <= index < GOALS_PER_SEED:
+        raise ValueError(f"a seed has goals 0 to {GOALS_PER_SEED - 1}, asked for {index}")
+    return seed * GOALS_PER_SEED + index
+
+
+class MetaWorld:
+    """One MetaWorld task.
+
+    Args:
+        task: A name of `TASKS`.
+        image_size: (height, width) of what `render` gives; without it there is no rendering.
+        shadows: Whether `render` draws shadows, which takes about three times as long on a CPU.
+    """
+
+    fps = FPS
+    max_steps = MAX_STEPS
+    action_dim = ACTION_DIM
+
+    def __init__(
+        self, task: str, *, image_size: tuple[int, int] | None = None, shadows: bool = True
+    ) -> None:
+        self.task = task_name(task)
+        self.instruction = TASKS[self.task]
+        self._image_size = image_size
+        self._shadows = shadows
+        self._renderer: Any = None
+        self._environment = _make_environment(self.task)
+        self._steps_left = 0
+
+    @property
+    def goal(self) -> NDArray[np.float64]:
+        """What the goal seed decided, (G,): where objects and target are, as the task has it."""
+        return np.array(self._environment._last_rand_vec)
+
+    def reset(self, goal_seed: int) -> Observation:
+        """Start an episode whose goal is drawn from `goal_seed` alone.
+
+        Returns:
+            `observation.state` (4,): hand position and gripper opening;
+            `observation.environment_state` (39,): the same, the objects, all of this one step
+            earlier, and the goal. Both float32.
+        """
+        # MetaWorld's reset lays out the scene twice. A goal that is drawn anew each time leaves
+        # traces of the first in the second, up to 17 cm in the first observation. So the goal is
+        # drawn before and then held fixed, which is what MT1 does.
+        environment = self._environment
+        environment._freeze_rand_vec = False
+        environment.seed(goal_seed)
+        environment.reset_model()
+        environment._freeze_rand_vec = True
+        observation_E, _ = environment.reset()
+        self._steps_left = MAX_STEPS
+        return _to_observation(observation_E)
+
+    def step(self, action: ArrayLike) -> StepResult:
+        """Execute one action: hand motion x, y, z and gripper, (4,) in [-1, 1].
+
+        An action outside the bounds is an error, not clipped, so that whoever records or learns
+        from actions knows what was executed.
+        """
+        if self._steps_left == 0:
+            raise RuntimeError("no episode is under way: call reset(goal_seed) before step(action)")
+        action_A = _checked_action(action)
+        observation_E, _, _, _, info = self._environment.step(action_A)
+        self._steps_left -= 1
+        return StepResult(
+            observation=_to_observation(observation_E),
+            is_success=bool(info["success"]),
+            is_over=self._steps_left == 0,
+        )
+
+    def render(self) -> NDArray[np.uint8]:
+        """The scene from the `corner2` camera, (H, W, 3) RGB, as LeRobot shows it."""
+        if self._image_size is None:
+            raise ValueError("to render, make the environment with image_size=(height, width)")
+        if self._renderer is None:
+            self._renderer = _make_renderer(
+                self._environment.model, self._image_size, shadows=self._shadows
+            )
+        self._renderer.update_scene(self._environment.data, camera=CAMERA)
+        image_HWC: NDArray[np.uint8] = self._renderer.render()
+        # The camera hangs upside down.
+        return np.ascontiguousarray(image_HWC[::-1, ::-1])
+
+    def close(self) -> None:
+        """Free the simulator's memory and the graphics context."""
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+        self._environment.close()
+
+
+def scripted_expert(
+    task: str,
+) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+    """The expert that MetaWorld ships for `task`: environment state (39,) to action (4,).
+
+    It takes the float32 state that datasets hold, so a recorded action is exactly the expert's
+    answer to the recorded state. Over 20 goals of each task it solves as many episodes as from
+    MetaWorld's own float64 state (985 of 1000). Its actions are clipped to [-1, 1]; MetaWorld
+    would clip them silently.
+    """
+    policy = _import_metaworld().policies.ENV_POLICY_MAP[f"{task_name(task)}-v3"]()
+
+    def act(environment_state_E: NDArray[np.float32]) -> NDArray[np.float32]:
+        with warnings.catch_warnings():
+            # It says of nearly every action that it will be clipped.
+            warnings.filterwarnings("ignore", "Constant.* may be too high")
+            action_A: NDArray[np.float32] = policy.get_action(environment_state_E)
+        return action_A.clip(-1, 1)
+
+    return act
+
+
+def _make_environment(name: str) -> Any:
+    environment = _import_metaworld().env_dict.ALL_V3_ENVIRONMENTS[f"{name}-v3"]()
+    environment._set_task_called = True
+    environment.seeded_rand_vec = True
+    environment._partially_observable = False
+    # Made while the goal was hidden, its bounds would clip the goal to zero.
+    del environment.sawyer_observation_space
+    environment.model.camera(CAMERA).pos = CAMERA_POSITION
+    return environment
+
+
+def _make_renderer(model: Any, image_size: tuple[int, int], *, shadows: bool) -> Any:
+    import mujoco
+
+    height, width = image_size
+    if height < 1 or width < 1:
+        raise ValueError(f"image_size is {image_size}, expected (height, width) of 1 or more")
+    frame = model.vis.global_
+    frame.offheight, frame.offwidth = max(frame.offheight, height), max(frame.offwidth, width)
+    try:
+        renderer = mujoco.Renderer(model, height, width)
+    except (mujoco.FatalError, AttributeError, RuntimeError) as error:
+        raise OatkitError(
+            f"MuJoCo cannot render here (MUJOCO_GL={os.environ.get('MUJOCO_GL', '')}): {error}; "
+            "on a machine without a display set MUJOCO_GL=egl (apt-get install libegl1) or "
+            "MUJOCO_GL=osmesa (apt-get install libosmesa6)"
+        ) from error
+    if not shadows:
+        renderer.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = 0
+    return renderer
+
+
+def _to_observation(observation_E: NDArray[np.float64]) -> Observation:
+    environment_state_E = observation_E.astype(np.float32)
+    return {STATE_KEY: environment_state_E[:4].copy(), ENVIRONMENT_STATE_KEY: environment_state_E}
+
+
+def _checked_action(action: ArrayLike) -> NDArray[np.float32]:
+    action_A = np.asarray(action, dtype=np.float32)
+    if action_A.shape != (ACTION_DIM,):
+        raise ValueError(f"an action has shape {action_A.shape}, expected ({ACTION_DIM},)")
+    if not np.isfinite(action_A).all():
+        raise ValueError(f"an action is not finite: {action_A.tolist()}")
+    if np.abs(action_A).max() > 1:
+        raise ValueError(f"an action is outside [-1, 1]: {action_A.tolist()}; clip it first")
+    return action_A
+
+
+def _import_metaworld() -> ModuleType:
+    _choose_graphics_library()
+    try:
+        import metaworld
+        import metaworld.policies
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("metaworld") from error
+    return metaworld
+
+
+def _choose_graphics_library() -> None:
+    """Let MuJoCo render without a display; it reads MUJOCO_GL once, when first imported."""
+    has_display = "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
+    if sys.platform != "linux" or has_display or "MUJOCO_GL" in os.environ:
+        return
+    for name, library in (("egl", "EGL"), ("osmesa", "OSMesa")):
+        if find_library(library):
+            os.environ["MUJOCO_GL"] = name
+            return

@@ -1,0 +1,45 @@
+"""The exceptions users meet, and how a wrong name is answered.
+
+    OatkitError
+    ├── DatasetError        a dataset is broken, unreadable or not what was asked for
+    └── MissingExtraError   an optional package is not installed (also an ImportError)
+
+Wrong arguments are plain `ValueError`s. The command line prints any of these as one
+sentence and exits with 2.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class OatkitError(Exception):
+    """Anything oatkit refuses to do, with a message made for the user."""
+
+
+class DatasetError(OatkitError):
+    """A dataset that cannot be read; the message names file, episode and frame where known."""
+
+
+class MissingExtraError(OatkitError, ImportError):
+    """An optional package is missing; the message holds the line that installs it."""
+
+    def __init__(self, extra: str) -> None:
+        self.extra = extra
+        super().__init__(f"this needs optional packages: pip install 'oatkit[{extra}]'")
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str]]:
+        return type(self), (self.extra,)
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """The message for a `name` that is not among `known`: the closest ones come first."""
+    names = sorted(known)
+    if not names:
+        return f"unknown {kind} {name!r}: there are none"
+    ratio = {n: difflib.SequenceMatcher(None, name.lower(), n.lower()).ratio() for n in names}
+    closest = sorted(names, key=lambda n: -ratio[n])
+    shown = closest[:8]
+    rest = f" and {len(closest) - len(shown)} more" if len(closest) > len(shown) else ""
+    return f"unknown {kind} {name!r}; known, closest first: {', '.join(shown)}{rest}"

@@ -1,0 +1,199 @@
+"""`oatkit data info` and `oatkit data check`: open, look, print, and keep the record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+from tyro.conf import Positional, arg
+
+from oatkit.data import Dataset, open_dataset
+from oatkit.data.check import check_dataset
+from oatkit.data.info import summarise_dataset
+from oatkit.types import CheckKind, DatasetCheck, DatasetInfo, DimensionSummary, Finding
+
+BARS = " ▁▂▃▄▅▆▇█"
+MAX_TASKS_SHOWN = 10
+MAX_DIMENSIONS_SHOWN = 16
+MAX_NAME_WIDTH = 16
+MAX_FINDINGS_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Which dataset, and what of it."""
+
+    path: Positional[str]
+    """File, folder or hub id (org/name)."""
+    action_key: tuple[str, ...] = ()
+    """Columns to read as the action; the format's own by default."""
+    state_key: tuple[str, ...] = ()
+    """Columns to read as the state; the format's own by default."""
+    action_dims: tuple[str, ...] = ()
+    """Dimensions of the action to keep, by index or name; all by default."""
+    fps: float | None = None
+    """Frames a second, where the files do not say."""
+    cache: Path | None = None
+    """Where decoded numbers are kept; $OATKIT_CACHE or ~/.cache/oatkit by default."""
+    out: Annotated[Path | None, arg(metavar="FILE.json")] = None
+    """Also write the result as JSON."""
+
+    def open(self, *, allow_nonfinite: bool) -> Dataset:
+        return open_dataset(
+            self.path,
+            action_key=self.action_key or None,
+            state_key=self.state_key or None,
+            action_dims=self.action_dims or None,
+            fps=self.fps,
+            cache_dir=self.cache,
+            allow_nonfinite=allow_nonfinite,
+            show_progress=True,
+        )
+
+
+@dataclass(frozen=True)
+class ShowInfo(DataOptions):
+    """Show a dataset at a glance: sizes, tasks, cameras, and the range of every dimension.
+
+    Example:
+        oatkit data info out/demo/metaworld
+    """
+
+
+@dataclass(frozen=True)
+class RunCheck(DataOptions):
+    """Find what ruins training; exits with 1 when there is something.
+
+    Example:
+        oatkit data check my_dataset --horizon 32 --ignore constant
+    """
+
+    horizon: int = 32
+    """The chunk length that will be trained with."""
+    ignore: tuple[CheckKind, ...] = ()
+    """Kinds of findings that are known and fine."""
+
+
+def show_info(options: ShowInfo, console: Console) -> int:
+    info = summarise_dataset(options.open(allow_nonfinite=False))
+    console.print(_draw_info(info))
+    _write(info, options.out, console)
+    console.print(f"next: oatkit data check {options.path}", style="dim", soft_wrap=True)
+    return 0
+
+
+def run_check(options: RunCheck, console: Console) -> int:
+    dataset = options.open(allow_nonfinite=True)
+    found = check_dataset(dataset, horizon=options.horizon)
+    shown = [f for f in found.findings if f.kind not in options.ignore]
+    console.print(_draw_check(found, shown))
+    _write(found, options.out, console)
+    return 1 if shown else 0
+
+
+def _write(record: DatasetInfo | DatasetCheck, out: Path | None, console: Console) -> None:
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n")
+        console.print(f"wrote {out}", soft_wrap=True)
+
+
+def _draw_info(info: DatasetInfo) -> Group:
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim")
+    low, q25, median, q75, high = info.length_quantiles
+    rows = [
+        ("path", info.path),
+        ("format", info.format),
+        ("episodes", f"{info.num_episodes:,}"),
+        ("frames", f"{info.num_frames:,}{_duration(info)}"),
+        ("length", f"{low} / {q25} / {median} / {q75} / {high}  (min, 25 %, median, 75 %, max)"),
+        ("fps", f"{info.fps:g}" if info.fps else "unknown; give it with --fps"),
+        ("cameras", _cameras(info)),
+        ("tasks", _tasks(info)),
+        ("other columns", ", ".join(info.other_columns) or "none"),
+        ("fingerprint", info.fingerprint),
+    ]
+    for name, value in rows:
+        facts.add_row(name, Text(value, overflow="fold"))
+    tables = [_draw_dimensions("action", info.action_keys, info.action)]
+    if info.state:
+        tables.append(_draw_dimensions("state", info.state_keys, info.state))
+    return Group(facts, *tables)
+
+
+def _duration(info: DatasetInfo) -> str:
+    if not info.fps:
+        return ""
+    minutes = info.num_frames / info.fps / 60
+    return f"  ({minutes:.1f} minutes)" if minutes < 120 else f"  ({minutes / 60:.1f} hours)"
+
+
+def _cameras(info: DatasetInfo) -> str:
+    if not info.cameras:
+        return "none"
+    return "\n".join(
+        f"{c.name}  {c.height}x{c.width}{'' if c.is_available else '  (declared, files absent)'}"
+        for c in info.cameras
+    )
+
+
+def _tasks(info: DatasetInfo) -> str:
+    lines = [f"{task.num_episodes:>5} x {task.text}" for task in info.tasks[:MAX_TASKS_SHOWN]]
+    if len(info.tasks) > MAX_TASKS_SHOWN:
+        lines.append(f"      and {len(info.tasks) - MAX_TASKS_SHOWN} more")
+    return "\n".join(lines)
+
+
+def _draw_dimensions(
+    word: str, keys: Sequence[str], dimensions: Sequence[DimensionSummary]
+) -> Text:
+    shown = dimensions[:MAX_DIMENSIONS_SHOWN]
+    width = min(MAX_NAME_WIDTH, max(len(d.name) for d in shown))
+    headings = "".join(f"{h:>10}" for h in ("min", "1 %", "mean", "99 %", "max"))
+    text = Text(no_wrap=True, overflow="ignore")
+    text.append(f"\n{word}", style="bold")
+    text.append(f"  {' + '.join(keys)}\n{' ' * (4 + width)}{headings}  min .. max\n", style="dim")
+    for index, d in enumerate(shown):
+        numbers = "".join(f"{v:>10.3g}" for v in (d.min, d.q01, d.mean, d.q99, d.max))
+        text.append(f"{index:>3} ", style="dim")
+        text.append(f"{d.name[:width]:<{width}}{numbers}  {sparkline(d.histogram)}\n")
+    if len(dimensions) > len(shown):
+        hidden = len(dimensions) - len(shown)
+        text.append(f"    and {hidden} more; --out FILE.json has them all\n", style="dim")
+    return text
+
+
+def sparkline(counts: Sequence[int]) -> str:
+    """Counts as tiny bars; anything above zero is visible."""
+    top = max(counts)
+    return "".join(BARS[-(-count * (len(BARS) - 1) // top)] for count in counts)
+
+
+def _draw_check(found: DatasetCheck, shown: Sequence[Finding]) -> Group:
+    heading = Text(f"{found.path}  ({found.format}, chunks of {found.horizon})", overflow="fold")
+    by_kind: dict[CheckKind, list[Finding]] = {}
+    for finding in shown:
+        by_kind.setdefault(finding.kind, []).append(finding)
+    panels = [_draw_findings(kind, findings) for kind, findings in by_kind.items()]
+    ignored = len(found.findings) - len(shown)
+    verdict = {0: "nothing wrong found", 1: "1 finding"}.get(len(shown), f"{len(shown)} findings")
+    if ignored:
+        verdict += f", {ignored} ignored"
+    return Group(heading, *panels, Text(verdict, style="bold" if shown else "bold green"))
+
+
+def _draw_findings(kind: CheckKind, findings: Sequence[Finding]) -> Panel:
+    lines = [f.message for f in findings[:MAX_FINDINGS_SHOWN]]
+    if len(findings) > MAX_FINDINGS_SHOWN:
+        lines.append(f"and {len(findings) - MAX_FINDINGS_SHOWN} more; --out has them all")
+    text = Text("\n".join(lines), overflow="fold")
+    text.append(f"\n→ {findings[0].remedy}", style="dim")
+    return Panel(text, title=kind, title_align="left", border_style="yellow")
