@@ -80,7 +80,7 @@ class ColumnCache:
             rows = self.column(key).open()
             ends = np.cumsum(self._source.episode_lengths)
             digests = [
-                hashlib.blake2b(np.ascontiguousarray(rows[end - length : end]), digest_size=16)
+                hashlib.blake2b(rows[end - length : end].tobytes(), digest_size=16)
                 for length, end in zip(self._source.episode_lengths, ends, strict=True)
             ]
             array = np.frombuffer(b"".join(d.digest() for d in digests), np.uint8)
@@ -147,7 +147,7 @@ def source_key(source: Source) -> str:
     """Changes when a file of the dataset changes its name, size or time."""
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{VERSION}\0{source.format}\0{source.root.resolve()}".encode())
-    digest.update(np.ascontiguousarray(source.episode_lengths))
+    digest.update(source.episode_lengths.tobytes())
     for path in source.files():
         try:
             stat = path.stat()

@@ -92,6 +92,10 @@ class Dataset:
     def num_frames(self) -> int:
         return int(self.episode_lengths.sum())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Data loader workers map the files anew instead of getting the numbers."""
+        return {k: v for k, v in self.__dict__.items() if k != "task_index"}
+
     def __len__(self) -> int:
         """The number of episodes."""
         return len(self.episode_ids)

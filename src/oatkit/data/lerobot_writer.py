@@ -122,6 +122,9 @@ class LeRobotWriter:
                 f"expected {sorted(own)} and {sorted(self._cameras)}"
             )
         length = len(next(iter(columns.values())))
+        for key, values in columns.items():
+            if not np.isfinite(values).all():
+                raise ValueError(f"{key!r} of episode {len(self._episodes)} is not finite")
         rows = self._complete(columns, length, self._tasks.setdefault(task, len(self._tasks)))
         where: dict[str, Any] = {"data": self._write_rows(rows, length)}
         statistics: dict[str, Any] = {key: _statistics(values) for key, values in rows.items()}
@@ -322,7 +325,8 @@ class LeRobotWriter:
 
 def _data_schema(features: Mapping[str, Feature]) -> pa.Schema:
     """The arrow types, and the description that the `datasets` library reads."""
-    fields, described = [], {}
+    fields = []
+    described: dict[str, Any] = {}
     for key, feature in features.items():
         value = pa.from_numpy_dtype(feature.dtype)
         described_value = {"dtype": feature.dtype, "_type": "Value"}

@@ -62,12 +62,12 @@ class Normalizer:
     def normalize(self, values: ArrayT) -> ArrayT:
         """Raw to normalised; (..., dim) numpy or torch, dtype and device are kept."""
         offset, scale = self._constants_like(values)
-        return (values - offset) / scale  # type: ignore[no-any-return]
+        return (values - offset) / scale
 
     def unnormalize(self, values: ArrayT) -> ArrayT:
         """Normalised to raw: the inverse of `normalize`."""
         offset, scale = self._constants_like(values)
-        return values * scale + offset  # type: ignore[no-any-return]
+        return values * scale + offset
 
     def _constants_like(self, values: Any) -> tuple[Any, Any]:
         if values.shape[-1:] != (self.dim,):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 MAX_ROWS_FOR_QUANTILES = 2**18
 """Quantiles are exact up to this many rows, then from an even subsample of at most so many."""
@@ -78,7 +78,7 @@ def compute_statistics(
 
 
 def _quantiles(
-    blocks: Iterable[NDArray[np.floating]], quantiles: ArrayLike, *, count: int, dim: int
+    blocks: Iterable[NDArray[np.floating]], quantiles: Sequence[float], *, count: int, dim: int
 ) -> NDArray[np.float64]:
     step = -(-count // MAX_ROWS_FOR_QUANTILES)
     kept, first = [], 0

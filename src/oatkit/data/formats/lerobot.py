@@ -89,7 +89,9 @@ class LeRobot:
             for name, key in self._camera_keys.items()
         }
         self.action_keys: tuple[str, ...] = ("action",)
-        self.state_keys: tuple[str, ...] = ("observation.state",) if "observation.state" in self.features else ()
+        self.state_keys: tuple[str, ...] = (
+            ("observation.state",) if "observation.state" in self.features else ()
+        )
         self._row_starts = np.concatenate([[0], np.cumsum(self.episode_lengths)])
 
     def files(self) -> Sequence[Path]:
@@ -303,7 +305,7 @@ def _episodes_v3(root: Path, info: dict[str, Any], video_keys: dict[str, str]) -
     def column(key: str) -> NDArray[Any]:
         if key not in table.column_names:
             raise DatasetError(f"{paths[0]}: {unknown_name('column', key, table.column_names)}")
-        return table.column(key).to_numpy()  # type: ignore[no-any-return]
+        return table.column(key).to_numpy()
 
     def places(prefix: str, pattern: str, **more: str) -> list[str]:
         indices = zip(column(f"{prefix}/chunk_index"), column(f"{prefix}/file_index"), strict=True)

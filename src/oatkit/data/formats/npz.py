@@ -39,9 +39,8 @@ class Npz:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._paths = [root] if root.is_file() else sorted(root.glob("*.npz"))
+        _num_actions(self._paths[0])
         shapes = _shapes(self._paths[0])
-        if "action" not in shapes:
-            raise DatasetError(f"{self._paths[0]}: {unknown_name('key', 'action', shapes)}")
         self._is_single = "episode_ends" in shapes
         if self._is_single and len(self._paths) > 1:
             raise DatasetError(
@@ -65,7 +64,9 @@ class Npz:
             if key not in NOT_FEATURES and not key.startswith(IMAGES) and dtype.kind in "fiub"
         }
         self.action_keys: tuple[str, ...] = ("action",)
-        self.state_keys: tuple[str, ...] = ("observation.state",) if "observation.state" in self.features else ()
+        self.state_keys: tuple[str, ...] = (
+            ("observation.state",) if "observation.state" in self.features else ()
+        )
 
     def files(self) -> Sequence[Path]:
         return self._paths
@@ -101,13 +102,10 @@ class Npz:
 
     def _lengths(self, first: dict[str, Any]) -> NDArray[np.int64]:
         if not self._is_single:
-            lengths = [_shapes(path).get("action", ((0,), None))[0][0] for path in self._paths]
-            empty = next((p for p, n in zip(self._paths, lengths, strict=True) if n == 0), None)
-            if empty:
-                raise DatasetError(f"{empty} has no actions")
-            return np.array(lengths, np.int64)
-        lengths = np.diff(np.asarray(first["episode_ends"], np.int64), prepend=0)
-        num_rows = _shapes(self.root)["action"][0][0]
+            return np.array([_num_actions(path) for path in self._paths], np.int64)
+        ends: NDArray[np.int64] = np.asarray(first["episode_ends"], np.int64)
+        lengths = ends - np.concatenate([[0], ends[:-1]])
+        num_rows = _num_actions(self.root)
         if not len(lengths) or (lengths <= 0).any() or lengths.sum() != num_rows:
             raise DatasetError(
                 f"{self.root}: episode_ends must grow and end at the {num_rows} rows of 'action'"
@@ -124,6 +122,18 @@ class Npz:
         numbers: dict[str, int] = {}
         self._task_of = [numbers.setdefault(str(text), len(numbers)) for text in texts]
         self.tasks = list(numbers)
+
+
+def _num_actions(path: Path) -> int:
+    shapes = _shapes(path)
+    if "action" not in shapes:
+        raise DatasetError(f"{path}: {unknown_name('key', 'action', shapes)}")
+    if shapes["action"][1].kind not in "fiub":
+        raise DatasetError(f"{path}: 'action' holds {shapes['action'][1]}, expected numbers")
+    num_actions = shapes["action"][0][0]
+    if num_actions == 0:
+        raise DatasetError(f"{path} has no actions")
+    return num_actions
 
 
 def _shapes(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
@@ -173,7 +183,7 @@ def _map_member(path: Path, name: str) -> NDArray[Any] | None:
         name_bytes, extra_bytes = np.frombuffer(file.read(4), "<u2")
     offset = member.header_offset + 30 + int(name_bytes) + int(extra_bytes) + header_bytes
     order = "F" if is_fortran else "C"
-    return np.memmap(path, dtype, "r", offset, shape, order)  # type: ignore[call-overload,no-any-return]
+    return np.memmap(path, dtype, "r", offset, shape, order)  # type: ignore[call-overload]
 
 
 @contextmanager
@@ -182,6 +192,5 @@ def _errors_name(path: Path) -> Iterator[None]:
         yield
     except (zipfile.BadZipFile, OSError, EOFError, ValueError) as error:
         raise DatasetError(
-            f"{path} cannot be read ({str(error).splitlines()[0]}): it is truncated, damaged or "
-            "holds Python objects"
+            f"{path} cannot be read ({str(error).splitlines()[0]}): it is truncated or damaged"
         ) from error

@@ -1,10 +1,12 @@
 """Diffusion-policy replay buffers: zarr stores with `data/*` and `meta/episode_ends`.
 
-Folders and `.zip` files, store format 2 or 3. The only file that imports zarr.
+Folders and `.zarr.zip` files, store format 2. The only file that imports zarr.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,6 +82,7 @@ class Zarr:
 
     def read(self, key: str) -> Iterator[NDArray[np.float32]]:
         array = self._arrays[key]
+        self._require_whole_chunks(key, np.arange(array.shape[0]))
         for start in range(0, array.shape[0], ROWS_PER_BATCH):
             with _errors_name(self.root, f"{key!r} from row {start}"):
                 rows = array[start : start + ROWS_PER_BATCH].astype(np.float32)
@@ -92,6 +95,7 @@ class Zarr:
         self, camera: str, episode: int, frames: NDArray[np.int64]
     ) -> NDArray[np.uint8]:
         wanted, inverse = np.unique(self._starts[episode] + frames, return_inverse=True)
+        self._require_whole_chunks(camera, wanted)
         with _errors_name(self.root, f"camera {camera!r} of episode {episode}"):
             images = self._arrays[camera].oindex[wanted]
         return np.asarray(images).round().astype(np.uint8)[inverse]
@@ -108,6 +112,30 @@ class Zarr:
                 f"{self.root}: data/{key} has {array.nchunks_initialized} of its {array.nchunks} "
                 "chunks: the copy is incomplete"
             )
+
+    def _require_whole_chunks(self, key: str, rows: NDArray[np.int64]) -> None:
+        """Refuse a truncated chunk: blosc reads past its end and gives whatever lies there."""
+        described = self.root / "data" / key / ".zarray"
+        if not described.is_file():  # a zip file, which has checksums
+            return
+        facts = json.loads(described.read_text())
+        if (facts.get("compressor") or {}).get("id") != "blosc":
+            return
+        (_, *shape), (num_rows, *chunk_shape) = facts["shape"], facts["chunks"]
+        others = [range(-(-s // c)) for s, c in zip(shape, chunk_shape, strict=True)]
+        separator = facts.get("dimension_separator", ".")
+        for place in itertools.product(np.unique(rows // num_rows), *others):
+            path = described.parent / separator.join(str(i) for i in place)
+            stated, found = _blosc_size(path), path.stat().st_size
+            if stated != found:
+                raise DatasetError(f"{path} cannot be read: it has {found} of {stated} bytes")
+
+
+def _blosc_size(path: Path) -> int:
+    """The size that a blosc chunk states in its own header."""
+    with path.open("rb") as file:
+        header = file.read(16)
+    return int.from_bytes(header[12:16], "little") if len(header) == 16 else 16
 
 
 def _is_image(array: Any) -> bool:

@@ -1,0 +1,156 @@
+"""The commands as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oatkit import cli
+from oatkit.recipes.inspect_data import sparkline
+from tests.data import datasets
+from tests.data.datasets import make_demos
+
+
+def run(args: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    try:
+        code = cli.main(args)
+    except SystemExit as stop:  # tyro's --help and parse errors
+        code = int(stop.code or 0)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def leaves(node: cli.Group | cli.Command, words: list[str]) -> list[list[str]]:
+    if isinstance(node, cli.Command):
+        return [words]
+    return [leaf for name, child in node.commands.items() for leaf in leaves(child, [*words, name])]
+
+
+COMMANDS = leaves(cli.OATKIT, [])
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_shows_a_real_example(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run([*words, "--help"], capsys)
+    assert code == 0
+    assert "Example:" in out
+    assert f"oatkit {' '.join(words)}" in out.split("Example:")[1]
+
+
+@pytest.mark.parametrize("words", [[], ["data"], ["data", "make"]], ids=" ".join)
+def test_every_group_lists_its_commands(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run([*words, "--help"], capsys)
+    assert code == 0
+    assert "example:\n  oatkit" in out
+    assert run(words, capsys)[0] == 2, "no command is an error"
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"], capsys)[:2] == (0, "oatkit 0.1.0\n")
+
+
+def test_a_mistyped_command(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(["data", "inof"], capsys)
+    assert code == 2
+    assert err.startswith("error: unknown command 'oatkit data inof'; known, closest first: info")
+
+
+def test_errors_are_one_line_unless_debugging(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(["data", "info", str(tmp_path)], capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: {tmp_path} is of no known dataset format")
+    assert err.count("\n") == 1
+    with pytest.raises(Exception, match="is of no known dataset format"):
+        cli.main(["data", "info", str(tmp_path), "--debug"])
+
+
+def test_a_wrong_flag_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, _ = run(["data", "check", "x", "--horizn", "3"], capsys)
+    assert code == 2
+
+
+def test_data_info(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = datasets.write_lerobot_v3(tmp_path / "d", make_demos(), codec="h264")
+    record = tmp_path / "records" / "info.json"
+    code, out, _ = run(["data", "info", str(root), "--out", str(record)], capsys)
+    assert code == 0
+    for text in (
+        "LeRobot v3.0",
+        "39  (0.1 minutes)",
+        "7 / 10 / 12 / 16 / 20",
+        "front  48x64",
+        "3 x stack the cups",
+        f"next: oatkit data check {root}",
+    ):
+        assert text in out
+    lines = {
+        line.split()[1]: line.split() for line in out.splitlines() if line[:3].strip().isdigit()
+    }
+    actions = np.concatenate([d.actions for d in make_demos()])
+    assert lines["z"][2] == f"{actions[:, 2].min():.3g}"
+    assert lines["z"][6] == f"{actions[:, 2].max():.3g}"
+    saved = json.loads(record.read_text())
+    assert (saved["schema"], saved["version"]) == ("oatkit/dataset-info", 1)
+    assert sum(saved["action"][0]["histogram"]) == 39
+
+
+def test_data_info_of_chosen_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = datasets.write_robomimic(tmp_path / "d.hdf5", make_demos())
+    cache = tmp_path / "elsewhere"
+    flags = ["--action-key", "obs/object", "states", "--state-key", "actions", "--action-dims"]
+    more = [*flags, "0", "states_1", "--fps", "25", "--cache", str(cache)]
+    code, out, _ = run(["data", "info", str(path), *more], capsys)
+    assert code == 0
+    assert "action  obs/object + states" in out
+    assert "states_1" in out
+    assert "states_0" not in out
+    assert "fps            25" in out
+    assert list(cache.rglob("actions.npy"))
+
+
+def test_data_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    demos = make_demos((40, 40))
+    demos[1].actions[5, 2] = np.nan
+    path = str(datasets.write_npz_folder(tmp_path / "d", demos))
+    record = tmp_path / "check.json"
+    code, out, _ = run(["data", "check", path, "--out", str(record)], capsys)
+    assert code == 1
+    assert "non-finite" in out
+    assert "episode 1 frame 5" in " ".join(out.replace("│", " ").split())
+    assert "1 finding\n" in out
+    (finding,) = json.loads(record.read_text())["findings"]
+    assert (finding["kind"], finding["episode"], finding["frame"]) == ("non-finite", 1, 5)
+
+    code, out, _ = run(["data", "check", path, "--ignore", "non-finite"], capsys)
+    assert (code, out.splitlines()[-1]) == (0, "nothing wrong found, 1 ignored")
+    code, out, _ = run(["data", "check", path, "--ignore", "non-finite", "--horizon", "41"], capsys)
+    assert code == 1
+    assert "short-episode" in out
+
+
+def test_doctor_names_what_is_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from oatkit.recipes import doctor
+
+    monkeypatch.setattr(doctor, "EXTRAS", {"data": ("h5py",), "fancy": ("no-such-package",)})
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, _ = run(["doctor"], capsys)
+    assert code == 0
+    assert "2.13.0" in out or "torch" in out
+    assert "no no-such-package" in out
+    assert "pip install 'oatkit[fancy]'" in out
+    assert out.count("encodes and decodes") == 2
+
+
+def test_sparklines_show_everything_above_zero() -> None:
+    assert sparkline([0, 1, 500, 1000]) == " ▁▄█"
