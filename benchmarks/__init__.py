@@ -1,0 +1,1 @@
+"""One script per published number. Each writes `benchmarks/results/<name>.json`."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_ROWS_FOR_QUANTILES = 2**18
+MAX_ROWS_FOR_QUANTILES = 2**16
 """Quantiles are exact up to this many rows, then from an even subsample of at most so many."""
 
 

@@ -6,6 +6,7 @@ says in `meta/episodes` where each one lies.
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from oatkit.data.source import Camera, Feature
 from oatkit.errors import DatasetError, MissingExtraError, unknown_name
 
-ROWS_PER_BATCH = 65_536
+ROWS_PER_BATCH = 16_384
 NUMBERS = ("float", "double", "halffloat", "int", "uint", "bool")
 NOT_FEATURES = {"frame_index", "episode_index", "index", "task_index"}
 
@@ -201,7 +202,7 @@ class LeRobot:
         """(first row, values), file after file, with the number of rows checked."""
         for index, path in enumerate(self.files()):
             row, end = self._rows_of_file(index)
-            with _errors_name(path), pq.ParquetFile(path) as file:
+            with _errors_name(path), _open_parquet(path) as file:
                 names = file.schema_arrow.names
                 if key not in names:
                     raise DatasetError(f"{path}: {unknown_name('column', key, names)}")
@@ -297,7 +298,7 @@ def _episodes_v3(root: Path, info: dict[str, Any], video_keys: dict[str, str]) -
         raise DatasetError(f"{root / 'meta' / 'episodes'} holds no parquet file")
     tables = []
     for path in paths:
-        with _errors_name(path), pq.ParquetFile(path) as file:
+        with _errors_name(path), _open_parquet(path) as file:
             wanted = [n for n in file.schema_arrow.names if not n.startswith("stats/")]
             tables.append(file.read(columns=wanted))
     table = pa.concat_tables(tables, promote_options="default").sort_by("episode_index")
@@ -335,7 +336,7 @@ def _episodes_v3(root: Path, info: dict[str, Any], video_keys: dict[str, str]) -
 def _read_rows(path: Path, key: str, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
     """Single cells of one column; reads only the row groups that hold them."""
     with _errors_name(path):
-        file, group_starts = _open_parquet(path, path.stat().st_mtime_ns)
+        file, group_starts = _row_groups(path, path.stat().st_mtime_ns)
         groups = np.searchsorted(group_starts, rows, side="right") - 1
         tables = {
             int(g): file.read_row_group(int(g), columns=[key]).column(key)
@@ -347,8 +348,24 @@ def _read_rows(path: Path, key: str, rows: NDArray[np.int64]) -> list[dict[str, 
         ]
 
 
+@contextmanager
+def _open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
+    """A file to stream from. Its memory goes back to the system when it is closed.
+
+    Thousands of row groups make a footer of many megabytes of small objects, which the
+    allocators would keep.
+    """
+    with pq.ParquetFile(path, memory_map=True, pre_buffer=False) as file:
+        yield file
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
+    if trim is not None:
+        trim(0)
+
+
 @lru_cache(maxsize=8)
-def _open_parquet(path: Path, mtime_ns: int) -> tuple[pq.ParquetFile, NDArray[np.int64]]:
+def _row_groups(path: Path, mtime_ns: int) -> tuple[pq.ParquetFile, NDArray[np.int64]]:
+    """An open file and the first row of each of its row groups."""
     file = pq.ParquetFile(path)
     sizes = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
     return file, np.concatenate([[0], np.cumsum(sizes)])[:-1]

@@ -24,7 +24,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("data") from error
 
-ROWS_PER_BATCH = 65_536
+ROWS_PER_BATCH = 16_384
 STATE_KEYS = (
     ("state",),
     ("agent_pos",),
