@@ -36,9 +36,11 @@ format: setup
 bench: setup
 	$(BIN)/python -m benchmarks.data_memory
 	$(BIN)/python -m benchmarks.data_sampling
+	$(BIN)/python -m benchmarks.report
 
 docs: setup
-	$(BIN)/python -m pytest tests/test_docs.py
+	$(BIN)/mkdocs build --quiet --strict
+	@echo "wrote out/site/index.html"
 
 clean:
 	rm -rf .venv out build dist
