@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 EXTRAS := data,metaworld,dev
 
-.PHONY: setup demo test test-slow check format bench docs clean
+.PHONY: setup demo test test-slow test-lerobot check format bench docs clean
 
 setup: $(STAMP)
 
@@ -22,6 +22,16 @@ test: setup
 
 test-slow: setup
 	$(BIN)/python -m pytest -n auto -m 'slow or sim'
+
+# Needs about 9 GB: LeRobot pins an older torch, so it gets an environment of its own.
+test-lerobot: .venv-lerobot/.installed
+	HF_HUB_OFFLINE=1 .venv-lerobot/bin/python -m pytest tests/lerobot -W default
+
+.venv-lerobot/.installed: pyproject.toml
+	test -x .venv-lerobot/bin/python || $(PYTHON) -m venv .venv-lerobot
+	.venv-lerobot/bin/python -m pip install --quiet 'lerobot==0.4.4' --editable '.[data]' pytest
+	.venv-lerobot/bin/python -m pip check
+	touch $@
 
 check: setup
 	$(BIN)/ruff check .
@@ -43,4 +53,4 @@ docs: setup
 	@echo "wrote out/site/index.html"
 
 clean:
-	rm -rf .venv out build dist
+	rm -rf .venv .venv-lerobot out build dist
