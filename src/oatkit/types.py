@@ -1,9 +1,14 @@
-"""The words every room shares: result records and the names of choices."""
+"""The words every room shares: tokens, schedules, result records and the names of choices."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
-from typing import Literal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import torch
 
 NormalizationMode = Literal["min_max", "quantiles", "mean_std", "identity"]
 
@@ -18,6 +23,104 @@ CheckKind = Literal[
     "timestamps",
     "missing-video",
 ]
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """A batch of token sequences.
+
+    Attributes:
+        ids: (B, K) int64; slots past a row's length hold 0 and mean nothing.
+        lengths: (B,) int64; how many slots of each row count.
+    """
+
+    ids: torch.Tensor
+    lengths: torch.Tensor
+
+    def __post_init__(self) -> None:
+        if self.ids.ndim != 2 or self.lengths.shape != self.ids.shape[:1]:
+            raise ValueError(
+                f"ids are {tuple(self.ids.shape)} and lengths {tuple(self.lengths.shape)}, "
+                "expected (B, K) and (B,)"
+            )
+
+    def __len__(self) -> int:
+        """The number of sequences."""
+        return len(self.ids)
+
+    def prefix(self, k: int) -> Tokens:
+        """The first `k` tokens of every sequence; shorter ones stay as they are."""
+        if k < 0:
+            raise ValueError(f"a prefix has {k} tokens, expected 0 or more")
+        return Tokens(self.ids[:, :k], self.lengths.clamp(max=k))
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """In which blocks a policy generates its tokens: stage s emits those up to `endpoints[s]`.
+
+        token-wise   1, 2, 3, 4, 5, 6, 7, 8     one token a call
+        pow2         1, 2, 4, 8                 doubles with every call
+        one-shot     8                          all at once
+
+    Attributes:
+        endpoints: How many tokens there are after each stage. Blocks never get smaller: a stage
+            reads the last `g_s` slots of its input, and the previous block must fit there.
+    """
+
+    endpoints: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        sizes = self.block_sizes
+        if not sizes or min(sizes) < 1 or any(a > b for a, b in pairwise(sizes)):
+            raise ValueError(
+                f"endpoints {self.endpoints} make blocks of {sizes}, expected blocks of 1 or more "
+                "that never get smaller"
+            )
+
+    @classmethod
+    def tokenwise(cls, num_tokens: int) -> Schedule:
+        """One token a call."""
+        return cls(tuple(range(1, num_tokens + 1)))
+
+    @classmethod
+    def pow2(cls, num_tokens: int) -> Schedule:
+        """1, 2, 4, ... tokens; `num_tokens` is a power of two."""
+        if num_tokens < 1 or num_tokens & (num_tokens - 1):
+            raise ValueError(f"{num_tokens} tokens cannot be doubled up to: not a power of two")
+        return cls(tuple(1 << i for i in range(num_tokens.bit_length())))
+
+    @classmethod
+    def one_shot(cls, num_tokens: int) -> Schedule:
+        """All tokens in one call."""
+        return cls((num_tokens,))
+
+    @classmethod
+    def blocks(cls, num_tokens: int, size: int) -> Schedule:
+        """`size` tokens a call; `size` divides `num_tokens`."""
+        if size < 1 or num_tokens % size:
+            raise ValueError(f"blocks of {size} do not divide {num_tokens} tokens")
+        return cls(tuple(range(size, num_tokens + 1, size)))
+
+    @property
+    def num_tokens(self) -> int:
+        return self.endpoints[-1]
+
+    @property
+    def calls(self) -> int:
+        """The number of stages: forward passes for all tokens."""
+        return len(self.endpoints)
+
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """How many tokens each stage emits: g_s."""
+        return tuple(end - start for start, end in pairwise((0, *self.endpoints)))
+
+    def calls_for(self, budget: int) -> int:
+        """Stages needed for the first `budget` tokens; a block is run whole or not at all."""
+        if not 1 <= budget <= self.num_tokens:
+            raise ValueError(f"budget {budget} is outside 1 .. {self.num_tokens}")
+        return bisect_left(self.endpoints, budget) + 1
 
 
 @dataclass(frozen=True)
