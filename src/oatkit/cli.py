@@ -100,8 +100,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = [arg for arg in args if arg != "--debug"]
     try:
         return _dispatch(OATKIT, "oatkit", args)
-    except KeyboardInterrupt:
-        Console(stderr=True).print("stopped")
+    except KeyboardInterrupt as stop:
+        Console(stderr=True, highlight=False).print(str(stop) or "stopped", soft_wrap=True)
         return 130
     except (OatkitError, ValueError, OSError) as error:
         if is_debug:

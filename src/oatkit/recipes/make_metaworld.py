@@ -79,7 +79,11 @@ Columns = dict[str, NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class MakeMetaWorld:
-    """Make demonstrations with MetaWorld's scripted experts."""
+    """Make demonstrations with MetaWorld's scripted experts, as a LeRobot v3.0 dataset.
+
+    Example:
+        oatkit data make metaworld --tasks box-close door-open --episodes 10 --out out/metaworld
+    """
 
     out: Path
     """Where to write the dataset."""
@@ -97,7 +101,7 @@ class MakeMetaWorld:
     image_size: tuple[int, int] = (480, 480)
     """Height and width of the images."""
     shadows: bool = True
-    """Draw shadows. Without them an image takes a third of the time."""
+    """Whether images have shadows. Without them an image takes a third of the time."""
     workers: int | None = None
     """Worker processes, by default one per core. They do not change the dataset."""
 
@@ -119,7 +123,7 @@ def make_metaworld(config: MakeMetaWorld, *, show_progress: bool = True) -> Path
             _remove(partial)
         return config.out
     _start_or_continue(partial, plan)
-    with _sole_use_of(partial):
+    with _sole_use_of(partial), _stops_explained(partial):
         attempts = _Attempts(config, partial)
         with _progress(config, attempts, console) as show:
             _make_attempts(config, partial, attempts, show)
@@ -301,6 +305,18 @@ def _read_results(folder: Path) -> dict[int, bool]:
 
 
 @contextmanager
+def _stops_explained(partial: Path) -> Iterator[None]:
+    """Say, when the work stops halfway, that it is not lost."""
+    hint = f"finished attempts are kept in {partial}, the same command again continues"
+    try:
+        yield
+    except BrokenProcessPool as error:
+        raise OatkitError(f"a worker process died (killed, or out of memory?); {hint}") from error
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"stopped; {hint}") from None
+
+
+@contextmanager
 def _progress(
     config: MakeMetaWorld, attempts: _Attempts, console: Console
 ) -> Iterator[Callable[[str], None]]:
@@ -314,7 +330,12 @@ def _progress(
     )
     with Progress(*columns, console=console) as progress:
         total = len(config.tasks) * config.episodes
-        bar = progress.add_task("starting", total=total, attempts=attempts.num_finished)
+        bar = progress.add_task(
+            "starting",
+            total=total,
+            completed=attempts.num_successes,
+            attempts=attempts.num_finished,
+        )
 
         def show(word: str) -> None:
             progress.update(
@@ -334,23 +355,17 @@ def _make_attempts(
     for task in config.tasks:
         (partial / task).mkdir(exist_ok=True)
     num_workers = min(config.workers or os.cpu_count() or 1, len(config.tasks) * config.episodes)
-    hint = f"finished attempts are kept in {partial}, the same command again continues"
-    try:
-        with _worker_pool(num_workers) as pool:
-            under_way: dict[Future[bool], tuple[str, int]] = {}
-            while True:
-                while len(under_way) < num_workers and (attempt := attempts.start_next()):
-                    under_way[pool.submit(_make_attempt, config, partial, *attempt)] = attempt
-                if not under_way:
-                    return
-                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                    task, number = under_way.pop(future)
-                    attempts.finish(task, number, is_success=future.result())
-                    show(task)
-    except BrokenProcessPool as error:
-        raise OatkitError(f"a worker process died (killed, or out of memory?); {hint}") from error
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"stopped; {hint}") from None
+    with _worker_pool(num_workers) as pool:
+        under_way: dict[Future[bool], tuple[str, int]] = {}
+        while True:
+            while len(under_way) < num_workers and (attempt := attempts.start_next()):
+                under_way[pool.submit(_make_attempt, config, partial, *attempt)] = attempt
+            if not under_way:
+                return
+            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                task, number = under_way.pop(future)
+                attempts.finish(task, number, is_success=future.result())
+                show(task)
 
 
 @contextmanager
@@ -398,7 +413,7 @@ def _assemble(
 
 def _prepare_worker(lifeline: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent sees Ctrl-C too, and decides
-    # os.environ["LP_NUM_THREADS"] = "1"  # rendering on the CPU: one core per worker
+    os.environ.setdefault("LP_NUM_THREADS", "1")  # rendering on the CPU: one core per worker
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
 
 

@@ -1,0 +1,1 @@
+"""Tensor maths with no idea of robots."""
