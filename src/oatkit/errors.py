@@ -2,6 +2,8 @@
 
     OatkitError
     ├── DatasetError        a dataset is broken, unreadable or not what was asked for
+    ├── ArtefactError       a saved tokenizer or policy is broken or not what was asked for
+    ├── DecodeError         tokens that are no whole chunk (`fast`, strict decoding)
     └── MissingExtraError   an optional package is not installed (also an ImportError)
 
 Wrong arguments are plain `ValueError`s. The command line prints any of these as one
@@ -20,6 +22,14 @@ class OatkitError(Exception):
 
 class DatasetError(OatkitError):
     """A dataset that cannot be read; the message names file, episode and frame where known."""
+
+
+class ArtefactError(OatkitError):
+    """A saved tokenizer or policy that cannot be used; the message names its folder."""
+
+
+class DecodeError(OatkitError):
+    """Tokens that do not decode; only `fast` has such, and only under strict decoding."""
 
 
 class MissingExtraError(OatkitError, ImportError):

@@ -161,7 +161,7 @@ def goals_differ(task: str, num_goals: int) -> bool:
 
 @pytest.mark.parametrize("task", PAPER_TASKS)
 def test_goals_of_demonstrations_and_evaluations_differ(task: str) -> None:
-    assert goals_differ(task, num_goals=10)
+    assert goals_differ(task, num_goals=5)
 
 
 @pytest.mark.sim
@@ -307,6 +307,15 @@ def test_expert_solves_its_task_within_bounds() -> None:
     assert np.abs(actions_TA).max() == 1
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_expert_leaves_the_state_as_it_was(task: str) -> None:
+    state_E = np.linspace(0, 1, 39, dtype=np.float32)
+    before = state_E.copy()
+    action_A = scripted_expert(task)(state_E)
+    assert action_A.shape == (4,)
+    np.testing.assert_array_equal(state_E, before)
+
+
 # Rendering
 
 
@@ -339,11 +348,10 @@ def test_an_image_has_the_size_asked_for(image_size: tuple[int, int]) -> None:
 
 
 @pytest.mark.usefixtures("_needs_rendering")
-def test_shadows_darken_the_image() -> None:
-    with_HWC = render_once("box-close", image_size=(96, 96)).astype(int)
-    without_HWC = render_once("box-close", image_size=(96, 96), shadows=False).astype(int)
-    assert (with_HWC != without_HWC).any()
-    assert with_HWC.mean() < without_HWC.mean()
+def test_shadows_can_be_left_out() -> None:
+    with_HWC = render_once("box-close", image_size=(96, 96))
+    without_HWC = render_once("box-close", image_size=(96, 96), shadows=False)
+    assert (with_HWC != without_HWC).mean() > 0.1
 
 
 @pytest.mark.usefixtures("_needs_rendering")

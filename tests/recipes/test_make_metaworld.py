@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import numpy as np
 import pytest
 
 import oatkit
-from oatkit.envs.metaworld import FPS, TASKS, MetaWorld, demonstration_seed
+from oatkit.envs.metaworld import FPS, TASKS, MetaWorld, demonstration_seed, scripted_expert
 from oatkit.errors import DatasetError
 from oatkit.recipes import make_metaworld as recipe
 from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
@@ -54,20 +56,23 @@ def test_what_is_written(made: Path) -> None:
     assert sorted(p.name for p in made.parent.iterdir()) == ["d"], "nothing is left beside it"
 
 
+@pytest.mark.parametrize(("first", "task"), [(0, "reach"), (3, "door-close")])
 def test_recorded_actions_replay_the_recorded_states_and_end_5_steps_after_success(
-    made: Path,
+    made: Path, first: int, task: str
 ) -> None:
-    episode = oatkit.open_dataset(made)[0]
-    environment = MetaWorld("reach")
-    observation = environment.reset(demonstration_seed(0, 0))
-    states_TS = episode.column("observation.environment_state")
-    successes = []
-    for action, state in zip(episode.actions, states_TS, strict=True):
-        np.testing.assert_array_equal(observation["observation.environment_state"], state)
-        result = environment.step(action)
-        observation = result.observation
-        successes.append(result.is_success)
-    assert successes.index(True) == len(episode) - 1 - 5
+    dataset = oatkit.open_dataset(made)
+    environment = MetaWorld(task)
+    for attempt in range(3):
+        episode = dataset[first + attempt]
+        observation = environment.reset(demonstration_seed(0, attempt))
+        states_TE = episode.column("observation.environment_state")
+        successes = []
+        for action, state in zip(episode.actions, states_TE, strict=True):
+            np.testing.assert_array_equal(observation["observation.environment_state"], state)
+            result = environment.step(action)
+            observation = result.observation
+            successes.append(result.is_success)
+        assert successes.index(True) == len(episode) - 1 - 5
 
 
 def test_the_number_of_workers_changes_nothing(made: Path, tmp_path: Path) -> None:
@@ -249,3 +254,121 @@ def test_a_dead_worker_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def _die(*args: object) -> bool:
     os._exit(3)
+
+
+def test_failed_attempts_are_passed_over(tmp_path: Path) -> None:
+    """The expert fails at the fifth goal of sweep-into, so the sixth takes its place."""
+    dataset = oatkit.open_dataset(make(tmp_path / "d", tasks=("sweep-into",), episodes=5))
+    environment = MetaWorld("sweep-into")
+    for episode, attempt in zip(dataset, (0, 1, 2, 3, 5), strict=True):
+        observation = environment.reset(demonstration_seed(0, attempt))
+        np.testing.assert_array_equal(episode.state[0], observation["observation.state"])
+        np.testing.assert_array_equal(
+            episode.column("observation.environment_state")[0],
+            observation["observation.environment_state"],
+        )
+
+
+def test_a_recorded_action_is_the_experts_answer_to_the_recorded_state(made: Path) -> None:
+    for episode in oatkit.open_dataset(made):
+        name = next(name for name, text in TASKS.items() if text == episode.task)
+        states_TE = episode.column("observation.environment_state")
+        expected_TA = np.stack([scripted_expert(name)(state_E) for state_E in states_TE])
+        np.testing.assert_array_equal(episode.actions, expected_TA)
+
+
+def test_what_a_kill_left_beside_a_finished_dataset_is_removed(made: Path) -> None:
+    partial = made.with_name("d.partial")
+    (partial / "reach").mkdir(parents=True)
+    (partial / "plan.json").write_text((made / recipe.PLAN_PATH_IN_DATASET).read_text())
+    make(made)
+    assert not partial.exists()
+
+
+def test_two_processes_do_not_make_one_dataset(made: Path, tmp_path: Path) -> None:
+    partial = tmp_path / "d.partial"
+    partial.mkdir()
+    (partial / "plan.json").write_text((made / recipe.PLAN_PATH_IN_DATASET).read_text())
+    with (partial / "plan.json").open() as plan_file:
+        fcntl.flock(plan_file, fcntl.LOCK_EX)
+        with pytest.raises(DatasetError, match=r"another process is working in .*d\.partial"):
+            make(tmp_path / "d")
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """The command, busy with its first of many attempts, as the leader of a process group."""
+    out = str(tmp_path / "d")
+    options = ("--out", out, "--tasks", "reach", "--episodes", "500", "--workers", "2")
+    process = subprocess.Popen(
+        [*(sys.executable, "-m", "oatkit.cli", "data", "make", "metaworld"), *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not list(tmp_path.glob("d.partial/reach/*.npz")):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def worker_pids(process: subprocess.Popen[str]) -> list[int]:
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(pid) for pid in children]
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    deadline = time.monotonic() + 20
+    while any(is_running(pid) for pid in pids):
+        assert time.monotonic() < deadline, f"still running: {pids}"
+        time.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc")
+
+
+@needs_proc
+def test_ctrl_c_stops_at_once_and_says_how_to_go_on(running: subprocess.Popen[str]) -> None:
+    pids = worker_pids(running)
+    os.killpg(running.pid, signal.SIGINT)
+    _, errors = running.communicate(timeout=20)
+    assert running.returncode == 130
+    assert "the same command again continues" in " ".join(errors.split())
+    assert "Traceback" not in errors
+    wait_until_gone(pids)
+
+
+@needs_proc
+def test_workers_end_with_the_process_that_started_them(running: subprocess.Popen[str]) -> None:
+    pids = worker_pids(running)
+    assert len(pids) >= 2
+    running.kill()
+    wait_until_gone(pids)
+
+
+def test_a_run_killed_while_it_writes_the_dataset_is_completed(made: Path, tmp_path: Path) -> None:
+    out = tmp_path / "d"
+    code = (
+        "import os, pathlib, oatkit.recipes.make_metaworld as recipe\n"
+        "recipe.LeRobotWriter.close = lambda writer: os.kill(os.getpid(), 9)\n"
+        "if __name__ == '__main__':\n"
+        f"    recipe.make_metaworld(recipe.MakeMetaWorld(pathlib.Path({str(out)!r}),\n"
+        "        tasks=('reach', 'door-close'), episodes=3))\n"
+    )
+    (tmp_path / "killed.py").write_text(code)
+    ran = subprocess.run([sys.executable, tmp_path / "killed.py"], capture_output=True, timeout=60)
+    assert ran.returncode == -signal.SIGKILL
+    assert (tmp_path / "d.partial/dataset/data").exists()
+    make(out)
+    for path in made.rglob("*.parquet"):
+        assert (out / path.relative_to(made)).read_bytes() == path.read_bytes()

@@ -247,7 +247,8 @@ def scripted_expert(
         with warnings.catch_warnings():
             # It says of nearly every action that it will be clipped.
             warnings.filterwarnings("ignore", "Constant.* may be too high")
-            action_A: NDArray[np.float32] = policy.get_action(environment_state_E)
+            # A copy, because some experts change what they are given.
+            action_A: NDArray[np.float32] = policy.get_action(environment_state_E.copy())
         return action_A.clip(-1, 1)
 
     return act

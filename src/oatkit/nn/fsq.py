@@ -68,9 +68,15 @@ class FiniteScalarQuantizer(nn.Module):
 
     def codes(self, ids: Tensor) -> Tensor:
         """The codes of ids, (...) -> (..., dims)."""
-        digits = ids[..., None] // self.basis % self.radix
-        return (digits - self.half_width) / self.half_width
+        return (self.digits(ids) - self.half_width) / self.half_width
+
+    def digits(self, ids: Tensor) -> Tensor:
+        """Which level each number has, (...) -> (..., dims)."""
+        return ids[..., None] // self.basis % self.radix
+
+    def join(self, digits: Tensor) -> Tensor:
+        """The ids of digits, (..., dims) -> (...)."""
+        return (digits * self.basis).sum(dim=-1)
 
     def _ids(self, rounded: Tensor) -> Tensor:
-        digits = (rounded + self.half_width).round().long()
-        return (digits * self.basis).sum(dim=-1)
+        return self.join((rounded + self.half_width).round().long())

@@ -78,6 +78,29 @@ class KeysValues(nn.Module):
         return list(zip(heads[0::2], heads[1::2], strict=True))
 
 
+class Transformer(nn.Module):
+    """Slots that read each other where the mask (Q, Q) allows."""
+
+    mask: Tensor
+
+    def __init__(
+        self, width: int, num_layers: int, num_heads: int, mask: Tensor, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.attention = nn.ModuleList(SelfAttention(width, num_heads) for _ in range(num_layers))
+        self.mlp = nn.ModuleList(Mlp(width) for _ in range(num_layers))
+        self.norm = nn.LayerNorm(width)
+        self.dropout = dropout
+        self.register_buffer("mask", mask, persistent=False)
+
+    def forward(self, x_BQD: Tensor, random: SampleRandom | None = None) -> Tensor:
+        x = x_BQD
+        for attention, mlp in zip(self.attention, self.mlp, strict=True):
+            x = x + drop(attention(x, self.mask), self.dropout, random)
+            x = x + drop(mlp(x), self.dropout, random)
+        return self.norm(x)
+
+
 class CrossDecoder(nn.Module):
     """Queries that read a source and never each other.
 
@@ -151,6 +174,11 @@ class RegisterEncoder(nn.Module):
             x = x + drop(self.attention[layer](x, keys, values), self.dropout, random)
             x = x + drop(self.mlp[layer](x), self.dropout, random)
         return self.norm(x)
+
+
+def causal_mask(num_slots: int) -> Tensor:
+    """(Q, Q) bool: a slot sees itself and all before it."""
+    return torch.ones(num_slots, num_slots, dtype=torch.bool).tril()
 
 
 def drop(x: Tensor, share: float, random: SampleRandom | None) -> Tensor:

@@ -1,0 +1,110 @@
+"""`acodec`: a one-shot block of vector-quantised registers, after ActionCodec.
+
+Registers read the actions and not each other; queries read the codes and not each other. Latents
+of 512 numbers choose among 2048 vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from oatkit.nn.random import SampleRandom
+from oatkit.nn.transformer import CrossDecoder, RegisterEncoder, sinusoids
+from oatkit.nn.vq import VectorQuantizer
+from oatkit.types import Schedule, Tokens
+
+
+@dataclass(frozen=True)
+class AcodecConfig:
+    """A tokenizer whose tokens are generated all at once."""
+
+    horizon: int
+    action_dim: int
+    kind: Literal["acodec"] = "acodec"
+    num_tokens: int = 16
+    codebook_size: int = 2048
+    latent_dim: int = 512
+    commitment: float = 0.25
+    """Weight of the loss that keeps latents near their codes."""
+    decay: float = 0.99
+    """Of the codebook's moving averages."""
+    width: int = 256
+    num_layers: int = 6
+    """Of the encoder and of the decoder each."""
+    num_heads: int = 8
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("horizon", "action_dim", "num_tokens", "codebook_size", "latent_dim"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if self.width % self.num_heads:
+            raise ValueError(f"width {self.width} is not divided by {self.num_heads} heads")
+
+
+class Acodec(nn.Module):
+    """The codec. Training calls `follow` after each step, with the latents of all processes."""
+
+    is_ordered = False
+    is_total = True
+    is_fixed_length = True
+    has_prefixes = False
+    positions: Tensor
+
+    def __init__(self, config: AcodecConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.quantizer = VectorQuantizer(
+            config.codebook_size,
+            config.latent_dim,
+            decay=config.decay,
+            commitment=config.commitment,
+        )
+        self.vocab_size = config.codebook_size
+        self.max_tokens = config.num_tokens
+        self.budgets = (self.max_tokens,)
+        self.schedule = Schedule.one_shot(self.max_tokens)
+
+        shape = (config.width, config.num_layers, config.num_heads)
+        self.embed = nn.Linear(config.action_dim, config.width)
+        self.registers = nn.Parameter(torch.randn(1, config.num_tokens, config.width))
+        self.encoder = RegisterEncoder(*shape, mask=None, dropout=config.dropout)
+        self.to_latent = nn.Linear(config.width, config.latent_dim)
+        self.from_code = nn.Linear(config.latent_dim, config.width)
+        self.slots = nn.Parameter(torch.randn(config.num_tokens, config.width))
+        self.queries = nn.Parameter(sinusoids(config.horizon, config.width)[None])
+        self.decoder = CrossDecoder(*shape, dropout=config.dropout)
+        self.head = nn.Linear(config.width, config.action_dim)
+        positions = sinusoids(config.horizon, config.width)
+        self.register_buffer("positions", positions, persistent=False)
+        self.latest_latents: Tensor | None = None
+
+    def encode(self, actions_BTA: Tensor) -> Tokens:
+        ids_BK = self.quantizer.ids(self._latents(actions_BTA))
+        return Tokens(ids_BK, torch.full_like(ids_BK[:, 0], self.max_tokens))
+
+    def decode(self, tokens: Tokens) -> Tensor:
+        return self._reconstruct(self.quantizer.codes(tokens.ids))
+
+    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
+        latents_BKD = self._latents(actions_BTA, random)
+        self.latest_latents = latents_BKD.detach()
+        codes_BKD, _, commitment = self.quantizer(latents_BKD)
+        return F.mse_loss(self._reconstruct(codes_BKD, random), actions_BTA) + commitment
+
+    def follow(self, latents_BKD: Tensor, random: SampleRandom) -> None:
+        """Move the codebook towards the `latest_latents` of all processes."""
+        self.quantizer.follow(latents_BKD, self.quantizer.ids(latents_BKD), random)
+
+    def _latents(self, actions_BTA: Tensor, random: SampleRandom | None = None) -> Tensor:
+        source_BTD = self.embed(actions_BTA) + self.positions
+        return self.to_latent(self.encoder(self.registers, source_BTD, random))
+
+    def _reconstruct(self, codes_BKD: Tensor, random: SampleRandom | None = None) -> Tensor:
+        source_BKD = self.from_code(codes_BKD) + self.slots
+        return self.head(self.decoder(self.queries, source_BKD, random))

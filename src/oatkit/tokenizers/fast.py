@@ -1,0 +1,240 @@
+"""`fast`: cosine transform, rounding and byte-pair encoding, after FAST.
+
+    chunk (T,A) ── DCT over time ── x scale, round ── flatten, lowest frequency of all
+    dimensions first ── one character per coefficient ── BPE ── ids of variable length
+
+The published FAST artefact can be read from a folder; ours is fitted on the data, under the same
+normaliser it encodes with. The only file that imports tokenizers and scipy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import scipy.fft
+import tokenizers
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from oatkit.errors import ArtefactError, DecodeError
+from oatkit.types import Schedule, Tokens
+
+FIRST_SURROGATE = 0xD800
+"""Code points from here on are no characters, so a wider range of coefficients has no text."""
+
+
+@dataclass(frozen=True)
+class FastConfig:
+    """Frequency-space tokens."""
+
+    horizon: int
+    action_dim: int
+    kind: Literal["fast"] = "fast"
+    vocab_size: int = 2048
+    """Asked of the fit; what the fitted BPE has may be less."""
+    scale: float = 10.0
+    """Coefficients are multiplied by this before rounding: larger is finer and longer."""
+    decoding: Literal["strict", "relaxed"] = "strict"
+    """What a sequence that is no whole chunk does: raise, or be padded, cut and counted."""
+    lowest: int | None = None
+    """The smallest coefficient of the fitted range; known after fitting."""
+    highest: int | None = None
+    """The largest."""
+
+    def __post_init__(self) -> None:
+        for name in ("horizon", "action_dim", "vocab_size", "scale"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected more than 0")
+        if self.decoding not in ("strict", "relaxed"):
+            raise ValueError(f"decoding is {self.decoding!r}, expected 'strict' or 'relaxed'")
+
+
+class Fast(nn.Module):
+    """The codec.
+
+    Attributes:
+        num_mended: Sequences that relaxed decoding padded, cut or dropped characters of.
+        num_clipped: Coefficients outside the fitted range that encoding moved to its edge.
+    """
+
+    is_ordered = True
+    is_total = False
+    is_fixed_length = False
+
+    def __init__(self, config: FastConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.num_mended = 0
+        self.num_clipped = 0
+        self._bpe: tokenizers.Tokenizer | None = None
+        self._bytes: list[bytes] = []
+
+    @property
+    def has_prefixes(self) -> bool:
+        """Missing coefficients are padded under relaxed decoding only."""
+        return self.config.decoding == "relaxed"
+
+    @property
+    def num_coefficients(self) -> int:
+        return self.config.horizon * self.config.action_dim
+
+    @property
+    def vocab_size(self) -> int:
+        return self.bpe.get_vocab_size()
+
+    @property
+    def max_tokens(self) -> int:
+        """A bound: every coefficient in as many tokens as its character has bytes."""
+        assert self.config.lowest is not None
+        assert self.config.highest is not None
+        widest = chr(self.config.highest - self.config.lowest).encode()
+        return self.num_coefficients * len(widest)
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        return (self.max_tokens,)
+
+    @property
+    def schedule(self) -> Schedule:
+        return Schedule.tokenwise(self.max_tokens)
+
+    @property
+    def bpe(self) -> tokenizers.Tokenizer:
+        if self._bpe is None:
+            raise ArtefactError("this fast tokenizer is not fitted yet")
+        return self._bpe
+
+    def use(self, bpe: tokenizers.Tokenizer) -> None:
+        """Take a trained BPE, and note the bytes behind each of its ids."""
+        self._bpe = bpe
+        byte_of = {symbol: byte for byte, symbol in _byte_symbols().items()}
+        texts = [bpe.id_to_token(i) or "" for i in range(bpe.get_vocab_size())]
+        self._bytes = [bytes(byte_of[symbol] for symbol in text) for text in texts]
+
+    def fit(self, chunks: Callable[[], Iterator[Tensor]]) -> None:
+        lowest = min(int(self._coefficients(block).min()) for block in chunks())
+        highest = max(int(self._coefficients(block).max()) for block in chunks())
+        if highest - lowest >= FIRST_SURROGATE:
+            raise ValueError(
+                f"coefficients from {lowest} to {highest} are too many for text: use a smaller "
+                f"scale than {self.config.scale}, or another normalisation"
+            )
+        self.config = replace(self.config, lowest=lowest, highest=highest)
+        bpe = tokenizers.Tokenizer(tokenizers.models.BPE())
+        bpe.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+        bpe.decoder = tokenizers.decoders.ByteLevel()
+        symbols = _byte_symbols()
+        used = {byte for code in range(highest - lowest + 1) for byte in chr(code).encode()}
+        trainer = tokenizers.trainers.BpeTrainer(
+            vocab_size=self.config.vocab_size,
+            min_frequency=2,
+            show_progress=False,
+            special_tokens=[],
+            initial_alphabet=[symbols[byte] for byte in sorted(used)],
+            max_token_length=10_000,
+        )
+        texts = (text for block in chunks() for text in self._texts(self._coefficients(block)))
+        bpe.train_from_iterator(texts, trainer)
+        self.use(bpe)
+
+    def encode(self, actions_BTA: Tensor) -> Tokens:
+        texts = self._texts(self._coefficients(actions_BTA))
+        rows = [e.ids for e in self.bpe.encode_batch(texts, add_special_tokens=False)]
+        return tokens_of_lists(rows, device=actions_BTA.device)
+
+    def decode(self, tokens: Tokens) -> Tensor:
+        rows = [
+            self._decode_row(ids[:length])
+            for ids, length in zip(tokens.ids.tolist(), tokens.lengths.tolist(), strict=True)
+        ]
+        shape = (-1, self.config.horizon, self.config.action_dim)
+        coefficients_BTA = np.array(rows, np.float64).reshape(shape) / self.config.scale
+        chunks_BTA = scipy.fft.idct(coefficients_BTA, axis=1, norm="ortho")
+        return torch.from_numpy(chunks_BTA.astype(np.float32)).to(tokens.ids.device)
+
+    def _coefficients(self, actions_BTA: Tensor) -> NDArray[np.int64]:
+        """Rounded, lowest frequency of all dimensions first, (B, T * A)."""
+        values_BTA = actions_BTA.detach().cpu().double().numpy()
+        spectrum_BTA = scipy.fft.dct(values_BTA, axis=1, norm="ortho")
+        rounded = np.around(spectrum_BTA * self.config.scale).astype(np.int64)
+        return rounded.reshape(len(rounded), -1)
+
+    def _texts(self, coefficients_BN: NDArray[np.int64]) -> list[str]:
+        """One character per coefficient."""
+        lowest, highest = self.config.lowest, self.config.highest
+        assert lowest is not None
+        kept_BN = coefficients_BN.clip(lowest, highest)
+        self.num_clipped += int((kept_BN != coefficients_BN).sum())
+        points = (kept_BN - lowest).astype("<u4")
+        return [row.tobytes().decode("utf-32-le") for row in points]
+
+    def _decode_row(self, ids: Sequence[int]) -> list[int]:
+        """The coefficients of one sequence, exactly as many as a chunk has."""
+        data = b"".join(self._bytes[i] for i in ids)
+        lowest, highest = self.config.lowest, self.config.highest
+        assert lowest is not None
+        assert highest is not None
+        text = data.decode("utf-8", errors="replace")
+        found = [ord(c) + lowest for c in text if ord(c) <= highest - lowest]
+        num_invalid = len(text) - len(found)
+        if num_invalid or len(found) != self.num_coefficients:
+            if self.config.decoding == "strict":
+                raise DecodeError(
+                    f"{len(ids)} fast tokens gave {len(found)} coefficients and {num_invalid} "
+                    f"invalid characters, expected {self.num_coefficients} coefficients"
+                )
+            self.num_mended += 1
+        found = found[: self.num_coefficients]
+        return found + [0] * (self.num_coefficients - len(found))
+
+
+def tokens_of_lists(rows: Sequence[Sequence[int]], device: torch.device | None = None) -> Tokens:
+    """Sequences of different lengths as one batch, padded with 0."""
+    ids_BK = np.zeros((len(rows), max(map(len, rows), default=0)), np.int64)
+    for row, ids in zip(ids_BK, rows, strict=True):
+        row[: len(ids)] = ids
+    lengths = torch.tensor([len(ids) for ids in rows], dtype=torch.int64, device=device)
+    return Tokens(torch.from_numpy(ids_BK).to(lengths.device), lengths)
+
+
+def read_published(folder: Path, *, horizon: int, action_dim: int) -> Fast:
+    """A FAST artefact as its authors publish it, without running its code.
+
+    Args:
+        folder: With `tokenizer.json` and `processor_config.json`.
+        horizon: Of the chunks to tokenise; the published one fits any.
+        action_dim: Likewise.
+    """
+    try:
+        facts = json.loads((folder / "processor_config.json").read_text())
+        bpe = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    except Exception as error:
+        raise ArtefactError(f"{folder} is no FAST tokenizer: {error}") from error
+    lowest = int(facts["min_token"])
+    config = FastConfig(
+        horizon,
+        action_dim,
+        vocab_size=bpe.get_vocab_size(),
+        scale=float(facts["scale"]),
+        lowest=lowest,
+        highest=lowest + bpe.get_vocab_size(),
+    )
+    codec = Fast(config)
+    codec.use(bpe)
+    return codec
+
+
+def _byte_symbols() -> dict[int, str]:
+    """The printable character that byte-level BPE writes for each byte.
+
+    Printable Latin-1 bytes stand for themselves, the others count up from 256.
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {b: chr(b) for b in printable} | {b: chr(256 + i) for i, b in enumerate(others)}

@@ -1,0 +1,184 @@
+"""`oat` and `oat-pow2`: the paper's ordered action tokenizer.
+
+    actions (B,T,A) ── embed ──────────────┐ keys, values
+    registers (1,K,D) ── RegisterEncoder ──┴── latents ── FSQ ── ids (B,K)
+                                                            │
+    slots past the budget take learned masks ───────────────┤ keys, values
+    action-position queries (1,T,D) ── CrossDecoder ────────┴── head ── actions (B,T,A)
+
+The register mask, the budgets of nested dropout and the schedule are independent settings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from oatkit.nn.fsq import FiniteScalarQuantizer
+from oatkit.nn.random import SampleRandom
+from oatkit.nn.transformer import CrossDecoder, RegisterEncoder, sinusoids
+from oatkit.types import Schedule, Tokens
+
+
+@dataclass(frozen=True)
+class OatConfig:
+    """An ordered action tokenizer."""
+
+    horizon: int
+    """Actions in a chunk, H_a."""
+    action_dim: int
+    """Numbers in an action, D_a."""
+    kind: Literal["oat", "oat-pow2"] = "oat-pow2"
+    """`oat`: registers form a causal chain. `oat-pow2`: groups that double, peers unseen."""
+    num_tokens: int = 16
+    """Registers, H_l."""
+    levels: tuple[int, ...] = (8, 8, 6, 5)
+    """FSQ levels; their product is the vocabulary."""
+    budgets: tuple[int, ...] | None = None
+    """Prefix lengths that are trained; 1, 2, 4, ... up to `num_tokens` by default."""
+    groups: tuple[int, ...] | None = None
+    """Where each group of registers ends; singletons for `oat`, doubling for `oat-pow2`."""
+    nested_dropout: bool = True
+    """Off: only full sequences are trained (the paper's ordering ablation)."""
+    budgets_per_chunk: int = 1
+    """How many sampled budgets are decoded for each encoded chunk of a training batch."""
+    width: int = 256
+    num_layers: int = 6
+    """Of the encoder and of the decoder each."""
+    num_heads: int = 8
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("oat", "oat-pow2"):
+            raise ValueError(f"kind is {self.kind!r}, expected 'oat' or 'oat-pow2'")
+        for name in ("horizon", "action_dim", "num_tokens", "num_layers", "budgets_per_chunk"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if self.width % self.num_heads:
+            raise ValueError(f"width {self.width} is not divided by {self.num_heads} heads")
+        for name in ("budgets", "groups"):
+            ends = getattr(self, f"trained_{name}")
+            if ends[-1] != self.num_tokens or sorted(set(ends)) != list(ends) or ends[0] < 1:
+                raise ValueError(
+                    f"{name} are {list(ends)}, expected increasing numbers that end at "
+                    f"{self.num_tokens} tokens"
+                )
+        self.schedule  # noqa: B018  refuses groups that shrink
+
+    @property
+    def trained_budgets(self) -> tuple[int, ...]:
+        if not self.nested_dropout:
+            return (self.num_tokens,)
+        return self.budgets or doubling(self.num_tokens)
+
+    @property
+    def trained_groups(self) -> tuple[int, ...]:
+        """Where each group of registers ends."""
+        if self.groups is not None:
+            return self.groups
+        if self.kind == "oat":
+            return tuple(range(1, self.num_tokens + 1))
+        return Schedule.pow2(self.num_tokens).endpoints
+
+    @property
+    def schedule(self) -> Schedule:
+        """How a policy is meant to generate the tokens: group by group."""
+        return Schedule(self.trained_groups)
+
+
+def doubling(num_tokens: int) -> tuple[int, ...]:
+    """1, 2, 4, ... and `num_tokens` itself."""
+    powers = [1 << i for i in range(num_tokens.bit_length()) if 1 << i < num_tokens]
+    return (*powers, num_tokens)
+
+
+def register_mask(groups: tuple[int, ...]) -> Tensor:
+    """(K, K) bool: a register (row) sees earlier groups and itself, not its group's peers.
+
+    groups 1 2 3 4 (causal)      groups 1 2 4 (power of two)
+    1 . . .                      1 . . .
+    1 1 . .                      1 1 . .
+    1 1 1 .                      1 1 1 .
+    1 1 1 1                      1 1 . 1
+    """
+    group_K = torch.bucketize(torch.arange(groups[-1]), torch.tensor(groups), right=True)
+    is_earlier = group_K[:, None] > group_K[None, :]
+    return is_earlier | torch.eye(groups[-1], dtype=torch.bool)
+
+
+class Oat(nn.Module):
+    """The codec of both kinds; see the module's drawing."""
+
+    is_ordered = True
+    is_total = True
+    is_fixed_length = True
+    has_prefixes = True
+    positions: Tensor
+
+    def __init__(self, config: OatConfig) -> None:
+        super().__init__()
+        self.config = config
+        width = config.width
+        self.quantizer = FiniteScalarQuantizer(config.levels)
+        self.vocab_size = self.quantizer.num_codes
+        self.max_tokens = config.num_tokens
+        self.budgets = config.trained_budgets
+        self.schedule = config.schedule
+
+        shape = (width, config.num_layers, config.num_heads)
+        self.embed = nn.Linear(config.action_dim, width)
+        self.registers = nn.Parameter(torch.randn(1, config.num_tokens, width))
+        mask = register_mask(config.trained_groups)
+        self.encoder = RegisterEncoder(*shape, mask=mask, dropout=config.dropout)
+        self.to_latent = nn.Linear(width, len(config.levels))
+
+        self.from_code = nn.Linear(len(config.levels), width)
+        self.slots = nn.Parameter(torch.randn(config.num_tokens, width))
+        self.masks = nn.Parameter(torch.randn(config.num_tokens, width))
+        self.queries = nn.Parameter(sinusoids(config.horizon, width)[None])
+        self.decoder = CrossDecoder(*shape, dropout=config.dropout)
+        self.head = nn.Linear(width, config.action_dim)
+        self.register_buffer("positions", sinusoids(config.horizon, width), persistent=False)
+
+    def encode(self, actions_BTA: Tensor) -> Tokens:
+        ids_BK = self.quantizer(self._latents(actions_BTA))[1]
+        return Tokens(ids_BK, torch.full_like(ids_BK[:, 0], self.max_tokens))
+
+    def decode(self, tokens: Tokens) -> Tensor:
+        codes_BKC = self.quantizer.codes(_padded(tokens.ids, self.max_tokens))
+        return self._reconstruct(codes_BKC, tokens.lengths)
+
+    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
+        codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random))
+        losses = [
+            F.mse_loss(
+                self._reconstruct(codes_BKC, self.sample_budgets(random), random), actions_BTA
+            )
+            for _ in range(self.config.budgets_per_chunk)
+        ]
+        return torch.stack(losses).mean()
+
+    def sample_budgets(self, random: SampleRandom) -> Tensor:
+        """(B,): for every sample one of the trained budgets, all equally likely."""
+        choice_B = (random.uniform() * len(self.budgets)).long()
+        return torch.tensor(self.budgets, device=choice_B.device)[choice_B]
+
+    def _latents(self, actions_BTA: Tensor, random: SampleRandom | None = None) -> Tensor:
+        source_BTD = self.embed(actions_BTA) + self.positions
+        return self.to_latent(self.encoder(self.registers, source_BTD, random))
+
+    def _reconstruct(
+        self, codes_BKC: Tensor, budget_B: Tensor, random: SampleRandom | None = None
+    ) -> Tensor:
+        is_kept_BK = torch.arange(self.max_tokens, device=budget_B.device) < budget_B[:, None]
+        kept_BKD = self.from_code(codes_BKC) + self.slots
+        source_BKD = torch.where(is_kept_BK[..., None], kept_BKD, self.masks)
+        return self.head(self.decoder(self.queries, source_BKD, random))
+
+
+def _padded(ids_BK: Tensor, num_tokens: int) -> Tensor:
+    return F.pad(ids_BK, (0, num_tokens - ids_BK.shape[1]))

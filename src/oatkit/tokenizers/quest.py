@@ -1,0 +1,124 @@
+"""`quest`: latents in time order behind causal convolutions, after QueST.
+
+    actions (B,T,A) ── causal convolutions, every second step ── causal transformer
+        ── latents (B,T/2,D) ── FSQ ── ids ── causal queries that read the codes ── actions
+
+Sizes are the paper's (downsampling 2, the capacity of `oat`); convolution kernels, group norm and
+Mish are QueST's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from oatkit.nn.fsq import FiniteScalarQuantizer
+from oatkit.nn.random import SampleRandom
+from oatkit.nn.transformer import RegisterEncoder, Transformer, causal_mask, sinusoids
+from oatkit.types import Schedule, Tokens
+
+
+@dataclass(frozen=True)
+class QuestConfig:
+    """A tokenizer whose tokens follow time."""
+
+    horizon: int
+    """Actions in a chunk; even."""
+    action_dim: int
+    kind: Literal["quest"] = "quest"
+    levels: tuple[int, ...] = (8, 8, 6, 5)
+    """FSQ levels; their product is the vocabulary."""
+    reconstruction: Literal["mse", "l1"] = "mse"
+    """MSE as in the paper's comparison, L1 as in QueST."""
+    width: int = 256
+    num_layers: int = 6
+    """Of the encoder and of the decoder each."""
+    num_heads: int = 8
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.horizon < 2 or self.horizon % 2:
+            raise ValueError(f"quest halves the horizon: {self.horizon} is not even")
+        if self.width % self.num_heads or self.width % GROUPS:
+            raise ValueError(
+                f"width {self.width} is not divided by {self.num_heads} heads and {GROUPS} groups"
+            )
+        if self.reconstruction not in ("mse", "l1"):
+            raise ValueError(f"reconstruction is {self.reconstruction!r}, expected 'mse' or 'l1'")
+
+
+GROUPS = 8
+
+
+class CausalConvolution(nn.Module):
+    """A convolution over time that sees no later step, (B, D, T) -> (B, D, T / stride)."""
+
+    def __init__(self, width: int, kernel: int, stride: int) -> None:
+        super().__init__()
+        self.past = kernel - 1
+        self.convolution = nn.Conv1d(width, width, kernel, stride)
+        self.norm = nn.GroupNorm(GROUPS, width)
+
+    def forward(self, x_BDT: Tensor) -> Tensor:
+        return F.mish(self.norm(self.convolution(F.pad(x_BDT, (self.past, 0)))))
+
+
+class Quest(nn.Module):
+    """The codec; see the module's drawing."""
+
+    is_ordered = False
+    is_total = True
+    is_fixed_length = True
+    has_prefixes = False
+    positions: Tensor
+
+    def __init__(self, config: QuestConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.quantizer = FiniteScalarQuantizer(config.levels)
+        self.vocab_size = self.quantizer.num_codes
+        self.max_tokens = config.horizon // 2
+        self.budgets = (self.max_tokens,)
+        self.schedule = Schedule.tokenwise(self.max_tokens)
+
+        shape = (config.width, config.num_layers, config.num_heads)
+        self.embed = nn.Linear(config.action_dim, config.width)
+        self.convolutions = nn.Sequential(
+            CausalConvolution(config.width, kernel=5, stride=2),
+            CausalConvolution(config.width, kernel=3, stride=1),
+        )
+        self.encoder = Transformer(
+            *shape, mask=causal_mask(self.max_tokens), dropout=config.dropout
+        )
+        self.to_latent = nn.Linear(config.width, len(config.levels))
+        self.from_code = nn.Linear(len(config.levels), config.width)
+        self.decoder = RegisterEncoder(
+            *shape, mask=causal_mask(config.horizon), dropout=config.dropout
+        )
+        self.head = nn.Linear(config.width, config.action_dim)
+        positions = sinusoids(config.horizon, config.width)
+        self.register_buffer("positions", positions, persistent=False)
+
+    def encode(self, actions_BTA: Tensor) -> Tokens:
+        ids_BK = self.quantizer(self._latents(actions_BTA))[1]
+        return Tokens(ids_BK, torch.full_like(ids_BK[:, 0], self.max_tokens))
+
+    def decode(self, tokens: Tokens) -> Tensor:
+        return self._reconstruct(self.quantizer.codes(tokens.ids))
+
+    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
+        codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random))
+        distance = F.mse_loss if self.config.reconstruction == "mse" else F.l1_loss
+        return distance(self._reconstruct(codes_BKC, random), actions_BTA)
+
+    def _latents(self, actions_BTA: Tensor, random: SampleRandom | None = None) -> Tensor:
+        x_BKD = self.convolutions(self.embed(actions_BTA).transpose(1, 2)).transpose(1, 2)
+        return self.to_latent(self.encoder(x_BKD + self.positions[: self.max_tokens], random))
+
+    def _reconstruct(self, codes_BKC: Tensor, random: SampleRandom | None = None) -> Tensor:
+        source_BKD = self.from_code(codes_BKC) + self.positions[: self.max_tokens]
+        return self.head(self.decoder(self.positions[None], source_BKD, random))
