@@ -413,7 +413,6 @@ def _assemble(
 
 def _prepare_worker(lifeline: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent sees Ctrl-C too, and decides
-    os.environ.setdefault("LP_NUM_THREADS", "1")  # rendering on the CPU: one core per worker
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -18,17 +19,34 @@ class Codec(Protocol):
     `ActionTokenizer`, which holds a codec and a normaliser.
     """
 
-    config: Any
-    """A frozen dataclass with `horizon` and `action_dim`, from which the codec was made."""
-    vocab_size: int
-    max_tokens: int
-    budgets: tuple[int, ...]
-    schedule: Schedule
-    is_ordered: ClassVar[bool]
-    is_total: ClassVar[bool]
-    is_fixed_length: ClassVar[bool]
-    has_prefixes: bool
-    """Whether fewer than all tokens decode too."""
+    @property
+    def config(self) -> Any:
+        """A frozen dataclass with `kind`, `horizon` and `action_dim`, which makes the codec."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    @property
+    def max_tokens(self) -> int: ...
+
+    @property
+    def budgets(self) -> tuple[int, ...]: ...
+
+    @property
+    def schedule(self) -> Schedule: ...
+
+    @property
+    def is_ordered(self) -> bool: ...
+
+    @property
+    def is_total(self) -> bool: ...
+
+    @property
+    def is_fixed_length(self) -> bool: ...
+
+    @property
+    def has_prefixes(self) -> bool:
+        """Whether fewer than all tokens decode too."""
 
     def encode(self, actions_BTA: Tensor) -> Tokens:
         """Tokens of normalised chunks."""
@@ -36,9 +54,9 @@ class Codec(Protocol):
     def decode(self, tokens: Tokens) -> Tensor:
         """Normalised chunks of tokens, (B, T, A); a row's length is its budget."""
 
-    def state_dict(self) -> dict[str, Tensor]: ...
+    def state_dict(self) -> Any: ...
 
-    def load_state_dict(self, state_dict: dict[str, Tensor]) -> Any: ...
+    def load_state_dict(self, state_dict: Any) -> Any: ...
 
 
 @runtime_checkable
@@ -57,3 +75,12 @@ class FittedCodec(Protocol):
 
     def fit(self, chunks: Callable[[], Iterator[Tensor]]) -> None:
         """Learn from normalised chunks, given in blocks of (B, T, A), anew at every call."""
+
+
+@runtime_checkable
+class HasFiles(Protocol):
+    """A codec that keeps more than tensors in its artefact."""
+
+    def write_files(self, folder: Path) -> None: ...
+
+    def read_files(self, folder: Path) -> None: ...

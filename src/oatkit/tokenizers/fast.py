@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from oatkit.errors import ArtefactError, DecodeError
 from oatkit.types import Schedule, Tokens
 
+BPE_FILE = "tokenizer.json"
 FIRST_SURROGATE = 0xD800
 """Code points from here on are no characters, so a wider range of coefficients has no text."""
 
@@ -116,6 +117,15 @@ class Fast(nn.Module):
         byte_of = {symbol: byte for byte, symbol in _byte_symbols().items()}
         texts = [bpe.id_to_token(i) or "" for i in range(bpe.get_vocab_size())]
         self._bytes = [bytes(byte_of[symbol] for symbol in text) for text in texts]
+
+    def write_files(self, folder: Path) -> None:
+        self.bpe.save(str(folder / BPE_FILE))
+
+    def read_files(self, folder: Path) -> None:
+        try:
+            self.use(tokenizers.Tokenizer.from_file(str(folder / BPE_FILE)))
+        except Exception as error:  # the library raises plain Exceptions
+            raise ArtefactError(f"{folder / BPE_FILE} cannot be read ({error})") from error
 
     def fit(self, chunks: Callable[[], Iterator[Tensor]]) -> None:
         lowest = min(int(self._coefficients(block).min()) for block in chunks())
@@ -213,20 +223,14 @@ def read_published(folder: Path, *, horizon: int, action_dim: int) -> Fast:
     """
     try:
         facts = json.loads((folder / "processor_config.json").read_text())
-        bpe = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-    except Exception as error:
-        raise ArtefactError(f"{folder} is no FAST tokenizer: {error}") from error
-    lowest = int(facts["min_token"])
-    config = FastConfig(
-        horizon,
-        action_dim,
-        vocab_size=bpe.get_vocab_size(),
-        scale=float(facts["scale"]),
-        lowest=lowest,
-        highest=lowest + bpe.get_vocab_size(),
-    )
-    codec = Fast(config)
-    codec.use(bpe)
+        lowest, scale = int(facts["min_token"]), float(facts["scale"])
+        vocab_size = int(facts["vocab_size"])
+    except (OSError, ValueError, KeyError) as error:
+        raise ArtefactError(f"{folder} is no published FAST tokenizer ({error})") from error
+    # Its range is not published; fitting refuses one wider than the vocabulary.
+    config = FastConfig(horizon, action_dim, vocab_size=vocab_size, scale=scale)
+    codec = Fast(replace(config, lowest=lowest, highest=lowest + vocab_size))
+    codec.read_files(folder)
     return codec
 
 

@@ -1,0 +1,63 @@
+"""The kinds of tokenizers: name, configuration and codec of each.
+
+A new kind is one file with a config and a codec, and one entry here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from oatkit.errors import unknown_name
+from oatkit.tokenizers.acodec import Acodec, AcodecConfig
+from oatkit.tokenizers.bin import Bin, BinConfig
+from oatkit.tokenizers.codec import Codec
+from oatkit.tokenizers.fast import Fast, FastConfig
+from oatkit.tokenizers.klt import Klt, KltConfig
+from oatkit.tokenizers.oat import Oat, OatConfig
+from oatkit.tokenizers.quest import Quest, QuestConfig
+from oatkit.types import NormalizationMode
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a kind's name stands for."""
+
+    config: Callable[..., Any]
+    codec: Callable[[Any], Codec]
+    normalization: NormalizationMode = "min_max"
+    """How actions are normalised unless the user says otherwise."""
+
+
+KINDS: dict[str, Kind] = {
+    "oat": Kind(OatConfig, Oat),
+    "oat-pow2": Kind(OatConfig, Oat),
+    "bin": Kind(BinConfig, Bin),
+    "fast": Kind(FastConfig, Fast, normalization="quantiles"),
+    "quest": Kind(QuestConfig, Quest),
+    "acodec": Kind(AcodecConfig, Acodec),
+    "klt": Kind(KltConfig, Klt),
+}
+
+
+def kind_named(name: str) -> Kind:
+    if name not in KINDS:
+        raise ValueError(unknown_name("tokenizer kind", name, KINDS))
+    return KINDS[name]
+
+
+def make_codec(config: Any) -> Codec:
+    """An untrained codec of the kind that the config names."""
+    return kind_named(config.kind).codec(config)
+
+
+def make_config(kind: str, **settings: Any) -> Any:
+    """A kind's config; a setting it does not have is an error that lists those it has."""
+    config = kind_named(kind).config
+    known = [name for name in config.__dataclass_fields__ if name != "kind"]  # type: ignore[attr-defined]
+    for name in settings:
+        if name not in known:
+            raise ValueError(unknown_name(f"setting of {kind}", name, known))
+    lists = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+    return config(kind=kind, **lists)
