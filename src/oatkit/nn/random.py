@@ -29,7 +29,8 @@ class SampleRandom:
     def uniform(self, *shape: int) -> Tensor:
         """(B, *shape) in [0, 1); every call gives new numbers."""
         self._num_draws += 1
-        stream_B = _mix(self._keys + self._num_draws * _INCREMENT)
+        number = torch.tensor(self._num_draws, device=self._keys.device)
+        stream_B = _mix(self._keys + number * _INCREMENT)
         count = torch.Size(shape).numel()
         counter_N = torch.arange(count, device=self._keys.device) * _INCREMENT
         bits_BN = _mix(stream_B[:, None] + counter_N)

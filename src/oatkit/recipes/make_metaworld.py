@@ -380,6 +380,9 @@ def _worker_pool(num_workers: int) -> Iterator[ProcessPoolExecutor]:
         pool = ProcessPoolExecutor(
             num_workers, mp_context=context, initializer=_prepare_worker, initargs=(lifeline,)
         )
+        with _ctrl_c_ignored():  # workers inherit it: the parent alone decides what it means
+            for _ in range(num_workers):
+                pool.submit(os.getpid)  # starts a worker
         try:
             yield pool
         except BaseException:
@@ -387,6 +390,18 @@ def _worker_pool(num_workers: int) -> Iterator[ProcessPoolExecutor]:
             raise
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _ctrl_c_ignored() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # only that one gets signals
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _assemble(
@@ -412,7 +427,6 @@ def _assemble(
 
 
 def _prepare_worker(lifeline: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent sees Ctrl-C too, and decides
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
 
 
