@@ -57,6 +57,15 @@ def _data_check(prog: str, args: Sequence[str]) -> int:
     return run_check(_parse(RunCheck, prog, args), console())
 
 
+def _tokenizer_train(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.train_tokenizer import TrainTokenizer, train_tokenizer
+
+    options = _parse(TrainTokenizer, prog, args)
+    train_tokenizer(options, console())
+    console().print(f"wrote {options.out}", soft_wrap=True)
+    return 0
+
+
 def _demo(prog: str, args: Sequence[str]) -> int:
     from oatkit.recipes.demo import Demo, run_demo
 
@@ -86,6 +95,11 @@ OATKIT = Group(
                 "check": Command("find what ruins training", _data_check),
             },
             "oatkit data info path/to/dataset",
+        ),
+        "tokenizer": Group(
+            "train action tokenizers",
+            {"train": Command("a dataset in, a tokenizer artefact out", _tokenizer_train)},
+            "oatkit tokenizer train --data out/metaworld --kind oat-pow2 --out out/oat-pow2",
         ),
         "doctor": Command("say what works on this machine", _doctor),
     },

@@ -3,6 +3,7 @@
     OatkitError
     ├── DatasetError        a dataset is broken, unreadable or not what was asked for
     ├── ArtefactError       a saved tokenizer or policy is broken or not what was asked for
+    ├── TrainingError       a run that diverged
     ├── DecodeError         tokens that are no whole chunk (`fast`, strict decoding)
     └── MissingExtraError   an optional package is not installed (also an ImportError)
 
@@ -26,6 +27,10 @@ class DatasetError(OatkitError):
 
 class ArtefactError(OatkitError):
     """A saved tokenizer or policy that cannot be used; the message names its folder."""
+
+
+class TrainingError(OatkitError):
+    """A run that cannot go on; the message names the step and the last good checkpoint."""
 
 
 class DecodeError(OatkitError):

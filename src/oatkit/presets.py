@@ -1,0 +1,76 @@
+"""Named whole configurations of tokenizers and their training.
+
+paper   the paper's tables: 6 layers, 8 heads, width 256; AdamW 5e-5 constant, batch 512
+small   a CPU in minutes; what the demo uses
+tiny    a CPU in seconds; what the tests use
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from oatkit.errors import unknown_name
+from oatkit.train import TrainConfig
+
+
+@dataclass(frozen=True)
+class TokenizerPreset:
+    """Sizes of the learned kinds, equal for all of them, and how they are trained."""
+
+    size: dict[str, int]
+    acodec: dict[str, int]
+    """What only the vector-quantised kind has."""
+    train: TrainConfig
+    oat: dict[str, int] = field(default_factory=dict)
+    """What only `oat` and `oat-pow2` have."""
+
+    def settings(self, kind: str) -> dict[str, Any]:
+        """The part of a kind's config that the preset decides."""
+        if kind in ("bin", "fast", "klt"):
+            return {}
+        own = {"acodec": self.acodec, "oat": self.oat, "oat-pow2": self.oat}
+        return {**self.size, **own.get(kind, {})}
+
+
+TOKENIZER_PRESETS = {
+    "paper": TokenizerPreset(
+        size={"width": 256, "num_layers": 6, "num_heads": 8},
+        acodec={"codebook_size": 2048, "latent_dim": 512},
+        train=TrainConfig(steps=100_000, batch_size=512, learning_rate=5e-5),
+    ),
+    "small": TokenizerPreset(
+        size={"width": 64, "num_layers": 2, "num_heads": 4},
+        acodec={"codebook_size": 2048, "latent_dim": 64},
+        oat={"budgets_per_chunk": 2},
+        train=TrainConfig(
+            steps=6000,
+            batch_size=128,
+            learning_rate=2e-3,
+            schedule="cosine",
+            min_ratio=0.01,
+            warmup_steps=200,
+            ema=0.999,
+        ),
+    ),
+    "tiny": TokenizerPreset(
+        size={"width": 32, "num_layers": 1, "num_heads": 4},
+        acodec={"codebook_size": 64, "latent_dim": 8},
+        train=TrainConfig(
+            steps=60,
+            batch_size=64,
+            learning_rate=3e-3,
+            schedule="cosine",
+            warmup_steps=10,
+            checkpoint_every=20,
+            evaluate_every=20,
+            log_every=5,
+        ),
+    ),
+}
+
+
+def tokenizer_preset(name: str) -> TokenizerPreset:
+    if name not in TOKENIZER_PRESETS:
+        raise ValueError(unknown_name("preset", name, TOKENIZER_PRESETS))
+    return TOKENIZER_PRESETS[name]

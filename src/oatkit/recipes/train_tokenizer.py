@@ -1,0 +1,203 @@
+"""`oatkit tokenizer train`: a dataset in, a self-contained tokenizer artefact out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.console import Console
+from torch import Tensor, nn
+from tyro.conf import arg
+
+from oatkit.data import Chunks, Dataset, open_dataset
+from oatkit.nn.random import SampleRandom
+from oatkit.presets import tokenizer_preset
+from oatkit.tokenizers import ActionTokenizer, make_config
+from oatkit.tokenizers.acodec import Acodec
+from oatkit.tokenizers.codec import FittedCodec, LearnedCodec
+from oatkit.train import TrainConfig, train
+from oatkit.types import NormalizationMode
+
+MAX_CHUNKS_TO_EVALUATE = 2048
+CHUNKS_PER_BLOCK = 4096
+
+KindName = Literal["oat", "oat-pow2", "bin", "fast", "quest", "acodec", "klt"]
+
+
+@dataclass(frozen=True)
+class TrainTokenizer:
+    """Train an action tokenizer, or fit one of the kinds that need no training.
+
+    Example:
+        oatkit tokenizer train --data out/metaworld --kind oat-pow2 --out out/oat-pow2
+    """
+
+    data: Annotated[str, arg(metavar="PATH")]
+    """Dataset: file, folder or hub id."""
+    out: Path
+    """Where to write the artefact; a run that was stopped goes on from there."""
+    kind: KindName = "oat-pow2"
+    """Which tokenizer."""
+    preset: Literal["tiny", "small", "paper"] = "small"
+    """Size and training recipe of the learned kinds."""
+    horizon: int = 32
+    """Actions in a chunk."""
+    num_tokens: int | None = None
+    """Tokens a chunk (oat, oat-pow2, acodec, klt); 16 by default."""
+    levels: tuple[int, ...] = ()
+    """FSQ levels (oat, oat-pow2, quest, klt); 8 8 6 5 by default."""
+    budgets: tuple[int, ...] = ()
+    """Prefix lengths to train (oat, oat-pow2); 1 2 4 ... by default."""
+    groups: tuple[int, ...] = ()
+    """Where each group of registers ends (oat, oat-pow2); the kind's own by default."""
+    nested_dropout: bool = True
+    """Train prefixes at all (oat, oat-pow2); off is the paper's ordering ablation."""
+    vocab_size: int | None = None
+    """Asked of the BPE (fast); 2048 by default."""
+    scale: float | None = None
+    """Resolution of the coefficients (fast); 10 by default."""
+    reconstruction: Literal["mse", "l1"] | None = None
+    """Loss (quest): MSE as in the paper's comparison, L1 as in QueST."""
+    dropout: float | None = None
+    """Share of each residual branch that training drops (learned kinds); 0 by default."""
+    normalization: NormalizationMode | None = None
+    """How actions are normalised; min_max by default, quantiles for fast."""
+    held_out: float = 0.1
+    """Share of the episodes that is never trained on."""
+    split_seed: int = 0
+    """Which episodes those are."""
+    steps: int | None = None
+    """Training steps; the preset's by default."""
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    ema: float | None = None
+    precision: Literal["float32", "bfloat16"] | None = None
+    accumulate: int | None = None
+    """In how many parts a batch is computed."""
+    seed: int = 0
+    """Of the initial weights, the samples and everything random in training."""
+    checkpoint_every: int | None = None
+    trackers: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = ()
+    """Where else to log."""
+    init: Path | None = None
+    """Start from the weights of this artefact; its normaliser is kept."""
+    action_key: tuple[str, ...] = ()
+    """Columns to read as the action; the format's own by default."""
+    action_dims: tuple[str, ...] = ()
+    """Dimensions of the action to keep, by index or name; all by default."""
+    cache: Path | None = None
+    """Where decoded numbers are kept."""
+
+
+def train_tokenizer(options: TrainTokenizer, console: Console) -> ActionTokenizer:
+    """Train or fit what the options say, and save it."""
+    dataset = open_dataset(
+        options.data,
+        action_key=options.action_key or None,
+        action_dims=options.action_dims or None,
+        cache_dir=options.cache,
+        show_progress=True,
+    )
+    train_set, held_out = dataset.split(options.held_out, seed=options.split_seed)
+    torch.manual_seed(options.seed)
+    tokenizer = _start(options, train_set)
+    extras = {"split": {"held_out": options.held_out, "seed": options.split_seed}}
+    if isinstance(tokenizer.codec, FittedCodec):
+        console.print(f"fitting {tokenizer.kind} on {train_set.num_frames:,} chunks")
+        tokenizer.codec.fit(lambda: normalised_chunks(tokenizer, train_set))
+    elif isinstance(tokenizer.codec, LearnedCodec):
+        config = train_config(options)
+        job = TokenizerJob(tokenizer, train_set, held_out)
+        count = sum(p.numel() for p in job.module.parameters())
+        console.print(f"training {tokenizer.kind}: {count:,} parameters, {config.steps:,} steps")
+        train(job, config, options.out)
+        extras["train"] = asdict(config)
+    tokenizer.extras = extras
+    tokenizer.save_pretrained(options.out)
+    return tokenizer
+
+
+def train_config(options: TrainTokenizer) -> TrainConfig:
+    """The preset's recipe with what the options change."""
+    config = tokenizer_preset(options.preset).train
+    names = (
+        *("steps", "batch_size", "learning_rate", "ema", "precision", "accumulate"),
+        *("checkpoint_every", "seed", "trackers"),
+    )
+    changes = {name: getattr(options, name) for name in names}
+    return replace(config, **{k: v for k, v in changes.items() if v is not None})
+
+
+def _start(options: TrainTokenizer, train_set: Dataset) -> ActionTokenizer:
+    if options.init is not None:
+        tokenizer = ActionTokenizer.from_pretrained(options.init)
+        if tokenizer.action_dim != train_set.action_dim:
+            raise ValueError(
+                f"{options.init} is for {tokenizer.action_dim} action dimensions, {options.data} "
+                f"has {train_set.action_dim}"
+            )
+        return tokenizer
+    names = ("num_tokens", "levels", "budgets", "groups", "vocab_size", "scale", "reconstruction")
+    chosen = {name: getattr(options, name) for name in (*names, "dropout")}
+    settings: dict[str, Any] = {k: v for k, v in chosen.items() if v not in (None, ())}
+    if not options.nested_dropout:
+        settings["nested_dropout"] = False
+    settings = {**tokenizer_preset(options.preset).settings(options.kind), **settings}
+    sizes = {"horizon": options.horizon, "action_dim": train_set.action_dim}
+    config = make_config(options.kind, **sizes, **settings)
+    return ActionTokenizer.for_dataset(config, train_set, options.normalization)
+
+
+def normalised_chunks(tokenizer: ActionTokenizer, dataset: Dataset) -> Iterator[Tensor]:
+    """All chunks of a dataset in blocks, (B, T, A), normalised."""
+    chunks = dataset.chunks(tokenizer.horizon)
+    for start in range(0, len(chunks), CHUNKS_PER_BLOCK):
+        indices = np.arange(start, min(len(chunks), start + CHUNKS_PER_BLOCK))
+        yield _normalised(tokenizer, chunks, indices)
+
+
+def _normalised(tokenizer: ActionTokenizer, chunks: Chunks, indices: NDArray[np.int64]) -> Tensor:
+    return torch.from_numpy(tokenizer.normalizer.normalize(chunks.actions(indices)[0]))
+
+
+class TokenizerJob:
+    """Training a learned codec on the chunks of a dataset."""
+
+    def __init__(self, tokenizer: ActionTokenizer, train_set: Dataset, held_out: Dataset) -> None:
+        assert isinstance(tokenizer.codec, nn.Module)
+        self.module: nn.Module = tokenizer.codec
+        self._tokenizer = tokenizer
+        self._chunks = train_set.chunks(tokenizer.horizon)
+        self.num_samples = len(self._chunks)
+        unseen = held_out.chunks(tokenizer.horizon)
+        count = min(len(unseen), MAX_CHUNKS_TO_EVALUATE)
+        self._unseen_BTA = unseen.actions(np.linspace(0, len(unseen) - 1, count).astype(int))[0]
+
+    def batch(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
+        return (_normalised(self._tokenizer, self._chunks, indices),)
+
+    def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> Tensor:
+        loss: Tensor = self._tokenizer.codec.loss(*batch, random)  # type: ignore[attr-defined]
+        return loss
+
+    def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:
+        codec = self._tokenizer.codec
+        if isinstance(codec, Acodec) and codec.latest_latents is not None:
+            codec.follow(gather(codec.latest_latents), random)
+
+    def evaluate(self) -> dict[str, float]:
+        """Raw mean squared error of held-out chunks at each trained budget."""
+        device = next(self.module.parameters()).device
+        wanted = torch.from_numpy(self._unseen_BTA).to(device)
+        tokens = self._tokenizer.encode(wanted)
+        return {
+            f"mse@{budget}": float(
+                (self._tokenizer.decode(tokens, budget=budget) - wanted).square().mean()
+            )
+            for budget in self._tokenizer.budgets
+        }

@@ -1,0 +1,142 @@
+"""Checkpoints that are whole or absent: written aside, flushed to disk, then renamed.
+
+checkpoints/step-00001000/model.safetensors      parameters and buffers
+                          ema.safetensors        their moving average, if there is one
+                          optimizer.safetensors  moments, named after the parameters
+                          state.json             step and the config it belongs to
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from oatkit.errors import ArtefactError
+
+WRITING = ".writing-"
+
+
+class Checkpoints:
+    """The checkpoints of one run.
+
+    Args:
+        folder: Where they lie.
+        config: JSON that must be the same when a run goes on.
+        keep: How many of the latest stay.
+    """
+
+    def __init__(self, folder: Path, config: Mapping[str, Any], keep: int = 2) -> None:
+        self.folder = folder
+        self._config = json.loads(json.dumps(config))
+        self._keep = keep
+
+    def latest(self) -> Path | None:
+        found = sorted(self.folder.glob("step-*"))
+        return found[-1] if found else None
+
+    def save(
+        self,
+        step: int,
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        ema: Mapping[str, Tensor] | None,
+    ) -> Path:
+        """Write the state after `step` steps, then drop the oldest."""
+        path = self.folder / f"step-{step:08d}"
+        if path.exists():
+            return path
+        aside = self.folder / f"{WRITING}{path.name}"
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        save_file(_plain(module.state_dict()), aside / "model.safetensors")
+        save_file(optimizer_tensors(module, optimizer), aside / "optimizer.safetensors")
+        if ema is not None:
+            save_file(_plain(ema), aside / "ema.safetensors")
+        state = {"step": step, "config": self._config}
+        (aside / "state.json").write_text(json.dumps(state, indent=2))
+        for file in aside.iterdir():
+            _flush(file)
+        _flush(aside)
+        aside.rename(path)
+        _flush(self.folder)
+        for old in sorted(self.folder.glob("step-*"))[: -self._keep]:
+            shutil.rmtree(old)
+        return path
+
+    def restore(
+        self,
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        ema: dict[str, Tensor] | None,
+    ) -> int:
+        """Load the latest checkpoint into what is given; gives its step, 0 if there is none."""
+        path = self.latest()
+        if path is None:
+            return 0
+        try:
+            state = json.loads((path / "state.json").read_text())
+            tensors = load_file(path / "model.safetensors")
+            moments = load_file(path / "optimizer.safetensors")
+            averages = load_file(path / "ema.safetensors") if ema is not None else {}
+        except (OSError, ValueError, SafetensorError) as error:
+            raise ArtefactError(f"the checkpoint {path} cannot be read ({error})") from error
+        different = sorted(
+            key
+            for key in {*state["config"], *self._config}
+            if state["config"].get(key) != self._config.get(key)
+        )
+        if different:
+            raise ArtefactError(
+                f"{path} belongs to a run with another {', '.join(different)}: use the same "
+                "options, another --out, or remove it"
+            )
+        module.load_state_dict(tensors)
+        load_optimizer_tensors(module, optimizer, moments)
+        if ema is not None:
+            for name, average in ema.items():
+                average.copy_(averages[name])
+        return int(state["step"])
+
+
+def optimizer_tensors(module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimiser's state as `<parameter>/<what>` tensors."""
+    names: dict[Tensor, str] = {p: name for name, p in module.named_parameters()}
+    tensors = {
+        f"{names[parameter]}/{what}": value
+        for parameter, state in optimizer.state.items()
+        for what, value in state.items()
+    }
+    return _plain(tensors)
+
+
+def load_optimizer_tensors(
+    module: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
+) -> None:
+    """The inverse of `optimizer_tensors`."""
+    parameters = dict(module.named_parameters())
+    for key, value in tensors.items():
+        name, what = key.rsplit("/", 1)
+        parameter = parameters[name]
+        home = value.device if what == "step" else parameter.device
+        optimizer.state[parameter][what] = value.to(home)
+
+
+def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
