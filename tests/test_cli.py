@@ -131,7 +131,8 @@ def test_data_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (finding["kind"], finding["episode"], finding["frame"]) == ("non-finite", 1, 5)
 
     code, out, _ = run(["data", "check", path, "--ignore", "non-finite"], capsys)
-    assert (code, out.splitlines()[-1]) == (0, "nothing wrong found, 1 ignored")
+    assert (code, out.splitlines()[-2]) == (0, "nothing wrong found, 1 ignored")
+    assert out.splitlines()[-1].startswith(f"next: oatkit tokenizer train --data {path}")
     code, out, _ = run(["data", "check", path, "--ignore", "non-finite", "--horizon", "41"], capsys)
     assert code == 1
     assert "short-episode" in out
@@ -154,3 +155,27 @@ def test_doctor_names_what_is_missing(
 
 def test_sparklines_show_everything_above_zero() -> None:
     assert sparkline([0, 1, 500, 1000]) == " ▁▄█"
+
+
+def test_paths_with_brackets_and_spaces_are_shown_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = datasets.write_npz_file(tmp_path / "my [v1] data.npz", make_demos((40, 40)))
+    record = tmp_path / "o [x].json"
+    _, out, _ = run(["data", "info", str(path), "--out", str(record)], capsys)
+    assert f"next: oatkit data check '{path}'" in out
+    assert f"wrote {record}" in out
+
+
+def test_warnings_are_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import warnings
+
+    def warn(prog: str, args: list[str]) -> int:
+        warnings.simplefilter("always")
+        warnings.warn("this has no effect", stacklevel=2)
+        return 0
+
+    monkeypatch.setitem(cli.OATKIT.commands, "demo", cli.Command("", warn))
+    assert run(["demo"], capsys) == (0, "", "warning: this has no effect\n")

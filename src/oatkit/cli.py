@@ -6,18 +6,20 @@ Commands import what they need when they are called, so that `--help` answers at
 from __future__ import annotations
 
 import inspect
+import shlex
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 
 from oatkit.errors import OatkitError, unknown_name
 
 Options = TypeVar("Options")
-MAX_HELP_WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ def _make_metaworld(prog: str, args: Sequence[str]) -> int:
     from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
 
     folder = make_metaworld(_parse(MakeMetaWorld, prog, args))
-    console().print(f"wrote {folder}\nnext: oatkit data info {folder}", soft_wrap=True)
+    _say(f"wrote {folder}", f"next: oatkit data info {shlex.quote(str(folder))}")
     return 0
 
 
@@ -62,7 +64,7 @@ def _tokenizer_train(prog: str, args: Sequence[str]) -> int:
 
     options = _parse(TrainTokenizer, prog, args)
     train_tokenizer(options, console())
-    console().print(f"wrote {options.out}", soft_wrap=True)
+    _say(f"wrote {options.out}")
     return 0
 
 
@@ -113,7 +115,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     is_debug = "--debug" in args
     args = [arg for arg in args if arg != "--debug"]
     try:
-        return _dispatch(OATKIT, "oatkit", args)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return _dispatch(OATKIT, "oatkit", args)
     except KeyboardInterrupt as stop:
         Console(stderr=True, highlight=False).print(str(stop) or "stopped", soft_wrap=True)
         return 130
@@ -121,13 +125,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         if is_debug:
             raise
         Console(stderr=True, highlight=False).print(
-            f"[red]error:[/] {_escape(error)}", soft_wrap=True
+            f"[red]error:[/] {escape(str(error))}", soft_wrap=True
         )
         return 2
 
 
 def console() -> Console:
     return Console(highlight=False)
+
+
+def _say(*lines: str) -> None:
+    console().print("\n".join(lines), soft_wrap=True, markup=False)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    Console(stderr=True, highlight=False).print(f"warning: {message}", soft_wrap=True, markup=False)
 
 
 def _dispatch(node: Group | Command, prog: str, args: Sequence[str]) -> int:
@@ -162,12 +174,6 @@ def _parse(options: type[Options], prog: str, args: Sequence[str]) -> Options:
         description=inspect.getdoc(options),
         config=(tyro.conf.PositionalMetavarFromFieldName, tyro.conf.FlagCreatePairsOff),
     )
-
-
-def _escape(error: Any) -> str:
-    from rich.markup import escape
-
-    return escape(str(error))
 
 
 if __name__ == "__main__":

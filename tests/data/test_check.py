@@ -158,3 +158,18 @@ def test_missing_video(tmp_path: Path) -> None:
     (found,) = check_dataset(oatkit.open_dataset(root), horizon=8).findings
     assert found.kind == "missing-video"
     assert "camera 'front' is declared but" in found.message
+
+
+def test_a_glitch_among_rare_events_is_an_outlier(tmp_path: Path) -> None:
+    demos = smooth_demos(12)
+    for demo in demos:
+        demo.actions[:, 2] = 0
+    demos[0].actions[5, 2] = demos[3].actions[5, 2] = 1
+    demos[8].actions[30, 2] = 1e6
+    (found,) = find(tmp_path, demos)
+    assert (found.kind, found.episode, found.frame) == ("outlier", 8, 30)
+
+
+def test_a_wrong_horizon(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="horizon is 0, expected at least 1"):
+        find(tmp_path, smooth_demos(), horizon=0)

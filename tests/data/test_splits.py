@@ -81,3 +81,10 @@ def test_datasets_are_split_by_episode_and_stay_split_when_reordered(tmp_path: P
     by_hand = np.concatenate([demos[i].actions for i in held_out.episode_ids])
     np.testing.assert_allclose(total.mean, by_hand.mean(axis=0, dtype=np.float64))
     assert total.count == len(by_hand)
+
+
+def test_subsets_by_mask_and_none(tmp_path: Path) -> None:
+    dataset = oatkit.open_dataset(datasets.write_npz_file(tmp_path / "d.npz", make_demos()))
+    assert dataset.subset(dataset.episode_lengths > 10).episode_ids.tolist() == [0, 2]
+    with pytest.raises(ValueError, match=r"no episodes of .* were selected"):
+        dataset.subset([])

@@ -134,3 +134,20 @@ def test_wrong_modes_and_shapes() -> None:
         Normalizer.from_json(values)
     with pytest.raises(ValueError, match=r"last axis of \(4, 3\) is not the 2 dimensions"):
         Normalizer.fit(found).normalize(np.ones((4, 3)))
+
+
+def test_quantiles_do_not_beat_with_the_length_of_episodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(statistics, "MAX_ROWS_FOR_QUANTILES", 1024)
+    ramp = np.tile(np.arange(32, dtype=np.float32), 1024)[:, None]
+    found = compute_statistics(lambda: iter(np.array_split(ramp, 7)), dim=1)
+    assert (found.q01[0], found.q99[0]) == (0, 31)
+
+
+def test_integers_and_lists_are_normalised_as_floats() -> None:
+    rows = np.array([[0.0, -1.0], [3.0, 1.5]])
+    normalizer = Normalizer.fit(compute_statistics(lambda: [rows], dim=2))
+    expected = normalizer.normalize(np.array([[1.0, 1.0]]))
+    for values in (np.array([[1, 1]]), [[1, 1]], torch.tensor([[1, 1]])):
+        np.testing.assert_allclose(normalizer.normalize(values), expected, rtol=1e-6)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -96,3 +98,27 @@ def test_a_frame_of_another_size(tmp_path: Path) -> None:
     writer = VideoWriter(tmp_path / "a.mp4", fps=FPS, height=32, width=32)
     with pytest.raises(ValueError, match=r"uint8 \(16, 32, 3\), expected uint8 \(32, 32, 3\)"):
         writer.add(np.zeros((16, 32, 3), np.uint8))
+
+
+@pytest.mark.parametrize("codec", ["av1", "h264"])
+def test_a_forked_child_reads_after_its_parent_did(codec: str, tmp_path: Path) -> None:
+    """As a data loader's worker does; an inherited decoder would wait forever."""
+    path = write(tmp_path / "a.mp4", shades(20), codec)
+    code = (
+        "import os, sys, signal\n"
+        "from pathlib import Path\n"
+        "from oatkit.data.video import read_frames\n"
+        "path = Path(sys.argv[1])\n"
+        "read_frames(path, [0.1], fps=10)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(20)\n"
+        "    print(round(read_frames(path, [1.2, 0.3], fps=10)[0].mean()))\n"
+        "    sys.stdout.flush(); os._exit(0)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=60
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert abs(int(ran.stdout) - int(shades(20)[12])) <= 2

@@ -288,9 +288,8 @@ def test_what_a_kill_left_beside_a_finished_dataset_is_removed(made: Path) -> No
 def test_two_processes_do_not_make_one_dataset(made: Path, tmp_path: Path) -> None:
     partial = tmp_path / "d.partial"
     partial.mkdir()
-    (partial / "plan.json").write_text((made / recipe.PLAN_PATH_IN_DATASET).read_text())
-    with (partial / "plan.json").open() as plan_file:
-        fcntl.flock(plan_file, fcntl.LOCK_EX)
+    with (partial / recipe.LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(DatasetError, match=r"another process is working in .*d\.partial"):
             make(tmp_path / "d")
 

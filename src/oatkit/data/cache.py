@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,7 @@ ROWS_PER_BLOCK = 65_536
 def default_cache_dir() -> Path:
     """`$OATKIT_CACHE`, else `$XDG_CACHE_HOME/oatkit`, else `~/.cache/oatkit`."""
     if "OATKIT_CACHE" in os.environ:
-        return Path(os.environ["OATKIT_CACHE"])
+        return Path(os.environ["OATKIT_CACHE"]).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "oatkit"
 
 
@@ -71,7 +72,8 @@ class ColumnCache:
 
     def task_index(self) -> Column:
         """Which task each row belongs to, (rows,) int32."""
-        return self._column("task_index", self._source.read_task_index(), (), np.dtype(np.int32))
+        # a name that no column has: '%' is escaped in those
+        return self._column("%tasks", self._source.read_task_index(), (), np.dtype(np.int32))
 
     def episode_digests(self, key: str) -> NDArray[np.uint8]:
         """(episodes, 16): a hash of each episode's rows of the column `key`."""
@@ -140,7 +142,8 @@ class ColumnCache:
         return first_nonfinite
 
     def _path(self, key: str, suffix: str) -> Path:
-        return self.dir / (key.replace("/", "%2F") + suffix)
+        name = key if key == "%tasks" else quote(key, safe="")
+        return self.dir / (name + suffix)
 
 
 def source_key(source: Source) -> str:

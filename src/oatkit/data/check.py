@@ -15,6 +15,8 @@ from oatkit.types import DatasetCheck, Finding
 
 OUTLIER_WIDTHS = 3.0
 """A value this many times the 1 % to 99 % range away from that range is an outlier."""
+RARE_EVENT_SIZES = 100.0
+"""The same where 98 % are one value: this many times the usual size of what differs from it."""
 FULL_TURNS = (2 * np.pi, 360.0)
 TIMESTAMP_TOLERANCE = 0.1
 """Share of a frame period that two timestamps may be off."""
@@ -27,6 +29,8 @@ def check_dataset(dataset: Dataset, *, horizon: int = 32) -> DatasetCheck:
         dataset: Opened with `allow_nonfinite=True`, or the open itself stops at the first NaN.
         horizon: The chunk length it will be trained with.
     """
+    if horizon < 1:
+        raise ValueError(f"horizon is {horizon}, expected at least 1")
     findings = [
         *_missing_videos(dataset),
         *_short_episodes(dataset, horizon),
@@ -83,7 +87,7 @@ def _places(
     for index, start in enumerate(dataset.episode_starts):
         hit_TA = holds(table.rows(start, start + dataset.episode_lengths[index]))
         for dim in np.flatnonzero(hit_TA.any(axis=0)):
-            places[dim].add(int(dataset.episode_ids[index]), np.flatnonzero(hit_TA[:, dim]))
+            places[dim].add(int(dataset.episode_numbers[index]), np.flatnonzero(hit_TA[:, dim]))
     return places
 
 
@@ -120,8 +124,8 @@ def _outliers(
     dataset: Dataset, word: str, table: Table, statistics: Statistics
 ) -> Iterator[Finding]:
     width = statistics.q99 - statistics.q01
-    low = np.where(width > 0, statistics.q01 - OUTLIER_WIDTHS * width, -np.inf)
-    high = np.where(width > 0, statistics.q99 + OUTLIER_WIDTHS * width, np.inf)
+    room = np.where(width > 0, OUTLIER_WIDTHS * width, _sparse_room(dataset, table, statistics))
+    low, high = statistics.q01 - room, statistics.q99 + room
     if ((statistics.min >= low) & (statistics.max <= high)).all():
         return
     places = _places(dataset, table, lambda values: (values < low) | (values > high))
@@ -137,6 +141,22 @@ def _outliers(
                 at.episode,
                 at.frame,
             )
+
+
+def _sparse_room(dataset: Dataset, table: Table, statistics: Statistics) -> NDArray[np.float64]:
+    """(A,): how far a dimension may leave the value it nearly always has.
+
+    A rare event, such as a gripper that closes once, is no glitch: many times the usual size of
+    such events is.
+    """
+    room_A = np.full(table.dim, np.inf)
+    sparse = np.flatnonzero((statistics.q01 == statistics.q99) & ~statistics.is_constant)
+    for dim in sparse:
+        usual = np.float32(statistics.q01[dim])
+        events = [block[block[:, dim] != usual, dim] for block in dataset.blocks(table)]
+        sizes = np.abs(np.concatenate(events).astype(np.float64) - usual)
+        room_A[dim] = RARE_EVENT_SIZES * np.median(sizes)
+    return room_A
 
 
 def _wrapping_angles(
@@ -171,10 +191,10 @@ def _action_is_state(dataset: Dataset, action: Statistics, state: Statistics) ->
     for episode in dataset:
         if not is_equal_AS.any():
             return
-        state_TS = episode.state
+        actions_TA, state_TS = episode.actions, episode.state
         assert state_TS is not None
-        same = np.isclose(episode.actions[:, :, None], state_TS[:, None, :], rtol=1e-6, atol=1e-7)
-        is_equal_AS &= same.all(axis=0)
+        for a, s in np.argwhere(is_equal_AS):
+            is_equal_AS[a, s] = np.allclose(actions_TA[:, a], state_TS[:, s], rtol=1e-6, atol=1e-7)
     for a, s in np.argwhere(is_equal_AS):
         yield Finding(
             "action-is-state",
@@ -193,19 +213,20 @@ def _short_episodes(dataset: Dataset, horizon: int) -> Iterator[Finding]:
         return
     shortest = short[np.argmin(dataset.episode_lengths[short])]
     length = int(dataset.episode_lengths[shortest])
+    number = int(dataset.episode_numbers[shortest])
     yield Finding(
         "short-episode",
         f"{len(short)} of {len(dataset)} episodes are shorter than a chunk of {horizon}; the "
-        f"shortest is episode {dataset.episode_ids[shortest]}, which ends at frame {length - 1}",
+        f"shortest is episode {number}, which ends at frame {length - 1}",
         "their chunks are mostly padding: remove them or use a smaller --horizon",
-        int(dataset.episode_ids[shortest]),
+        number,
         length - 1,
     )
 
 
 def _duplicate_episodes(dataset: Dataset) -> Iterator[Finding]:
     for group in dataset.duplicate_episodes():
-        ids = [int(dataset.episode_ids[i]) for i in group]
+        ids = [int(dataset.episode_numbers[i]) for i in group]
         shown = ", ".join(str(i) for i in ids[:6]) + (" ..." if len(ids) > 6 else "")
         yield Finding(
             "duplicate-episode",
@@ -243,7 +264,9 @@ def _missing_videos(dataset: Dataset) -> Iterator[Finding]:
         if camera.missing is not None:
             yield Finding(
                 "missing-video",
-                f"camera '{name}' is declared but {camera.missing} (episode 0 frame 0 or later) "
-                "does not exist",
+                f"camera '{name}' is declared but has no video from episode "
+                f"{camera.missing_episode} frame 0 on: {camera.missing} does not exist",
                 "copy the videos too, or train from state only",
+                camera.missing_episode,
+                0,
             )

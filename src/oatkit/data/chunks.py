@@ -95,7 +95,7 @@ class Chunks:
         return batch | {
             "task": [data.tasks[task] for task in task_B],
             "task_index": task_B,
-            "episode_index": data.episode_ids[episode_B],
+            "episode_index": data.episode_numbers[episode_B],
             "frame_index": frame_B,
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,7 +78,7 @@ def _resolve(dims: Sequence[int | str], names: list[str]) -> NDArray[np.int64]:
         raise ValueError("no dimensions were selected; leave them out to keep all")
     resolved = []
     for dim in dims:
-        if isinstance(dim, str) and not dim.lstrip("-").isdigit():
+        if isinstance(dim, str) and not re.fullmatch(r"-?[0-9]+", dim):
             if dim not in names:
                 raise ValueError(unknown_name("dimension", dim, names))
             resolved.append(names.index(dim))

@@ -33,7 +33,8 @@ class Dataset:
         cameras: Camera name to size.
         action: The action table; `action.names` are its dimensions.
         state: The state table, or None.
-        episode_ids: (episodes,) the index of each episode in the files.
+        episode_ids: (episodes,) the place of each episode in the files.
+        episode_numbers: (episodes,) what the files call each; the same unless some are missing.
         episode_starts: (episodes,) the row where each begins.
         episode_lengths: (episodes,) frames of each.
     """
@@ -56,6 +57,9 @@ class Dataset:
         num_episodes = len(source.episode_lengths)
         self.episode_ids = np.arange(num_episodes) if episode_ids is None else episode_ids
         starts = np.cumsum(source.episode_lengths) - source.episode_lengths
+        if not len(self.episode_ids):
+            raise ValueError(f"no episodes of {source.root} were selected")
+        self.episode_numbers = source.episode_numbers[self.episode_ids]
         self.episode_starts = starts[self.episode_ids]
         self.episode_lengths = source.episode_lengths[self.episode_ids]
 
@@ -166,14 +170,17 @@ class Dataset:
         return self.subset(np.flatnonzero(~is_held_out)), self.subset(np.flatnonzero(is_held_out))
 
     def subset(self, episodes: Sequence[int] | NDArray[np.int64]) -> Dataset:
-        """Only some episodes, by their place in this dataset."""
+        """Only some episodes, by their place in this dataset or by a boolean mask."""
+        chosen = np.asarray(episodes)
+        if chosen.dtype == bool:
+            chosen = np.flatnonzero(chosen)
         return Dataset(
             self._source,
             self._cache,
             action=self.action,
             state=self.state,
             fps=self.fps,
-            episode_ids=self.episode_ids[np.asarray(episodes, np.int64)],
+            episode_ids=self.episode_ids[chosen.astype(np.int64)],
         )
 
     def action_statistics(self) -> Statistics:
@@ -223,7 +230,7 @@ class Dataset:
         return [group for group in groups.values() if len(group) > 1]
 
     def place(self, row: int) -> tuple[int, int]:
-        """Episode (as in the files) and frame of a row of the files."""
+        """Episode (its place in the files) and frame of a row of the files."""
         ends = np.cumsum(self._source.episode_lengths)
         episode = int(np.searchsorted(ends, row, side="right"))
         return episode, row - int(ends[episode] - self._source.episode_lengths[episode])
@@ -236,7 +243,8 @@ class Dataset:
                     episode, frame = self.place(column.first_nonfinite_row)
                     raise DatasetError(
                         f"{self._source.file_of(episode)}: {key!r} is not finite at episode "
-                        f"{episode} frame {frame}; `oatkit data check` lists every such place"
+                        f"{self._source.episode_numbers[episode]} frame {frame}; `oatkit data "
+                        "check` lists every such place"
                     )
 
 

@@ -60,12 +60,14 @@ class Normalizer:
         return len(self.offset)
 
     def normalize(self, values: ArrayT) -> ArrayT:
-        """Raw to normalised; (..., dim) numpy or torch, dtype and device are kept."""
+        """Raw to normalised; (..., dim) numpy or torch, float dtype and device are kept."""
+        values = _as_floats(values)
         offset, scale = self._constants_like(values)
         return (values - offset) / scale
 
     def unnormalize(self, values: ArrayT) -> ArrayT:
         """Normalised to raw: the inverse of `normalize`."""
+        values = _as_floats(values)
         offset, scale = self._constants_like(values)
         return values * scale + offset
 
@@ -91,3 +93,11 @@ class Normalizer:
         if values["mode"] not in MODES:
             raise ValueError(unknown_name("normalisation mode", values["mode"], MODES))
         return cls(values["mode"], np.asarray(values["offset"]), np.asarray(values["scale"]))
+
+
+def _as_floats(values: Any) -> Any:
+    """Integers and lists as float32, so that the constants are not rounded to integers."""
+    if hasattr(values, "is_floating_point"):
+        return values if values.is_floating_point() else values.float()
+    array = np.asarray(values)
+    return array if array.dtype.kind == "f" else array.astype(np.float32)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from oatkit.data.cache import ColumnCache
 from oatkit.data.columns import Table
 from oatkit.data.dataset import Dataset
-from oatkit.data.formats import FORMATS, Fetch
-from oatkit.data.source import Source
+from oatkit.data.formats import FORMATS
+from oatkit.data.source import Fetch, Source
 from oatkit.errors import DatasetError
 
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
@@ -44,7 +47,10 @@ def open_dataset(
         allow_nonfinite: Open even if action or state hold NaN or infinity.
         show_progress: Show a bar while a dataset is decoded for the first time.
     """
+    if fps is not None and not 0 < fps < math.inf:
+        raise ValueError(f"fps is {fps}, expected a number above 0")
     source = open_source(path)
+    _require_episodes(source)
     cache = ColumnCache(source, Path(cache_dir) if cache_dir else None, show_progress=show_progress)
 
     def table(keys: tuple[str, ...], dims: Sequence[int | str] | None = None) -> Table:
@@ -79,6 +85,17 @@ def open_source(path: str | os.PathLike[str]) -> Source:
             return known.open(found, fetch)
     layouts = "; ".join(f"{known.name}: {known.layout}" for known in FORMATS)
     raise DatasetError(f"{path} is of no known dataset format ({layouts})")
+
+
+def _require_episodes(source: Source) -> None:
+    if not len(source.episode_lengths):
+        raise DatasetError(f"{source.root} holds no episodes")
+    empty = np.flatnonzero(source.episode_lengths <= 0)
+    if len(empty):
+        raise DatasetError(
+            f"{source.file_of(int(empty[0]))}: episode {source.episode_numbers[empty[0]]} has no "
+            "frames"
+        )
 
 
 def _keys(asked: str | Sequence[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+Fetch = Callable[[str], Path]
+"""Brings a file of a hub dataset that is not on disk yet, by its name in the dataset."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,12 @@ class Feature:
 
 @dataclass(frozen=True)
 class Camera:
-    """An image stream; `missing` names the file that is declared but absent, if any."""
+    """An image stream; `missing` is the first file that is declared but absent, if any."""
 
     height: int
     width: int
     missing: Path | None = None
+    missing_episode: int | None = None
 
 
 class Source(Protocol):
@@ -47,6 +51,8 @@ class Source(Protocol):
     cameras: dict[str, Camera]
     tasks: list[str]
     episode_lengths: NDArray[np.int64]
+    episode_numbers: NDArray[np.int64]
+    """What the files call each episode; 0, 1, 2, ... unless some are missing."""
     action_keys: tuple[str, ...]
     """What is read as the action unless the user says otherwise; concatenated."""
     state_keys: tuple[str, ...]

@@ -102,6 +102,17 @@ class _OpenVideos(threading.local):
 
 
 _open_videos = _OpenVideos()
+_abandoned: list[VideoReader] = []
+
+
+def _forget_readers_of_parent() -> None:
+    """After a fork: inherited decoders wait for threads that do not exist in the child."""
+    _abandoned.extend(_open_videos.readers.values())  # closing them would wait too
+    _open_videos.readers = OrderedDict()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_readers_of_parent)
 
 
 def read_frames(

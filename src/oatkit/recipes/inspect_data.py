@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -85,7 +86,7 @@ def show_info(options: ShowInfo, console: Console) -> int:
     info = summarise_dataset(options.open(allow_nonfinite=False))
     console.print(_draw_info(info))
     _write(info, options.out, console)
-    console.print(f"next: oatkit data check {options.path}", style="dim", soft_wrap=True)
+    _say(console, f"next: oatkit data check {shlex.quote(options.path)}")
     return 0
 
 
@@ -95,6 +96,9 @@ def run_check(options: RunCheck, console: Console) -> int:
     shown = [f for f in found.findings if f.kind not in options.ignore]
     console.print(_draw_check(found, shown))
     _write(found, options.out, console)
+    if not shown:
+        data = shlex.quote(options.path)
+        _say(console, f"next: oatkit tokenizer train --data {data} --out out/tokenizer")
     return 1 if shown else 0
 
 
@@ -102,7 +106,11 @@ def _write(record: DatasetInfo | DatasetCheck, out: Path | None, console: Consol
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n")
-        console.print(f"wrote {out}", soft_wrap=True)
+        _say(console, f"wrote {out}")
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, style="dim", soft_wrap=True, markup=False)
 
 
 def _draw_info(info: DatasetInfo) -> Group:

@@ -28,6 +28,7 @@ import shutil
 import signal
 import threading
 import warnings
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -73,6 +74,7 @@ FEATURES = {
 PLAN_PATH = "plan.json"
 PLAN_PATH_IN_DATASET = "meta/oatkit_plan.json"
 ASIDE = "writing-"
+LOCK = "lock"
 
 Columns = dict[str, NDArray[np.float32]]
 
@@ -88,7 +90,7 @@ class MakeMetaWorld:
     out: Path
     """Where to write the dataset."""
     tasks: tuple[str, ...] = PAPER_TASKS
-    """Task names, such as box-close. The default is the paper's four."""
+    """Task names, such as box-close, or `all` for all 50. The default is the paper's four."""
     episodes: int = 50
     """Successful episodes per task."""
     seed: int = 0
@@ -101,7 +103,7 @@ class MakeMetaWorld:
     image_size: tuple[int, int] = (480, 480)
     """Height and width of the images."""
     shadows: bool = True
-    """Whether images have shadows. Without them an image takes a third of the time."""
+    """Shadows in the images; an image without them takes a third of the time."""
     workers: int | None = None
     """Worker processes, by default one per core. They do not change the dataset."""
 
@@ -116,14 +118,17 @@ def make_metaworld(config: MakeMetaWorld, *, show_progress: bool = True) -> Path
     plan = _plan(config)
     partial = config.out.with_name(f"{config.out.name}.partial")
     console = Console(stderr=True, quiet=not show_progress)
+    if config.out.is_dir() and not any(config.out.iterdir()):
+        config.out.rmdir()
     if config.out.exists():
         _require_plan(config.out, PLAN_PATH_IN_DATASET, plan)
-        console.print(f"{config.out} is already finished", highlight=False)
+        console.print(f"{config.out} is already finished", highlight=False, markup=False)
         if _read_plan(partial / PLAN_PATH) == plan:
             _remove(partial)
         return config.out
-    _start_or_continue(partial, plan)
-    with _sole_use_of(partial), _stops_explained(partial):
+    partial.mkdir(parents=True, exist_ok=True)
+    with _sole_use_of(partial):
+        _start_or_continue(partial, plan)
         attempts = _Attempts(config, partial)
         with _progress(config, attempts, console) as show:
             _make_attempts(config, partial, attempts, show)
@@ -138,7 +143,8 @@ def make_metaworld(config: MakeMetaWorld, *, show_progress: bool = True) -> Path
 
 def _checked(config: MakeMetaWorld) -> MakeMetaWorld:
     """`config` with canonical task names; a wrong option is a `ValueError`."""
-    tasks = tuple(task_name(task) for task in config.tasks)
+    asked = tuple(TASKS) if config.tasks == ("all",) else config.tasks
+    tasks = tuple(task_name(task) for task in asked)
     if not tasks or len(set(tasks)) < len(tasks):
         raise ValueError(f"tasks are [{', '.join(tasks)}], expected one or more, each once")
     for name, value in (("episodes", config.episodes), ("workers", config.workers)):
@@ -152,7 +158,7 @@ def _checked(config: MakeMetaWorld) -> MakeMetaWorld:
     if not config.images and (config.image_size, config.shadows) != default:
         warnings.warn("image_size and shadows have no effect without images", stacklevel=3)
     demonstration_seed(config.seed, attempt=0)
-    return replace(config, tasks=tasks)
+    return replace(config, tasks=tasks, out=Path(os.path.abspath(config.out)))  # noqa: PTH100
 
 
 def _plan(config: MakeMetaWorld) -> dict[str, Any]:
@@ -193,17 +199,19 @@ def _require_plan(folder: Path, plan_path: str, plan: dict[str, Any]) -> None:
 def _read_plan(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
-    plan: dict[str, Any] = json.loads(path.read_text())
-    return plan
+    try:
+        return dict(json.loads(path.read_text()))
+    except (ValueError, TypeError) as error:
+        raise DatasetError(f"{path} is no plan of this command; remove its folder") from error
 
 
 # The folder of finished attempts
 
 
 def _start_or_continue(partial: Path, plan: dict[str, Any]) -> None:
-    partial.mkdir(parents=True, exist_ok=True)
-    is_empty = all(path.name.startswith(ASIDE) for path in partial.iterdir())
-    if is_empty:
+    for leftover in partial.rglob(f"{ASIDE}*"):
+        leftover.unlink()
+    if all(path.name == LOCK for path in partial.iterdir()):
         with _written_whole(partial / PLAN_PATH) as path:
             path.write_text(json.dumps(plan, indent=2))
     _require_plan(partial, PLAN_PATH, plan)
@@ -212,13 +220,14 @@ def _start_or_continue(partial: Path, plan: dict[str, Any]) -> None:
 @contextmanager
 def _sole_use_of(partial: Path) -> Iterator[None]:
     """Hold a lock that the system drops when this process ends, however it ends."""
-    with (partial / PLAN_PATH).open() as plan_file:
+    with (partial / LOCK).open("a") as lock:
         try:
-            fcntl.flock(plan_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise DatasetError(f"another process is working in {partial}: let it end") from error
-        for leftover in partial.rglob(f"{ASIDE}*"):
-            leftover.unlink()
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_current = os.path.samestat(os.fstat(lock.fileno()), (partial / LOCK).stat())
+        except OSError:  # held by another, or removed by it a moment ago
+            is_current = False
+        if not is_current:
+            raise DatasetError(f"another process is working in {partial}: let it end")
         yield
 
 
@@ -416,11 +425,21 @@ def _assemble(
     for task in config.tasks:
         for number in attempts.successes(task):
             videos = {camera: _attempt_path(partial, task, number, "mp4") for camera in cameras}
-            with np.load(_attempt_path(partial, task, number, "npz")) as columns:
-                writer.add_episode(dict(columns), task=TASKS[task], videos=videos)
+            columns = _read_attempt(_attempt_path(partial, task, number, "npz"))
+            writer.add_episode(columns, task=TASKS[task], videos=videos)
     writer.close()
     (root / PLAN_PATH_IN_DATASET).write_text(json.dumps(plan, indent=2))
     root.rename(config.out)
+
+
+def _read_attempt(path: Path) -> Columns:
+    try:
+        with np.load(path) as columns:
+            return {key: columns[key] for key in FEATURES}
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise DatasetError(
+            f"{path} is damaged; remove it, and the same command again makes it anew"
+        ) from error
 
 
 # The worker processes

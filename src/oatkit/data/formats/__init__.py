@@ -10,10 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from oatkit.data.source import Source
-
-Fetch = Callable[[str], Path]
-"""Brings a file of a hub dataset that is not on disk yet, by its name in the dataset."""
+from oatkit.data.source import Fetch, Source
+from oatkit.errors import DatasetError
 
 
 @dataclass(frozen=True)
@@ -37,10 +35,13 @@ def _open_lerobot(path: Path, fetch: Fetch | None) -> Source:
     return LeRobot(path, fetch)
 
 
+HDF5_SUFFIXES = (".hdf5", ".h5")
+
+
 def _find_hdf5(path: Path) -> Path | None:
     if path.is_file():
-        return path if path.suffix in (".hdf5", ".h5") else None
-    return path if any(path.glob("*.hdf5")) or any(path.glob("*.h5")) else None
+        return path if path.suffix.lower() in HDF5_SUFFIXES else None
+    return path if any(p.suffix.lower() in HDF5_SUFFIXES for p in path.glob("*")) else None
 
 
 def _open_hdf5(path: Path, fetch: Fetch | None) -> Source:
@@ -56,7 +57,9 @@ def _find_zarr(path: Path) -> Path | None:
     if (path / "meta" / "episode_ends").is_dir():
         return path
     stores = [*path.glob("*.zarr"), *path.glob("*.zarr.zip")]
-    return stores[0] if len(stores) == 1 else None
+    if len(stores) > 1:
+        raise DatasetError(f"{path} holds {len(stores)} zarr stores: name one of them")
+    return stores[0] if stores else None
 
 
 def _open_zarr(path: Path, fetch: Fetch | None) -> Source:

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oatkit.data.formats import HDF5_SUFFIXES
+from oatkit.data.formats.reading import reading
 from oatkit.data.source import Camera, Feature
 from oatkit.errors import DatasetError, MissingExtraError, unknown_name
 
@@ -39,30 +41,31 @@ class Hdf5:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        paths = [root] if root.is_file() else sorted([*root.glob("*.hdf5"), *root.glob("*.h5")])
+        inside = root.glob("*") if root.is_dir() else [root]
+        paths = sorted(p for p in inside if p.suffix.lower() in HDF5_SUFFIXES)
         self.tasks: list[str] = []
         self._demos: list[tuple[Path, str]] = []
         self._task_of: list[int] = []
         lengths: list[int] = []
-        shapes: dict[str, Feature] = {}
+        features: dict[Path, dict[str, Feature]] = {}
         rates: set[float | None] = set()
         for path in paths:
             with _open(path) as file:
-                shapes = self._agree(path, shapes, _features(path, file))
+                names = _demo_names(path, file)
+                features[path] = _features(file["data"][names[0]])
                 task = self._task_number(_task(path, file))
-                for name in _demo_names(path, file):
+                for name in names:
                     self._demos.append((path, name))
                     self._task_of.append(task)
                     lengths.append(_length(path, file, name))
                 rates.add(_rate(file))
                 kind = _kind(file)
-                cameras = _cameras(file)
-        if not lengths:
-            raise DatasetError(f"{root} holds no demonstrations")
+                cameras = _cameras(file["data"][names[0]])
         self.format = f"{kind} HDF5"
         self.fps = rates.pop() if len(rates) == 1 else None
-        self.features = shapes
+        self.features = _shared(root, features)
         self.episode_lengths = np.array(lengths, np.int64)
+        self.episode_numbers = np.arange(len(lengths))
         self._image_keys = {_camera_name(key): key for key in cameras}
         self.cameras = {_camera_name(key): camera for key, camera in cameras.items()}
         self.action_keys = self._first_known(ACTION_KEYS) or ACTION_KEYS[0]
@@ -100,20 +103,6 @@ class Hdf5:
             images: NDArray[np.uint8] = _dataset(path, file, name, self._image_keys[camera])[wanted]
         return images[inverse]
 
-    def _agree(
-        self, path: Path, known: dict[str, Feature], new: dict[str, Feature]
-    ) -> dict[str, Feature]:
-        """Features that all files share; an action that differs between files is an error."""
-        if not known:
-            return new
-        for key in {k for keys in ACTION_KEYS for k in keys}:
-            if known.get(key) != new.get(key):
-                raise DatasetError(
-                    f"{path} has {key!r} of shape {_shape(new.get(key))} but {self._demos[0][0]} "
-                    f"has {_shape(known.get(key))}: open the files one by one"
-                )
-        return {key: feature for key, feature in known.items() if new.get(key) == feature}
-
     def _task_number(self, task: str) -> int:
         if task not in self.tasks:
             self.tasks.append(task)
@@ -123,36 +112,56 @@ class Hdf5:
         return next((keys for keys in choices if all(k in self.features for k in keys)), ())
 
 
+def _shared(root: Path, features: dict[Path, dict[str, Feature]]) -> dict[str, Feature]:
+    """The columns that all files have alike; actions that differ are an error."""
+    by_action: dict[str, list[str]] = {}
+    for path, found in features.items():
+        keys = next((ks for ks in ACTION_KEYS if all(k in found for k in ks)), ("actions",))
+        sizes = [f"{k} {found[k].shape}" if k in found else f"no {k}" for k in keys]
+        by_action.setdefault(" + ".join(sizes), []).append(path.name)
+    if len(by_action) > 1:
+        groups = "; ".join(f"{action}: {', '.join(names)}" for action, names in by_action.items())
+        raise DatasetError(
+            f"the files of {root} have different actions ({groups}): open them one by one, or put "
+            "those that agree into a folder of their own"
+        )
+    first, *others = features.values()
+    return {k: f for k, f in first.items() if all(other.get(k) == f for other in others)}
+
+
 def _demo_names(path: Path, file: Any) -> list[str]:
-    if "data" not in file:
-        raise DatasetError(f"{path} has no group 'data': its groups are {sorted(file)}")
-    return sorted(file["data"], key=lambda name: [int(n) for n in re.findall(r"\d+", name)])
+    if not isinstance(file.get("data"), h5py.Group):
+        raise DatasetError(f"{path} has no group 'data': its members are {sorted(file)}")
+    names = [n for n in file["data"] if re.fullmatch(r"demo_?\d+", n)]
+    groups = [n for n in names if isinstance(file["data"][n], h5py.Group)]
+    if not groups:
+        raise DatasetError(f"{path} holds no demonstrations data/demo_<n>")
+    return sorted(groups, key=lambda name: int(re.findall(r"\d+", name)[0]))
 
 
-def _features(path: Path, file: Any) -> dict[str, Feature]:
-    """The number columns of the first demonstration."""
-    names = _demo_names(path, file)
-    if not names:
-        raise DatasetError(f"{path} holds no demonstrations")
+def _features(demo: Any) -> dict[str, Feature]:
+    """The number columns of a demonstration."""
     found = {}
 
     def visit(key: str, item: Any) -> None:
-        if isinstance(item, h5py.Dataset) and item.ndim <= 3 and item.dtype.kind in "fiub":
+        is_column = isinstance(item, h5py.Dataset) and 1 <= item.ndim <= 3
+        if is_column and item.dtype.kind in "fiub":
             feature = Feature(item.shape[1:] or (1,))
             if feature.size:
                 found[key] = feature
 
-    file["data"][names[0]].visititems(visit)
+    demo.visititems(visit)
     return found
 
 
-def _cameras(file: Any) -> dict[str, Camera]:
-    demo = file["data"][next(iter(file["data"]))]
-    observations = demo.get("obs", {})
+def _cameras(demo: Any) -> dict[str, Camera]:
     return {
         f"obs/{key}": Camera(item.shape[1], item.shape[2])
-        for key, item in observations.items()
-        if item.ndim == 4 and item.dtype == np.uint8 and item.shape[3] == 3
+        for key, item in demo.get("obs", {}).items()
+        if isinstance(item, h5py.Dataset)
+        and item.ndim == 4
+        and item.dtype == np.uint8
+        and item.shape[3] == 3
     }
 
 
@@ -165,6 +174,8 @@ def _length(path: Path, file: Any, name: str) -> int:
     key = next((k for keys in ACTION_KEYS for k in keys if k in demo), None)
     if key is None:
         raise DatasetError(f"{path}: {name}: {unknown_name('column', 'actions', demo)}")
+    if demo[key].ndim == 0:
+        raise DatasetError(f"{path}: {name}: {key!r} is a single number")
     return len(demo[key])
 
 
@@ -182,8 +193,12 @@ def _keys(demo: Any) -> list[str]:
 
 
 def _attributes(file: Any, key: str) -> dict[str, Any]:
-    text = file["data"].attrs.get(key)
-    return dict(json.loads(text)) if text else {}
+    """A JSON attribute of `data`; what is no JSON object says nothing."""
+    try:
+        value = json.loads(file["data"].attrs.get(key, "{}"))
+    except (TypeError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _kind(file: Any) -> str:
@@ -204,23 +219,14 @@ def _task(path: Path, file: Any) -> str:
 def _rate(file: Any) -> float | None:
     for key in ("env_args", "env_info"):
         described = _attributes(file, key)
-        kwargs = described.get("env_kwargs", described)
-        if "control_freq" in kwargs:
+        kwargs = described.get("env_kwargs") or described
+        if kwargs.get("control_freq"):
             return float(kwargs["control_freq"])
     version = str(file["data"].attrs.get("repository_version", ""))
     return ROBOSUITE_HZ.get(version[:1])
 
 
-def _shape(feature: Feature | None) -> str:
-    return "none" if feature is None else str(feature.shape)
-
-
 @contextmanager
 def _open(path: Path) -> Iterator[Any]:
-    try:
-        with h5py.File(path, "r") as file:
-            yield file
-    except (OSError, RuntimeError, ValueError, KeyError) as error:
-        raise DatasetError(
-            f"{path} cannot be read ({str(error).splitlines()[0]}): it is truncated or damaged"
-        ) from error
+    with reading(path), h5py.File(path, "r") as file:
+        yield file

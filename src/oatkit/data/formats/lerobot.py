@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,20 +21,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from oatkit.data.source import Camera, Feature
+from oatkit.data.formats.reading import reading
+from oatkit.data.source import Camera, Feature, Fetch
 from oatkit.errors import DatasetError, MissingExtraError, unknown_name
 
 ROWS_PER_BATCH = 16_384
 NUMBERS = ("float", "double", "halffloat", "int", "uint", "bool")
 NOT_FEATURES = {"frame_index", "episode_index", "index", "task_index"}
 
-Fetch = Callable[[str], Path]
-
 
 @dataclass(frozen=True)
 class _Episodes:
     """Where every episode lies: arrays with one entry an episode."""
 
+    numbers: NDArray[np.int64]
     lengths: NDArray[np.int64]
     data_files: list[str]
     """Each data file once, in the order of the rows."""
@@ -56,43 +56,45 @@ class LeRobot:
     def __init__(self, root: Path, fetch: Fetch | None = None) -> None:
         self.root = root
         self._fetch = fetch
-        info = _read_json(root / "meta" / "info.json")
-        version = str(info.get("codebase_version", ""))
-        if not version.startswith(("v2.", "v3.")):
-            raise DatasetError(
-                f"{root} is LeRobot {version or 'of unknown version'}; v2.0, v2.1 and v3.0 can be "
-                "read: convert it with LeRobot's own scripts"
-            )
-        self.format = f"LeRobot {version}"
-        self.fps: float | None = float(info["fps"])
-        self._camera_keys = {
-            key.removeprefix("observation.images.").removeprefix("observation."): key
-            for key, feature in info["features"].items()
-            if feature["dtype"] in ("image", "video")
-        }
-        self._is_video = {
-            name: info["features"][key]["dtype"] == "video"
-            for name, key in self._camera_keys.items()
-        }
-        is_v3 = version.startswith("v3.")
-        self.tasks = _tasks_v3(root) if is_v3 else _tasks_v2(root)
-        self._episodes = (_episodes_v3 if is_v3 else _episodes_v2)(root, info, self._video_keys())
-        self.episode_lengths = self._episodes.lengths
-        if not len(self.episode_lengths):
-            raise DatasetError(f"{root} holds no episodes")
-        self.features = {
-            key: _feature(described)
-            for key, described in info["features"].items()
-            if described["dtype"].rstrip("0123456789") in NUMBERS and key not in NOT_FEATURES
-        }
-        self.cameras = {
-            name: self._camera(name, info["features"][key])
-            for name, key in self._camera_keys.items()
-        }
+        info_path = root / "meta" / "info.json"
+        info = _read_json(info_path)
+        with reading(info_path):
+            version = str(info.get("codebase_version", ""))
+            if not version.startswith(("v2.", "v3.")):
+                raise DatasetError(
+                    f"{root} is LeRobot {version or 'of unknown version'}; v2.0, v2.1 and v3.0 can "
+                    "be read: convert it with LeRobot's own scripts"
+                )
+            self.format = f"LeRobot {version}"
+            self.fps: float | None = float(info["fps"])
+            described = info["features"]
+            self.features = {
+                key: _feature(feature)
+                for key, feature in described.items()
+                if feature["dtype"].rstrip("0123456789") in NUMBERS and key not in NOT_FEATURES
+            }
+            self._camera_keys = {
+                key.removeprefix("observation.images.").removeprefix("observation."): key
+                for key, feature in described.items()
+                if feature["dtype"] in ("image", "video")
+            }
+            self._is_video = {
+                name: described[key]["dtype"] == "video" for name, key in self._camera_keys.items()
+            }
+            is_v3 = version.startswith("v3.")
+            episodes = (_episodes_v3 if is_v3 else _episodes_v2)(root, info, self._video_keys())
+            self._episodes = episodes
+            self.cameras = {
+                name: self._camera(name, described[key]) for name, key in self._camera_keys.items()
+            }
+        self.episode_lengths = episodes.lengths
+        self.episode_numbers = episodes.numbers
+        numbered_tasks = _tasks_v3(root) if is_v3 else _tasks_v2(root)
+        self.tasks = list(numbered_tasks.values())
+        self._task_numbers = np.array(list(numbered_tasks), np.int64)
         self.action_keys: tuple[str, ...] = ("action",)
-        self.state_keys: tuple[str, ...] = (
-            ("observation.state",) if "observation.state" in self.features else ()
-        )
+        has_state = "observation.state" in self.features
+        self.state_keys: tuple[str, ...] = ("observation.state",) if has_state else ()
         self._row_starts = np.concatenate([[0], np.cumsum(self.episode_lengths)])
 
     def files(self) -> Sequence[Path]:
@@ -108,22 +110,26 @@ class LeRobot:
             if rows is None:
                 episode, frame = self._place(first_row + _first_bad_row(column, size))
                 raise DatasetError(
-                    f"{self.file_of(episode)}: {key!r} of episode {episode} frame {frame} is not "
-                    f"{size} numbers as meta/info.json says"
+                    f"{self.file_of(episode)}: {key!r} of episode {self.episode_numbers[episode]} "
+                    f"frame {frame} is not {size} numbers as meta/info.json says"
                 )
             yield rows
 
     def read_task_index(self) -> Iterator[NDArray[np.int32]]:
         for first_row, column in self._batches("task_index"):
-            index = column.to_numpy(zero_copy_only=False).astype(np.int32)
-            bad = np.flatnonzero((index < 0) | (index >= len(self.tasks)))
-            if len(bad):
-                episode, frame = self._place(first_row + int(bad[0]))
+            numbers = column.to_numpy(zero_copy_only=False)
+            order = np.argsort(self._task_numbers)
+            place = np.searchsorted(self._task_numbers[order], numbers).clip(max=len(order) - 1)
+            index = order[place] if len(order) else np.full(len(numbers), -1)
+            is_bad = index < 0 if not len(order) else self._task_numbers[index] != numbers
+            if is_bad.any():
+                episode, frame = self._place(first_row + int(np.argmax(is_bad)))
                 raise DatasetError(
-                    f"{self.file_of(episode)}: episode {episode} frame {frame} has task_index "
-                    f"{index[bad[0]]} but meta/ lists {len(self.tasks)} tasks"
+                    f"{self.file_of(episode)}: episode {self.episode_numbers[episode]} frame "
+                    f"{frame} has task_index {numbers[np.argmax(is_bad)]}, which meta/ does not "
+                    f"list among its {len(self.tasks)} tasks"
                 )
-            yield index
+            yield index.astype(np.int32)
 
     def read_images(
         self, camera: str, episode: int, frames: NDArray[np.int64]
@@ -143,7 +149,8 @@ class LeRobot:
         try:
             return read_frames(path, start_s + frames / self.fps, fps=self.fps)
         except DatasetError as error:
-            raise DatasetError(f"camera {camera!r}, episode {episode}: {error}") from error
+            number = self.episode_numbers[episode]
+            raise DatasetError(f"camera {camera!r}, episode {number}: {error}") from error
 
     def _read_stored_images(
         self, camera: str, episode: int, frames: NDArray[np.int64]
@@ -154,13 +161,9 @@ class LeRobot:
         cells = _read_rows(path, self._camera_keys[camera], row + frames)
         images = []
         for frame, cell in zip(frames, cells, strict=True):
-            try:
+            where = f"camera {camera!r}, episode {self.episode_numbers[episode]} frame {frame}"
+            with reading(path, where):
                 images.append(_decode_image(cell["bytes"]))
-            except (OSError, TypeError, KeyError) as error:
-                raise DatasetError(
-                    f"{path}: the image of camera {camera!r}, episode {episode} frame {frame} "
-                    f"cannot be decoded ({error})"
-                ) from error
         return np.stack(images)
 
     def _rows_of_file(self, index: int) -> tuple[int, int]:
@@ -175,17 +178,16 @@ class LeRobot:
     def _camera(self, name: str, described: dict[str, Any]) -> Camera:
         shape = described["shape"]
         height, width = shape[1:] if shape[0] in (1, 3) and shape[2] not in (1, 3) else shape[:2]
-        missing = None
+        absent = None
         if self._is_video[name] and self._fetch is None:
-            missing = next(
-                (
-                    self.root / video
-                    for video in dict.fromkeys(self._episodes.videos[name])
-                    if not (self.root / video).exists()
-                ),
-                None,
+            exists = {v: (self.root / v).exists() for v in set(self._episodes.videos[name])}
+            absent = next(
+                (i for i, v in enumerate(self._episodes.videos[name]) if not exists[v]), None
             )
-        return Camera(height, width, missing)
+        if absent is None:
+            return Camera(height, width)
+        missing = self.root / self._episodes.videos[name][absent]
+        return Camera(height, width, missing, int(self._episodes.numbers[absent]))
 
     def _local(self, name: str) -> Path:
         path = self.root / name
@@ -202,18 +204,32 @@ class LeRobot:
         """(first row, values), file after file, with the number of rows checked."""
         for index, path in enumerate(self.files()):
             row, end = self._rows_of_file(index)
-            with _errors_name(path), _open_parquet(path) as file:
+            with reading(path), _open_parquet(path) as file:
                 names = file.schema_arrow.names
-                if key not in names:
-                    raise DatasetError(f"{path}: {unknown_name('column', key, names)}")
+                for needed in (key, "episode_index"):
+                    if needed not in names:
+                        raise DatasetError(f"{path}: {unknown_name('column', needed, names)}")
                 if file.metadata.num_rows != end - row:
                     raise DatasetError(
                         f"{path} holds {file.metadata.num_rows} rows but meta/ says {end - row}: "
                         "the dataset is incomplete or was edited by hand"
                     )
-                for batch in file.iter_batches(ROWS_PER_BATCH, columns=[key]):
+                for batch in file.iter_batches(ROWS_PER_BATCH, columns=[key, "episode_index"]):
+                    self._check_order(path, row, batch.column("episode_index"))
                     yield row, batch.column(key)
                     row += len(batch)
+
+    def _check_order(self, path: Path, first_row: int, column: pa.Array) -> None:
+        """Refuse rows that are not where `meta/` puts their episode."""
+        rows = np.arange(first_row, first_row + len(column))
+        expected = self.episode_numbers[np.searchsorted(self._row_starts, rows, side="right") - 1]
+        is_bad = column.to_numpy(zero_copy_only=False) != expected
+        if is_bad.any():
+            bad = int(np.argmax(is_bad))
+            raise DatasetError(
+                f"{path}: row {rows[bad]} is of episode {column[bad]}, where meta/ says episode "
+                f"{expected[bad]}: the rows are not in the order of the episodes"
+            )
 
 
 def _rectangular(column: pa.Array, size: int) -> NDArray[np.float32] | None:
@@ -255,24 +271,27 @@ def _names(names: Any, size: int) -> tuple[str, ...] | None:
     return tuple(str(name) for name in names)
 
 
-def _tasks_v2(root: Path) -> list[str]:
-    rows = _read_json_lines(root / "meta" / "tasks.jsonl")
-    return [row["task"] for row in sorted(rows, key=lambda row: row["task_index"])]
+def _tasks_v2(root: Path) -> dict[int, str]:
+    path = root / "meta" / "tasks.jsonl"
+    rows = _read_json_lines(path)
+    with reading(path):
+        return {int(row["task_index"]): str(row["task"]) for row in rows}
 
 
-def _tasks_v3(root: Path) -> list[str]:
+def _tasks_v3(root: Path) -> dict[int, str]:
+    """The text is the table's index, which pandas stores under one of these names."""
     path = root / "meta" / "tasks.parquet"
-    with _errors_name(path):
+    with reading(path):
         columns = pq.read_table(path).to_pydict()
-    (text_key,) = (key for key in columns if key != "task_index")
-    pairs = sorted(zip(columns["task_index"], columns[text_key], strict=True))
-    return [text for _, text in pairs]
+        text_key = next(key for key in ("__index_level_0__", "task") if key in columns)
+        return dict(zip(columns["task_index"], columns[text_key], strict=True))
 
 
 def _episodes_v2(root: Path, info: dict[str, Any], video_keys: dict[str, str]) -> _Episodes:
-    rows = sorted(
-        _read_json_lines(root / "meta" / "episodes.jsonl"), key=lambda row: row["episode_index"]
-    )
+    path = root / "meta" / "episodes.jsonl"
+    with reading(path):
+        rows = sorted(_read_json_lines(path), key=lambda row: row["episode_index"])
+        lengths = np.array([row["length"] for row in rows], np.int64)
     places = [
         {
             "episode_index": row["episode_index"],
@@ -281,7 +300,8 @@ def _episodes_v2(root: Path, info: dict[str, Any], video_keys: dict[str, str]) -
         for row in rows
     ]
     return _Episodes(
-        lengths=np.array([row["length"] for row in rows], np.int64),
+        numbers=np.array([row["episode_index"] for row in rows], np.int64),
+        lengths=lengths,
         data_files=[info["data_path"].format(**place) for place in places],
         data_file_of=np.arange(len(rows)),
         videos={
@@ -298,10 +318,11 @@ def _episodes_v3(root: Path, info: dict[str, Any], video_keys: dict[str, str]) -
         raise DatasetError(f"{root / 'meta' / 'episodes'} holds no parquet file")
     tables = []
     for path in paths:
-        with _errors_name(path), _open_parquet(path) as file:
+        with reading(path), _open_parquet(path) as file:
             wanted = [n for n in file.schema_arrow.names if not n.startswith("stats/")]
             tables.append(file.read(columns=wanted))
-    table = pa.concat_tables(tables, promote_options="default").sort_by("episode_index")
+    with reading(paths[0]):
+        table = pa.concat_tables(tables, promote_options="default").sort_by("episode_index")
 
     def column(key: str) -> NDArray[Any]:
         if key not in table.column_names:
@@ -319,6 +340,7 @@ def _episodes_v3(root: Path, info: dict[str, Any], video_keys: dict[str, str]) -
     if (np.diff(data_file_of) < 0).any():
         raise DatasetError(f"{paths[0]}: the episodes are not in the order of the data files")
     return _Episodes(
+        numbers=column("episode_index").astype(np.int64),
         lengths=column("length").astype(np.int64),
         data_files=unique,
         data_file_of=data_file_of,
@@ -335,15 +357,12 @@ def _episodes_v3(root: Path, info: dict[str, Any], video_keys: dict[str, str]) -
 
 def _read_rows(path: Path, key: str, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
     """Single cells of one column; reads only the row groups that hold them."""
-    with _errors_name(path):
-        file, group_starts = _row_groups(path, path.stat().st_mtime_ns)
+    with reading(path):
+        time_ns = path.stat().st_mtime_ns
+        _, group_starts = _row_groups(path, time_ns)
         groups = np.searchsorted(group_starts, rows, side="right") - 1
-        tables = {
-            int(g): file.read_row_group(int(g), columns=[key]).column(key)
-            for g in np.unique(groups)
-        }
         return [
-            tables[int(g)][int(row - group_starts[g])].as_py()
+            _row_group(path, time_ns, int(g), key)[int(row - group_starts[g])].as_py()
             for g, row in zip(groups, rows, strict=True)
         ]
 
@@ -371,6 +390,12 @@ def _row_groups(path: Path, mtime_ns: int) -> tuple[pq.ParquetFile, NDArray[np.i
     return file, np.concatenate([[0], np.cumsum(sizes)])[:-1]
 
 
+@lru_cache(maxsize=4)
+def _row_group(path: Path, mtime_ns: int, group: int, key: str) -> pa.ChunkedArray:
+    """One column of one row group; neighbouring frames usually share it."""
+    return _row_groups(path, mtime_ns)[0].read_row_group(group, columns=[key]).column(key)
+
+
 def _decode_image(data: bytes) -> NDArray[np.uint8]:
     try:
         from PIL import Image
@@ -381,26 +406,11 @@ def _decode_image(data: bytes) -> NDArray[np.uint8]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise DatasetError(f"{path} cannot be read ({error})") from error
-    return dict(value)
+    with reading(path):
+        return dict(json.loads(path.read_text()))
 
 
 def _read_json_lines(path: Path) -> list[dict[str, Any]]:
-    try:
+    with reading(path):
         lines = path.read_text().splitlines()
         return [json.loads(line) for line in lines if line.strip()]
-    except (OSError, ValueError) as error:
-        raise DatasetError(f"{path} cannot be read ({error})") from error
-
-
-@contextmanager
-def _errors_name(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise DatasetError(
-            f"{path} cannot be read ({str(error).splitlines()[0]}): it is truncated or damaged"
-        ) from error

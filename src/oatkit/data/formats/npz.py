@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oatkit.data.formats.reading import reading
 from oatkit.data.source import Camera, Feature
 from oatkit.errors import DatasetError, unknown_name
 
@@ -41,32 +41,41 @@ class Npz:
         self._paths = [root] if root.is_file() else sorted(root.glob("*.npz"))
         _num_actions(self._paths[0])
         shapes = _shapes(self._paths[0])
-        self._is_single = "episode_ends" in shapes
-        if self._is_single and len(self._paths) > 1:
-            raise DatasetError(
-                f"{self._paths[0]} holds several episodes; a folder takes one episode a file"
-            )
+        self._is_single = len(self._paths) == 1 and "episode_ends" in shapes
+        for path in self._paths if len(self._paths) > 1 else ():
+            if "episode_ends" in _shapes(path):
+                raise DatasetError(
+                    f"{path} holds several episodes; a folder takes one episode a file"
+                )
         first = _read(self._paths[0], [k for k in NOT_FEATURES if k in shapes])
-        self.fps = float(first["fps"]) if "fps" in first else None
-        self.tasks: list[str] = []
-        self._task_of: list[int] = []
+        with reading(self._paths[0]):
+            self.fps = first["fps"].item() if "fps" in first else None
+            self.fps = None if self.fps is None else float(self.fps)
         self.episode_lengths = self._lengths(first)
+        self.episode_numbers = np.arange(len(self.episode_lengths))
         self._starts = np.cumsum(self.episode_lengths) - self.episode_lengths
-        self._number_tasks(first)
-        self.cameras = {
-            key.removeprefix(IMAGES): Camera(shape[1], shape[2])
-            for key, (shape, _) in shapes.items()
-            if key.startswith(IMAGES) and len(shape) == 4
-        }
+        numbers: dict[str, int] = {}
+        self._task_of = [numbers.setdefault(t, len(numbers)) for t in self._task_texts(first)]
+        self.tasks = list(numbers)
+        self.cameras = {}
+        for key in (k for k in shapes if k.startswith(IMAGES)):
+            shape, dtype = shapes[key]
+            if len(shape) != 4 or shape[3] != 3 or dtype != np.uint8:
+                raise DatasetError(
+                    f"{self._paths[0]}: {key!r} is {dtype} {shape}, expected uint8 (T, H, W, 3)"
+                )
+            self.cameras[key.removeprefix(IMAGES)] = Camera(shape[1], shape[2])
         self.features = {
-            key: Feature(shape[1:] or (1,), dtype=str(dtype))
+            key: Feature(shape[1:] or (1,))
             for key, (shape, dtype) in shapes.items()
-            if key not in NOT_FEATURES and not key.startswith(IMAGES) and dtype.kind in "fiub"
+            if key not in NOT_FEATURES
+            and not key.startswith(IMAGES)
+            and dtype.kind in "fiub"
+            and len(shape) >= 1
         }
         self.action_keys: tuple[str, ...] = ("action",)
-        self.state_keys: tuple[str, ...] = (
-            ("observation.state",) if "observation.state" in self.features else ()
-        )
+        has_state = "observation.state" in self.features
+        self.state_keys: tuple[str, ...] = ("observation.state",) if has_state else ()
 
     def files(self) -> Sequence[Path]:
         return self._paths
@@ -103,25 +112,28 @@ class Npz:
     def _lengths(self, first: dict[str, Any]) -> NDArray[np.int64]:
         if not self._is_single:
             return np.array([_num_actions(path) for path in self._paths], np.int64)
-        ends: NDArray[np.int64] = np.asarray(first["episode_ends"], np.int64)
-        lengths = ends - np.concatenate([[0], ends[:-1]])
+        ends = first["episode_ends"]
         num_rows = _num_actions(self.root)
-        if not len(lengths) or (lengths <= 0).any() or lengths.sum() != num_rows:
+        is_sound = ends.ndim == 1 and len(ends) > 0 and ends.dtype.kind in "iu"
+        lengths = np.diff(ends.astype(np.int64), prepend=0) if is_sound else np.zeros(1, np.int64)
+        if not is_sound or (lengths <= 0).any() or lengths.sum() != num_rows:
             raise DatasetError(
-                f"{self.root}: episode_ends must grow and end at the {num_rows} rows of 'action'"
+                f"{self.root}: episode_ends must be whole numbers that grow and end at the "
+                f"{num_rows} rows of 'action'"
             )
         return lengths
 
-    def _number_tasks(self, first: dict[str, Any]) -> None:
-        if self._is_single:
-            texts = np.broadcast_to(first.get("task", self.root.stem), len(self.episode_lengths))
-        else:
-            texts = np.array(
-                [str(_read_if(p, "task", default=self.root.name)) for p in self._paths]
+    def _task_texts(self, first: dict[str, Any]) -> list[str]:
+        """The task of each episode."""
+        if not self._is_single:
+            name = self.root.stem if self.root.is_file() else self.root.name
+            return [str(_read_if(path, "task", default=name)) for path in self._paths]
+        texts = np.asarray(first.get("task", self.root.stem))
+        if texts.ndim and len(texts) != len(self.episode_lengths):
+            raise DatasetError(
+                f"{self.root}: {len(texts)} tasks for {len(self.episode_lengths)} episodes"
             )
-        numbers: dict[str, int] = {}
-        self._task_of = [numbers.setdefault(str(text), len(numbers)) for text in texts]
-        self.tasks = list(numbers)
+        return [str(text) for text in np.broadcast_to(texts, len(self.episode_lengths))]
 
 
 def _num_actions(path: Path) -> int:
@@ -130,7 +142,10 @@ def _num_actions(path: Path) -> int:
         raise DatasetError(f"{path}: {unknown_name('key', 'action', shapes)}")
     if shapes["action"][1].kind not in "fiub":
         raise DatasetError(f"{path}: 'action' holds {shapes['action'][1]}, expected numbers")
-    num_actions = shapes["action"][0][0]
+    shape = shapes["action"][0]
+    if not shape or 0 in shape[1:]:
+        raise DatasetError(f"{path}: 'action' has shape {shape}, expected (T, A)")
+    num_actions = shape[0]
     if num_actions == 0:
         raise DatasetError(f"{path} has no actions")
     return num_actions
@@ -139,7 +154,7 @@ def _num_actions(path: Path) -> int:
 def _shapes(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     """Shape and dtype of every array, from the headers alone."""
     found = {}
-    with _errors_name(path), zipfile.ZipFile(path) as archive:
+    with reading(path), zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             with archive.open(name) as member:
                 shape, dtype, _, _ = _header(member)
@@ -159,7 +174,7 @@ def _header(member: Any) -> tuple[tuple[int, ...], np.dtype[Any], bool, int]:
 
 
 def _read(path: Path, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
-    with _errors_name(path), np.load(path, allow_pickle=False) as file:
+    with reading(path), np.load(path, allow_pickle=False) as file:
         missing = next((key for key in keys if key not in file.files), None)
         if missing is not None:
             raise DatasetError(f"{path}: {unknown_name('key', missing, file.files)}")
@@ -172,7 +187,7 @@ def _read_if(path: Path, key: str, *, default: str) -> Any:
 
 def _map_member(path: Path, name: str) -> NDArray[Any] | None:
     """A stored (not compressed) array of the archive, memory-mapped where it lies."""
-    with _errors_name(path), zipfile.ZipFile(path) as archive:
+    with reading(path), zipfile.ZipFile(path) as archive:
         member = archive.getinfo(name)
         if member.compress_type != zipfile.ZIP_STORED:
             return None
@@ -184,13 +199,3 @@ def _map_member(path: Path, name: str) -> NDArray[Any] | None:
     offset = member.header_offset + 30 + int(name_bytes) + int(extra_bytes) + header_bytes
     order = "F" if is_fortran else "C"
     return np.memmap(path, dtype, "r", offset, shape, order)  # type: ignore[call-overload]
-
-
-@contextmanager
-def _errors_name(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError) as error:
-        raise DatasetError(
-            f"{path} cannot be read ({str(error).splitlines()[0]}): it is truncated or damaged"
-        ) from error

@@ -8,15 +8,15 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oatkit.data.formats.reading import reading
 from oatkit.data.source import Camera, Feature
-from oatkit.errors import DatasetError, MissingExtraError, unknown_name
+from oatkit.errors import DatasetError, MissingExtraError
 
 try:
     import zarr
@@ -41,27 +41,36 @@ class Zarr:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        with _errors_name(self.root):
-            store = ZipStore(self.root, mode="r") if self.root.is_file() else str(self.root)
+        with reading(root):
+            store = ZipStore(root, mode="r") if root.is_file() else str(root)
             group = zarr.open_group(store, mode="r")
-            arrays = {key: group["data"][key] for key in group["data"]}
             ends = np.asarray(group["meta"]["episode_ends"][:], np.int64)
-        if not len(ends):
-            raise DatasetError(f"{self.root} holds no episodes")
+            members = {key: group["data"][key] for key in group["data"]}
+            # Arrays of another length are no columns of the replay buffer.
+            self._arrays = {
+                key: member
+                for key, member in members.items()
+                if getattr(member, "ndim", 0) and member.shape[0] == ends[-1]
+            }
+            if "action" not in self._arrays and "action" in members:
+                raise DatasetError(
+                    f"{root}: data/action has {members['action'].shape[0]} rows but "
+                    f"meta/episode_ends says {ends[-1]}"
+                )
         self.episode_lengths = np.diff(ends, prepend=0)
         if (self.episode_lengths <= 0).any():
             bad = int(np.argmax(self.episode_lengths <= 0))
-            raise DatasetError(f"{self.root}: meta/episode_ends does not grow at episode {bad}")
-        self._arrays = arrays
-        for key, array in arrays.items():
-            self._check_array(key, array, int(ends[-1]))
-        self.tasks = [self.root.name.split(".")[0]]
+            raise DatasetError(f"{root}: meta/episode_ends does not grow at episode {bad}")
+        self.episode_numbers = np.arange(len(ends))
+        self.tasks = [root.name.split(".")[0]]
         self.cameras = {
-            key: Camera(*array.shape[1:3]) for key, array in arrays.items() if _is_image(array)
+            key: Camera(*array.shape[1:3])
+            for key, array in self._arrays.items()
+            if _is_image(array)
         }
         self.features = {
-            key: Feature(tuple(array.shape[1:]) or (1,), dtype=str(array.dtype))
-            for key, array in arrays.items()
+            key: Feature(tuple(array.shape[1:]) or (1,))
+            for key, array in self._arrays.items()
             if key not in self.cameras and array.dtype.kind in "fiub"
         }
         self.action_keys: tuple[str, ...] = ("action",)
@@ -82,9 +91,9 @@ class Zarr:
 
     def read(self, key: str) -> Iterator[NDArray[np.float32]]:
         array = self._arrays[key]
-        self._require_whole_chunks(key, np.arange(array.shape[0]))
+        self._require_chunks(key, np.arange(array.shape[0]))
         for start in range(0, array.shape[0], ROWS_PER_BATCH):
-            with _errors_name(self.root, f"{key!r} from row {start}"):
+            with reading(self.root, f"data/{key} from row {start}"):
                 rows = array[start : start + ROWS_PER_BATCH].astype(np.float32)
             yield rows.reshape(len(rows), -1)
 
@@ -95,26 +104,28 @@ class Zarr:
         self, camera: str, episode: int, frames: NDArray[np.int64]
     ) -> NDArray[np.uint8]:
         wanted, inverse = np.unique(self._starts[episode] + frames, return_inverse=True)
-        self._require_whole_chunks(camera, wanted)
-        with _errors_name(self.root, f"camera {camera!r} of episode {episode}"):
-            images = self._arrays[camera].oindex[wanted]
-        return np.asarray(images).round().astype(np.uint8)[inverse]
-
-    def _check_array(self, key: str, array: Any, num_rows: int) -> None:
-        if array.shape[0] != num_rows:
+        self._require_chunks(camera, wanted)
+        with reading(self.root, f"camera {camera!r} of episode {episode}"):
+            images = np.asarray(self._arrays[camera].oindex[wanted])
+        if images.dtype.kind == "f" and 0 < images.max() <= 1:
             raise DatasetError(
-                f"{self.root}: data/{key} has {array.shape[0]} rows but meta/episode_ends says "
-                f"{num_rows}"
+                f"{self.root}: data/{camera} holds images in 0 .. 1, expected 0 .. 255"
             )
-        # zarr reads a chunk that is not there as zeros; a failure must not become data.
+        return images.round().astype(np.uint8)[inverse]
+
+    def _require_chunks(self, key: str, rows: NDArray[np.int64]) -> None:
+        """Refuse chunks that are not there, or not all there.
+
+        zarr reads a missing chunk as zeros, and blosc reads past the end of a truncated one and
+        gives whatever lies there. A failure must not become data.
+        """
+        array = self._arrays[key]
         if array.nchunks_initialized != array.nchunks:
             raise DatasetError(
                 f"{self.root}: data/{key} has {array.nchunks_initialized} of its {array.nchunks} "
-                "chunks: the copy is incomplete"
+                "chunks: the copy is incomplete, or zarr left out chunks of only zeros, which "
+                "cannot be told apart; write it with write_empty_chunks=True"
             )
-
-    def _require_whole_chunks(self, key: str, rows: NDArray[np.int64]) -> None:
-        """Refuse a truncated chunk: blosc reads past its end and gives whatever lies there."""
         described = self.root / "data" / key / ".zarray"
         if not described.is_file():  # a zip file, which has checksums
             return
@@ -140,15 +151,3 @@ def _blosc_size(path: Path) -> int:
 
 def _is_image(array: Any) -> bool:
     return array.ndim == 4 and array.shape[-1] == 3 and array.dtype.kind in "uf"
-
-
-@contextmanager
-def _errors_name(root: Path, what: str = "the store") -> Iterator[None]:
-    try:
-        yield
-    except KeyError as error:
-        raise DatasetError(f"{root}: {unknown_name('array', str(error), ())}") from error
-    except (OSError, RuntimeError, ValueError) as error:
-        raise DatasetError(
-            f"{root}: {what} cannot be read ({error}): it is truncated or damaged"
-        ) from error
