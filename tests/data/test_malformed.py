@@ -86,7 +86,7 @@ def test_text_where_numbers_belong(tmp_path: Path) -> None:
     path = root / "data/chunk-000/episode_000001.parquet"
     rows = [row | {"action": ["a", "b", "c"]} for row in pq.read_table(path).to_pylist()]
     pq.write_table(pa.Table.from_pylist(rows), path)
-    with pytest.raises(DatasetError, match=r"episode_000001.parquet cannot be read \(ValueError"):
+    with pytest.raises(DatasetError, match=r"episode_000001.parquet cannot be read \(action\)"):
         oatkit.open_dataset(root)
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     ArrayT = TypeVar("ArrayT", NDArray[np.floating], torch.Tensor)
 
+SMALLEST_SCALE = 1e-30
+"""Below this a dimension counts as constant: float32 could not divide by it."""
+
 MODES: tuple[str, ...] = get_args(NormalizationMode)
 
 
@@ -32,8 +35,8 @@ class Normalizer:
     | `mean_std`  | mean              | std               | zero mean, unit variance |
     | `identity`  | 0                 | 1                 | themselves               |
 
-    A dimension whose scale would be 0 takes scale 1: a constant becomes 0 and comes back
-    exact. (LeRobot divides by 1e-8 there, which turns float noise into huge numbers.)
+    A dimension whose scale would be 0 (below `SMALLEST_SCALE`) takes scale 1: a constant becomes
+    0 and comes back exact. (LeRobot divides by 1e-8 there, and float noise becomes huge.)
     """
 
     mode: NormalizationMode
@@ -53,7 +56,7 @@ class Normalizer:
             offset, scale = np.zeros(s.dim), np.ones(s.dim)
         else:
             raise ValueError(unknown_name("normalisation mode", mode, MODES))
-        return cls(mode, offset, np.where(scale > 0, scale, 1.0))
+        return cls(mode, offset, np.where(scale > SMALLEST_SCALE, scale, 1.0))
 
     @property
     def dim(self) -> int:

@@ -127,7 +127,7 @@ def make_metaworld(config: MakeMetaWorld, *, show_progress: bool = True) -> Path
             _remove(partial)
         return config.out
     partial.mkdir(parents=True, exist_ok=True)
-    with _sole_use_of(partial):
+    with _sole_use_of(partial), _stops_explained(partial):
         _start_or_continue(partial, plan)
         attempts = _Attempts(config, partial)
         with _progress(config, attempts, console) as show:

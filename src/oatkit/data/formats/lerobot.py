@@ -106,7 +106,8 @@ class LeRobot:
     def read(self, key: str) -> Iterator[NDArray[np.float32]]:
         size = self.features[key].size
         for first_row, column in self._batches(key):
-            rows = _rectangular(column, size)
+            with reading(self.file_of(self._place(first_row)[0]), key):
+                rows = _rectangular(column, size)
             if rows is None:
                 episode, frame = self._place(first_row + _first_bad_row(column, size))
                 raise DatasetError(
