@@ -371,3 +371,34 @@ def test_a_run_killed_while_it_writes_the_dataset_is_completed(made: Path, tmp_p
     make(out)
     for path in made.rglob("*.parquet"):
         assert (out / path.relative_to(made)).read_bytes() == path.read_bytes()
+
+
+def test_all_stands_for_every_task(tmp_path: Path) -> None:
+    config = MakeMetaWorld(tmp_path / "d", tasks=("all",))
+    assert recipe._checked(config).tasks == tuple(TASKS)
+
+
+def test_an_empty_folder_is_a_place_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert make(Path(), tasks=("reach",), episodes=1) == tmp_path
+    assert len(oatkit.open_dataset(tmp_path)) == 1
+
+
+def test_a_damaged_attempt_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(recipe, "_assemble", lambda *args: (_ for _ in ()).throw(OSError("full")))
+        with pytest.raises(OSError, match="full"):
+            make(tmp_path / "d", tasks=("reach",), episodes=1)
+    (tmp_path / "d.partial/reach/00000.npz").write_bytes(b"")
+    with pytest.raises(DatasetError, match=r"00000.npz is damaged; remove it, and the same"):
+        make(tmp_path / "d", tasks=("reach",), episodes=1)
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "3"])
+def test_a_damaged_plan_is_named(text: str, tmp_path: Path) -> None:
+    (tmp_path / "d.partial").mkdir()
+    (tmp_path / "d.partial/plan.json").write_text(text)
+    with pytest.raises(DatasetError, match=r"plan.json is no plan|with other options|exists and"):
+        make(tmp_path / "d")

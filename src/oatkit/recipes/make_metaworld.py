@@ -118,9 +118,8 @@ def make_metaworld(config: MakeMetaWorld, *, show_progress: bool = True) -> Path
     plan = _plan(config)
     partial = config.out.with_name(f"{config.out.name}.partial")
     console = Console(stderr=True, quiet=not show_progress)
-    if config.out.is_dir() and not any(config.out.iterdir()):
-        config.out.rmdir()
-    if config.out.exists():
+    is_empty = config.out.is_dir() and not any(config.out.iterdir())
+    if config.out.exists() and not is_empty:
         _require_plan(config.out, PLAN_PATH_IN_DATASET, plan)
         console.print(f"{config.out} is already finished", highlight=False, markup=False)
         if _read_plan(partial / PLAN_PATH) == plan:
