@@ -11,14 +11,21 @@ from oatkit import errors
 
 def test_the_public_names_are_exactly_these() -> None:
     assert oatkit.__all__ == [
+        "ActionTokenizer",
+        "ArtefactError",
         "Chunks",
         "Dataset",
         "DatasetError",
+        "DecodeError",
         "Episode",
         "MissingExtraError",
         "Normalizer",
         "OatkitError",
+        "Schedule",
         "Statistics",
+        "Tokens",
+        "TrainingError",
+        "load_tokenizer",
         "open_dataset",
     ]
     for name in oatkit.__all__:

@@ -15,25 +15,50 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from oatkit.data import Chunks, Dataset, Episode, Normalizer, Statistics, open_dataset
-    from oatkit.errors import DatasetError, MissingExtraError, OatkitError
+    from oatkit.errors import (
+        ArtefactError,
+        DatasetError,
+        DecodeError,
+        MissingExtraError,
+        OatkitError,
+        TrainingError,
+    )
+    from oatkit.tokenizers import ActionTokenizer, load_tokenizer
+    from oatkit.types import Schedule, Tokens
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActionTokenizer",
+    "ArtefactError",
     "Chunks",
     "Dataset",
     "DatasetError",
+    "DecodeError",
     "Episode",
     "MissingExtraError",
     "Normalizer",
     "OatkitError",
+    "Schedule",
     "Statistics",
+    "Tokens",
+    "TrainingError",
+    "load_tokenizer",
     "open_dataset",
 ]
 
 _HOMES = {
     "oatkit.data": ("Chunks", "Dataset", "Episode", "Normalizer", "Statistics", "open_dataset"),
-    "oatkit.errors": ("DatasetError", "MissingExtraError", "OatkitError"),
+    "oatkit.errors": (
+        "ArtefactError",
+        "DatasetError",
+        "DecodeError",
+        "MissingExtraError",
+        "OatkitError",
+        "TrainingError",
+    ),
+    "oatkit.tokenizers": ("ActionTokenizer", "load_tokenizer"),
+    "oatkit.types": ("Schedule", "Tokens"),
 }
 
 

@@ -64,8 +64,15 @@ def _tokenizer_train(prog: str, args: Sequence[str]) -> int:
 
     options = _parse(TrainTokenizer, prog, args)
     train_tokenizer(options, console())
-    _say(f"wrote {options.out}")
+    out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
+    _say(f"wrote {options.out}", f"next: oatkit tokenizer measure {out} --data {data}")
     return 0
+
+
+def _tokenizer_measure(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.measure_tokenizer import MeasureTokenizer, run_measure
+
+    return run_measure(_parse(MeasureTokenizer, prog, args), console())
 
 
 def _demo(prog: str, args: Sequence[str]) -> int:
@@ -99,8 +106,11 @@ OATKIT = Group(
             "oatkit data info path/to/dataset",
         ),
         "tokenizer": Group(
-            "train action tokenizers",
-            {"train": Command("a dataset in, a tokenizer artefact out", _tokenizer_train)},
+            "train and measure action tokenizers",
+            {
+                "train": Command("a dataset in, a tokenizer artefact out", _tokenizer_train),
+                "measure": Command("rate, distortion and diagnostics", _tokenizer_measure),
+            },
             "oatkit tokenizer train --data out/metaworld --kind oat-pow2 --out out/oat-pow2",
         ),
         "doctor": Command("say what works on this machine", _doctor),

@@ -196,3 +196,80 @@ class DatasetInfo:
     fingerprint: str
     schema: str = field(default="oatkit/dataset-info")
     version: int = 1
+
+
+@dataclass(frozen=True)
+class BudgetMeasurement:
+    """Rate and distortion at one budget, over held-out chunks."""
+
+    budget: int
+    """How many leading tokens were kept; 0 decodes masks only."""
+    is_trained: bool
+    """Whether this budget had direct supervision."""
+    tokens: float
+    """Mean number of tokens; less than the budget only where lengths vary."""
+    bits: float
+    """tokens * log2(vocabulary)."""
+    entropy_bits: float
+    """Sum over the kept slots of the entropy of the ids that occur there."""
+    mse: float
+    """Mean squared error in raw units, repeated tail steps counted."""
+    mse_without_padding: float
+    """The same without the steps past an episode's end."""
+    mse_normalized: float
+    gaussian_mse: float
+    """What an ideal linear code of a Gaussian source leaves at these bits, raw units."""
+    mae: tuple[float, ...]
+    """Mean absolute error of each dimension, raw units."""
+    worst: tuple[float, ...]
+    """Largest absolute error of each dimension, raw units."""
+    jerk_ratio: float
+    """Mean squared third difference of decoded over true chunks; 1 is as smooth."""
+
+
+@dataclass(frozen=True)
+class SlotMeasurement:
+    """How one token slot uses the vocabulary."""
+
+    usage: float
+    """Share of the vocabulary that occurs."""
+    perplexity: float
+    """Two to the power of the entropy of its ids."""
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """How decoding answers what an encoder would not send."""
+
+    random_finite: float
+    """Share of random sequences that decode to finite chunks."""
+    random_undecodable: float
+    """Share that does not decode at all."""
+    corrupted_finite: float
+    """Share of real sequences with one random token that decode to finite chunks."""
+    corrupted_undecodable: float
+    corrupted_mse: float
+    """Raw mean squared change of those chunks that decode."""
+
+
+@dataclass(frozen=True)
+class TokenizerMeasurement:
+    """What `oatkit tokenizer measure` finds."""
+
+    path: str
+    kind: str
+    data: str
+    split: str
+    num_chunks: int
+    horizon: int
+    action_dim: int
+    vocab_size: int
+    max_tokens: int
+    num_parameters: int
+    budgets: tuple[BudgetMeasurement, ...]
+    slots: tuple[SlotMeasurement, ...]
+    robustness: Robustness
+    encode_chunks_per_s: float
+    decode_chunks_per_s: float
+    schema: str = "oatkit/tokenizer-measurement"
+    version: int = 1

@@ -1,0 +1,108 @@
+"""`oatkit tokenizer measure`: rate, distortion and diagnostics of trained tokenizers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from rich.console import Console
+from rich.text import Text
+from tyro.conf import Positional, arg
+
+from oatkit.data import Dataset, open_dataset
+from oatkit.measure import measure_tokenizer
+from oatkit.tokenizers import ActionTokenizer, load_tokenizer
+from oatkit.types import TokenizerMeasurement
+
+
+@dataclass(frozen=True)
+class MeasureTokenizer:
+    """Measure tokenizers on episodes they were not trained on.
+
+    Example:
+        oatkit tokenizer measure out/oat-pow2 --data out/metaworld --out out/measured.json
+    """
+
+    tokenizers: Positional[tuple[Path, ...]]
+    """Artefacts."""
+    data: Annotated[str, arg(metavar="PATH")]
+    """Dataset: file, folder or hub id."""
+    split: Literal["val", "train", "all"] = "val"
+    """Which episodes; `val` are those each tokenizer held out."""
+    out: Annotated[Path | None, arg(metavar="FILE.json")] = None
+    """Also write the measurements as JSON."""
+    action_key: tuple[str, ...] = ()
+    """Columns to read as the action; the format's own by default."""
+    action_dims: tuple[str, ...] = ()
+    """Dimensions of the action to keep, by index or name; all by default."""
+    cache: Path | None = None
+    """Where decoded numbers are kept."""
+
+
+def run_measure(options: MeasureTokenizer, console: Console) -> int:
+    if not options.tokenizers:
+        raise ValueError("name at least one tokenizer artefact")
+    dataset = open_dataset(
+        options.data,
+        action_key=options.action_key or None,
+        action_dims=options.action_dims or None,
+        cache_dir=options.cache,
+        show_progress=True,
+    )
+    found = []
+    for path in options.tokenizers:
+        tokenizer = load_tokenizer(path)
+        for difference in tokenizer.check(dataset):
+            console.print(f"note: {path}: {difference}", markup=False, soft_wrap=True)
+        part = select(tokenizer, dataset, options.split)
+        found.append(measure_tokenizer(tokenizer, part, path=str(path), split=options.split))
+        console.print(draw(found[-1]))
+    if options.out is not None:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        rows = [asdict(measurement) for measurement in found]
+        options.out.write_text(json.dumps(rows, indent=2) + "\n")
+        console.print(f"wrote {options.out}", markup=False, soft_wrap=True)
+    return 0
+
+
+def select(tokenizer: ActionTokenizer, dataset: Dataset, split: str) -> Dataset:
+    """The episodes that this tokenizer was trained on, or those it was not."""
+    if split == "all":
+        return dataset
+    made = tokenizer.extras.get("split")
+    if made is None:
+        raise ValueError("this artefact does not say how its data were split: use --split all")
+    train, held_out = dataset.split(made["held_out"], seed=made["seed"])
+    return train if split == "train" else held_out
+
+
+def draw(measured: TokenizerMeasurement) -> Text:
+    """The trained budgets; the JSON has those between as well."""
+    text = Text(overflow="fold")
+    text.append(f"\n{measured.path}", style="bold")
+    text.append(
+        f"  {measured.kind}, {measured.num_parameters:,} parameters, vocabulary "
+        f"{measured.vocab_size:,}, {measured.num_chunks:,} chunks\n",
+        style="dim",
+    )
+    headings = ("tokens", "bits", "entropy", "MSE", "Gaussian", "ratio", "worst", "jerk")
+    text.append("".join(f"{heading:>9}" for heading in headings) + "\n", style="dim")
+    for b in (b for b in measured.budgets if b.is_trained):
+        numbers = (
+            *(f"{b.tokens:.3g}", f"{b.bits:.0f}", f"{b.entropy_bits:.0f}"),
+            *(f"{b.mse:.2e}", f"{b.gaussian_mse:.2e}", f"{b.mse / b.gaussian_mse:.2f}"),
+            *(f"{max(b.worst):.2g}", f"{b.jerk_ratio:.2f}"),
+        )
+        text.append("".join(f"{number:>9}" for number in numbers) + "\n")
+    r, used = measured.robustness, [slot.usage for slot in measured.slots]
+    text.append(
+        f"random ids: {r.random_finite:.1%} finite, {r.random_undecodable:.1%} undecodable\n"
+        f"one wrong token: {r.corrupted_undecodable:.1%} undecodable\n"
+        f"vocabulary used: {min(used):.0%} to {max(used):.0%} in a slot\n"
+        f"chunks/s: {measured.encode_chunks_per_s:,.0f} encoded, "
+        f"{measured.decode_chunks_per_s:,.0f} decoded",
+        style="dim",
+    )
+    return text
