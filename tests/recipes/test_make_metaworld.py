@@ -137,7 +137,7 @@ def test_finished_attempts_are_not_repeated(
     times = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "d.partial/reach").iterdir()}
     assert set(times) == {"00000.npz", "00001.npz"}
     made_again: list[object] = []
-    monkeypatch.setattr(recipe, "_worker_pool", lambda *a: made_again.append(a) or _NoPool())
+    monkeypatch.setattr(recipe, "worker_pool", lambda *a: made_again.append(a) or _NoPool())
     assert len(oatkit.open_dataset(make(tmp_path / "d", tasks=("reach",), episodes=2))) == 2
 
 

@@ -15,9 +15,9 @@ from rich.table import Table
 from rich.text import Text
 from tyro.conf import Positional, arg
 
-from oatkit.data import Dataset, open_dataset
 from oatkit.data.check import check_dataset
 from oatkit.data.info import summarise_dataset
+from oatkit.recipes.dataset_options import Columns, DatasetOptions
 from oatkit.types import CheckKind, DatasetCheck, DatasetInfo, DimensionSummary, Finding
 
 BARS = " ▁▂▃▄▅▆▇█"
@@ -28,62 +28,41 @@ MAX_FINDINGS_SHOWN = 8
 
 
 @dataclass(frozen=True)
-class DataOptions:
-    """Which dataset, and what of it."""
-
-    path: Positional[str]
-    """File, folder or hub id (org/name)."""
-    action_key: tuple[str, ...] = ()
-    """Columns to read as the action; the format's own by default."""
-    state_key: tuple[str, ...] = ()
-    """Columns to read as the state; the format's own by default."""
-    action_dims: tuple[str, ...] = ()
-    """Dimensions of the action to keep, by index or name; all by default."""
-    fps: float | None = None
-    """Frames a second, where the files do not say."""
-    cache: Path | None = None
-    """Where decoded numbers are kept; $OATKIT_CACHE or ~/.cache/oatkit by default."""
-    out: Annotated[Path | None, arg(metavar="FILE.json")] = None
-    """Also write the result as JSON."""
-
-    def open(self, *, allow_nonfinite: bool) -> Dataset:
-        return open_dataset(
-            self.path,
-            action_key=self.action_key or None,
-            state_key=self.state_key or None,
-            action_dims=self.action_dims or None,
-            fps=self.fps,
-            cache_dir=self.cache,
-            allow_nonfinite=allow_nonfinite,
-            show_progress=True,
-        )
-
-
-@dataclass(frozen=True)
-class ShowInfo(DataOptions):
+class ShowInfo:
     """Show a dataset at a glance: sizes, tasks, cameras, and the range of every dimension.
 
     Example:
         oatkit data info out/demo/metaworld
     """
 
+    path: Positional[str]
+    """File, folder or hub id (org/name)."""
+    out: Annotated[Path | None, arg(metavar="FILE.json")] = None
+    """Also write the result as JSON."""
+    columns: Columns = DatasetOptions()
+
 
 @dataclass(frozen=True)
-class RunCheck(DataOptions):
+class RunCheck:
     """Find what ruins training; exits with 1 when there is something.
 
     Example:
         oatkit data check my_dataset --horizon 32 --ignore constant
     """
 
+    path: Positional[str]
+    """File, folder or hub id (org/name)."""
     horizon: int = 32
     """The chunk length that will be trained with."""
     ignore: tuple[CheckKind, ...] = ()
     """Kinds of findings that are known and fine."""
+    out: Annotated[Path | None, arg(metavar="FILE.json")] = None
+    """Also write the result as JSON."""
+    columns: Columns = DatasetOptions()
 
 
 def show_info(options: ShowInfo, console: Console) -> int:
-    info = summarise_dataset(options.open(allow_nonfinite=False))
+    info = summarise_dataset(options.columns.open(options.path))
     console.print(_draw_info(info))
     _write(info, options.out, console)
     _say(console, f"next: oatkit data check {shlex.quote(options.path)}")
@@ -91,7 +70,7 @@ def show_info(options: ShowInfo, console: Console) -> int:
 
 
 def run_check(options: RunCheck, console: Console) -> int:
-    dataset = options.open(allow_nonfinite=True)
+    dataset = options.columns.open(options.path, allow_nonfinite=True)
     found = check_dataset(dataset, horizon=options.horizon)
     shown = [f for f in found.findings if f.kind not in options.ignore]
     console.print(_draw_check(found, shown))

@@ -22,22 +22,18 @@ from __future__ import annotations
 import fcntl
 import json
 import math
-import multiprocessing
 import os
 import shutil
-import signal
-import threading
 import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +58,7 @@ from oatkit.envs.metaworld import (
     task_name,
 )
 from oatkit.errors import DatasetError, MissingExtraError, OatkitError
+from oatkit.recipes.workers import worker_pool
 
 STEPS_AFTER_SUCCESS = 5
 ACTION_KEY = "action"
@@ -363,7 +360,7 @@ def _make_attempts(
     for task in config.tasks:
         (partial / task).mkdir(exist_ok=True)
     num_workers = min(config.workers or os.cpu_count() or 1, len(config.tasks) * config.episodes)
-    with _worker_pool(num_workers) as pool:
+    with worker_pool(num_workers) as pool:
         under_way: dict[Future[bool], tuple[str, int]] = {}
         while True:
             while len(under_way) < num_workers and (attempt := attempts.start_next()):
@@ -374,42 +371,6 @@ def _make_attempts(
                 task, number = under_way.pop(future)
                 attempts.finish(task, number, is_success=future.result())
                 show(task)
-
-
-@contextmanager
-def _worker_pool(num_workers: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool whose workers end at once when the block fails or this process dies.
-
-    Workers read from a pipe whose other end only this process holds, and end when it closes.
-    """
-    context = multiprocessing.get_context("spawn")
-    lifeline, held_end = context.Pipe(duplex=False)
-    with lifeline, held_end:
-        pool = ProcessPoolExecutor(
-            num_workers, mp_context=context, initializer=_prepare_worker, initargs=(lifeline,)
-        )
-        with _ctrl_c_ignored():  # workers inherit it: the parent alone decides what it means
-            for _ in range(num_workers):
-                pool.submit(os.getpid)  # starts a worker
-        try:
-            yield pool
-        except BaseException:
-            held_end.close()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _ctrl_c_ignored() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():  # only that one gets signals
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _assemble(
@@ -442,17 +403,6 @@ def _read_attempt(path: Path) -> Columns:
 
 
 # The worker processes
-
-
-def _prepare_worker(lifeline: Connection) -> None:
-    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
-
-
-def _end_with(lifeline: Connection) -> None:
-    try:
-        lifeline.recv_bytes()
-    except EOFError:
-        os._exit(1)
 
 
 def _make_attempt(config: MakeMetaWorld, partial: Path, task: str, number: int) -> bool:

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.text import Text
 from tyro.conf import Positional, arg
 
-from oatkit.data import Dataset, open_dataset
+from oatkit.data import Dataset
 from oatkit.measure import measure_tokenizer
+from oatkit.recipes.dataset_options import Columns, DatasetOptions
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.types import TokenizerMeasurement
 
@@ -33,24 +34,13 @@ class MeasureTokenizer:
     """Which episodes; `val` are those each tokenizer held out."""
     out: Annotated[Path | None, arg(metavar="FILE.json")] = None
     """Also write the measurements as JSON."""
-    action_key: tuple[str, ...] = ()
-    """Columns to read as the action; the format's own by default."""
-    action_dims: tuple[str, ...] = ()
-    """Dimensions of the action to keep, by index or name; all by default."""
-    cache: Path | None = None
-    """Where decoded numbers are kept."""
+    columns: Columns = DatasetOptions()
 
 
 def run_measure(options: MeasureTokenizer, console: Console) -> int:
     if not options.tokenizers:
         raise ValueError("name at least one tokenizer artefact")
-    dataset = open_dataset(
-        options.data,
-        action_key=options.action_key or None,
-        action_dims=options.action_dims or None,
-        cache_dir=options.cache,
-        show_progress=True,
-    )
+    dataset = options.columns.open(options.data)
     found = []
     for path in options.tokenizers:
         tokenizer = load_tokenizer(path)

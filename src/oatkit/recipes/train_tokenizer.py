@@ -14,9 +14,10 @@ from rich.console import Console
 from torch import Tensor, nn
 from tyro.conf import arg
 
-from oatkit.data import Chunks, Dataset, open_dataset
+from oatkit.data import Chunks, Dataset
 from oatkit.nn.random import SampleRandom
 from oatkit.presets import tokenizer_preset
+from oatkit.recipes.dataset_options import Columns, DatasetOptions
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.tokenizers.acodec import Acodec
 from oatkit.tokenizers.codec import FittedCodec, LearnedCodec
@@ -86,23 +87,12 @@ class TrainTokenizer:
     """Where else to log."""
     init: Path | None = None
     """Start from the weights of this artefact; its normaliser is kept."""
-    action_key: tuple[str, ...] = ()
-    """Columns to read as the action; the format's own by default."""
-    action_dims: tuple[str, ...] = ()
-    """Dimensions of the action to keep, by index or name; all by default."""
-    cache: Path | None = None
-    """Where decoded numbers are kept."""
+    columns: Columns = DatasetOptions()
 
 
 def train_tokenizer(options: TrainTokenizer, console: Console) -> ActionTokenizer:
     """Train or fit what the options say, and save it."""
-    dataset = open_dataset(
-        options.data,
-        action_key=options.action_key or None,
-        action_dims=options.action_dims or None,
-        cache_dir=options.cache,
-        show_progress=True,
-    )
+    dataset = options.columns.open(options.data)
     train_set, held_out = dataset.split(options.held_out, seed=options.split_seed)
     torch.manual_seed(options.seed)
     tokenizer = _start(options, train_set)

@@ -1,0 +1,43 @@
+"""Which columns of a dataset a command reads: the flags that many commands share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import arg
+
+from oatkit.data import Dataset, open_dataset
+
+
+@dataclass(frozen=True)
+class DatasetOptions:
+    """Which columns are the action and the state."""
+
+    action_key: tuple[str, ...] = ()
+    """Columns to read as the action; the format's own by default."""
+    state_key: tuple[str, ...] = ()
+    """Columns to read as the state; the format's own by default."""
+    action_dims: tuple[str, ...] = ()
+    """Dimensions of the action to keep, by index or name; all by default."""
+    fps: float | None = None
+    """Frames a second, where the files do not say."""
+    cache: Path | None = None
+    """Where decoded numbers are kept; $OATKIT_CACHE or ~/.cache/oatkit by default."""
+
+    def open(self, path: str, *, allow_nonfinite: bool = False) -> Dataset:
+        return open_dataset(
+            path,
+            action_key=self.action_key or None,
+            state_key=self.state_key or None,
+            action_dims=self.action_dims or None,
+            fps=self.fps,
+            cache_dir=self.cache,
+            allow_nonfinite=allow_nonfinite,
+            show_progress=True,
+        )
+
+
+Columns = Annotated[DatasetOptions, arg(name="")]
+"""A field of this type adds the flags to a command, without a prefix."""
