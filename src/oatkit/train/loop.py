@@ -72,6 +72,13 @@ class TrainConfig:
         if not 0 <= self.ema < 1:
             raise ValueError(f"ema is {self.ema}, expected 0 or more and below 1")
 
+    def decisive(self) -> dict[str, Any]:
+        """What decides the result, and so must be the same when a run goes on."""
+        free = {"checkpoint_every", "keep_checkpoints", "evaluate_every", "log_every", "trackers"}
+        if self.schedule == "constant":
+            free.add("steps")
+        return {name: value for name, value in asdict(self).items() if name not in free}
+
     def learning_rate_at(self, step: int) -> float:
         """Of the step with this number, counted from 0."""
         warm = min(1.0, (step + 1) / self.warmup_steps) if self.warmup_steps else 1.0
@@ -172,13 +179,9 @@ class _Run:
             fused=True,
         )
         self.average = _copy_state(job.module) if config.ema else None
-        kept = asdict(config)
-        for free in ("steps", "checkpoint_every", "keep_checkpoints", "log_every", "trackers"):
-            kept.pop(free)
-        kept.pop("evaluate_every")
-        if config.schedule == "cosine":
-            kept["steps"] = config.steps
-        self.checkpoints = Checkpoints(out / "checkpoints", kept, config.keep_checkpoints)
+        self.checkpoints = Checkpoints(
+            out / "checkpoints", config.decisive(), config.keep_checkpoints
+        )
         self.step = self.checkpoints.restore(job.module, self.optimizer, self.average)
         self.model = self.accelerator.prepare(_LossModule(job))
 
