@@ -154,7 +154,8 @@ def _checked(config: MakeMetaWorld) -> MakeMetaWorld:
     if not config.images and (config.image_size, config.shadows) != default:
         warnings.warn("image_size and shadows have no effect without images", stacklevel=3)
     demonstration_seed(config.seed, attempt=0)
-    return replace(config, tasks=tasks, out=Path(os.path.abspath(config.out)))  # noqa: PTH100
+    has_name = config.out.name not in ("", "..")
+    return replace(config, tasks=tasks, out=config.out if has_name else config.out.resolve())
 
 
 def _plan(config: MakeMetaWorld) -> dict[str, Any]:
