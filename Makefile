@@ -46,6 +46,7 @@ format: setup
 bench: setup
 	$(BIN)/python -m benchmarks.data_memory
 	$(BIN)/python -m benchmarks.data_sampling
+	$(BIN)/python -m benchmarks.tokenizer_speed
 	$(BIN)/python -m benchmarks.report
 
 docs: setup

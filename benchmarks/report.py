@@ -27,7 +27,9 @@ def main() -> None:
 
 
 def render() -> str:
-    return "\n".join([INTRODUCTION, data_memory(load("data_memory")), sampling()])
+    return "\n".join(
+        [INTRODUCTION, data_memory(load("data_memory")), sampling(), tokenizer_speed()]
+    )
 
 
 def load(name: str) -> dict[str, Any]:
@@ -71,6 +73,31 @@ def sampling() -> str:
             f"{result['chunks_per_s']:,} chunks a second (median of 7 runs, "
             f"{result['lowest']:,} to {result['highest']:,}); the target is 100,000.",
             "(`benchmarks/data_sampling.py`)\n",
+        ]
+    )
+
+
+def tokenizer_speed() -> str:
+    record = load("tokenizer_speed")
+    rows = [
+        f"| `{kind}` | {r['parameters'] / 1e6:.1f}M | {r['train_chunks_per_s']} | "
+        f"{r['encode_chunks_per_s']} | {r['decode_chunks_per_s']} | {r['train_gflops']} | "
+        f"{r['matmul_gflops']} | {r['share_of_matmul']:.2f} |"
+        for kind, r in record["results"].items()
+    ]
+    return "\n".join(
+        [
+            "## Speed of the learned tokenizers at the paper's size\n",
+            f"Batch {record['settings']['batch_size']}, chunks of "
+            f"{' x '.join(map(str, record['settings']['chunk']))}, "
+            f"{record['settings']['threads']} threads. The share is that of the training step in "
+            "the best 2048 x 2048",
+            "product of the same process, float32; the target is one half.\n",
+            "| kind | parameters | train/s | encode/s | decode/s | GFLOP/s | matmul | share |",
+            "|---|---|---|---|---|---|---|---|",
+            *rows,
+            "",
+            "(`benchmarks/tokenizer_speed.py`)\n",
         ]
     )
 

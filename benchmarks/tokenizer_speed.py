@@ -18,6 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmarks.record import write_result
 from oatkit.nn.random import SampleRandom, sample_keys
 from oatkit.tokenizers import make_codec, make_config
+from oatkit.tokenizers.codec import LearnedCodec
 
 SEED = 0
 HORIZON, ACTION_DIM, BATCH_SIZE = 32, 7, 512
@@ -51,13 +52,13 @@ def matmul_gflops() -> float:
 
 def measure(kind: str) -> dict[str, float]:
     codec = make_codec(make_config(kind, horizon=HORIZON, action_dim=ACTION_DIM))
-    assert isinstance(codec, torch.nn.Module)
+    assert isinstance(codec, LearnedCodec)
     optimizer = torch.optim.AdamW(codec.parameters(), 5e-5, fused=True)
     actions = torch.rand(BATCH_SIZE, HORIZON, ACTION_DIM) * 2 - 1
     keys = sample_keys(SEED, 0, torch.arange(BATCH_SIZE))
 
     def step() -> None:
-        codec.loss(actions, SampleRandom(keys)).backward()
+        torch.autograd.backward(codec.loss(actions, SampleRandom(keys)))
         torch.nn.utils.clip_grad_norm_(codec.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

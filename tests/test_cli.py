@@ -85,7 +85,7 @@ def test_data_info(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     for text in (
         "LeRobot v3.0",
-        "39  (0.1 minutes)",
+        "39  (3.9 seconds)",
         "7 / 10 / 12 / 16 / 20",
         "front  48x64",
         "3 x stack the cups",

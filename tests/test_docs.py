@@ -24,18 +24,23 @@ def blocks(page: Path, language: str) -> list[str]:
     "page", [p for p in PAGES if blocks(p, "python")], ids=lambda page: page.name
 )
 def test_python_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocks of a page run in order, beside a small npz dataset."""
+    """The blocks of a page run in order, beside a small dataset of the shape of the demo's."""
     import oatkit.data.open
 
     monkeypatch.setattr(oatkit.data.open, "FORMATS", oatkit.data.open.FORMATS)
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
-    np.savez(
-        "demonstrations.npz",
-        **{"action": rng.normal(size=(400, 4)), "observation.state": rng.normal(size=(400, 3))},
-        episode_ends=np.arange(20, 401, 20),
-        task="tidy up",
-    )
+    Path("out/metaworld").mkdir(parents=True)
+    for index in range(20):
+        np.savez(
+            f"out/metaworld/{index:02d}.npz",
+            **{
+                "action": rng.normal(size=(20, 4)),
+                "observation.state": rng.normal(size=(20, 4)),
+                "observation.images.corner2": np.zeros((20, 8, 8, 3), np.uint8),
+            },
+            task="tidy up",
+        )
     names: dict[str, object] = {}
     ran = blocks(page, "python")
     for block in ran:

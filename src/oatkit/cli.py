@@ -43,7 +43,7 @@ def _make_metaworld(prog: str, args: Sequence[str]) -> int:
     from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
 
     folder = make_metaworld(_parse(MakeMetaWorld, prog, args))
-    _say(f"wrote {folder}", f"next: oatkit data info {shlex.quote(str(folder))}")
+    _say(f"{folder} is ready", f"next: oatkit data info {shlex.quote(str(folder))}")
     return 0
 
 

@@ -59,8 +59,8 @@ def test_constant_dimension(tmp_path: Path) -> None:
         demo.actions[:, 2] = 0.5
     (found,) = find(tmp_path, demos)
     assert found.kind == "constant"
-    assert found.message.startswith("action 'z' is 0.5 in every frame")
-    assert "--action-dims" in found.remedy
+    assert found.message.startswith("action 'z' is always 0.5")
+    assert "--ignore constant" in found.remedy
 
 
 def test_action_equal_to_the_state(tmp_path: Path) -> None:

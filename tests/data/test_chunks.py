@@ -93,7 +93,7 @@ def test_frames_and_images_by_index(tmp_path: Path) -> None:
     frame = dataset.frame(14, cameras=["front"])
     np.testing.assert_array_equal(frame["action"][0], demos[1].actions[2])
     np.testing.assert_array_equal(frame["observation.images.front"][0], demos[1].images()[2])
-    batch = dataset.chunks(5, history=3, cameras=["front"]).batch([20, 0, 13])
+    batch = dataset.chunks(5, history=3, cameras="front").batch([20, 0, 13])
     images = batch["observation.images.front"]
     assert images.shape == (3, 3, datasets.HEIGHT, datasets.WIDTH, 3)
     np.testing.assert_array_equal(images[0], demos[2].images()[[0, 0, 1]])

@@ -59,7 +59,7 @@ def test_a_wrong_fraction(fraction: float) -> None:
 
 
 def test_too_few_episodes() -> None:
-    with pytest.raises(ValueError, match="2 episodes with 1 distinct cannot be split"):
+    with pytest.raises(ValueError, match="needs two different episodes, here are 2, all alike"):
         split_episodes([b"a", b"a"], fraction=0.5, seed=0)
 
 

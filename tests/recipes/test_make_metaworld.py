@@ -117,7 +117,7 @@ def test_a_killed_run_is_completed_to_the_same_dataset(made: Path, tmp_path: Pat
         oatkit.open_dataset(out)
 
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    assert f"wrote {out}" in ran.stdout
+    assert f"{out} is ready" in ran.stdout
     assert (out / DATA).read_bytes() == (made / DATA).read_bytes()
     assert not partial.exists()
 

@@ -111,10 +111,8 @@ def _constant(word: str, table: Table, statistics: Statistics) -> Iterator[Findi
     for dim in np.flatnonzero(statistics.is_constant):
         yield Finding(
             "constant",
-            f"{word} '{table.names[dim]}' is {statistics.min[dim]:g} in every frame from "
-            "episode 0 frame 0 on",
-            "check that it was recorded"
-            + ("; if it is meant, drop it with --action-dims" if word == "action" else ""),
+            f"{word} '{table.names[dim]}' is always {statistics.min[dim]:g} (episode 0 frame 0 on)",
+            "check that it was recorded; if it is meant, it does no harm: --ignore constant",
             0,
             0,
         )
@@ -136,8 +134,8 @@ def _outliers(
                 f"{word} '{table.names[dim]}' reaches {statistics.min[dim]:.4g} to "
                 f"{statistics.max[dim]:.4g} while 98 % lie between {statistics.q01[dim]:.4g} and "
                 f"{statistics.q99[dim]:.4g}; far out {at}",
-                "remove them if they are glitches, else normalise with quantiles: min_max would "
-                "squeeze everything else",
+                "remove them if they are glitches; if they are real, min_max squeezes all the rest "
+                "into little room, and quantiles leave these far outside [-1, 1]",
                 at.episode,
                 at.frame,
             )

@@ -42,7 +42,7 @@ class Chunks:
         horizon: int,
         stride: int = 1,
         history: int = 1,
-        cameras: Sequence[str] = (),
+        cameras: str | Sequence[str] = (),
     ) -> None:
         for name, value in (("horizon", horizon), ("stride", stride), ("history", history)):
             if value < 1:
@@ -53,6 +53,7 @@ class Chunks:
                 f"horizon {horizon} is longer than every episode of {dataset.path}; the longest "
                 f"has {longest} frames"
             )
+        cameras = (cameras,) if isinstance(cameras, str) else tuple(cameras)
         for camera in cameras:
             if camera not in dataset.cameras:
                 raise ValueError(unknown_name("camera", camera, dataset.cameras))
@@ -60,7 +61,7 @@ class Chunks:
         self.horizon = horizon
         self.stride = stride
         self.history = history
-        self.cameras = tuple(cameras)
+        self.cameras = cameras
         self._ends = np.cumsum(-(-dataset.episode_lengths // stride))
 
     def __len__(self) -> int:

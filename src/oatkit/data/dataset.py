@@ -125,7 +125,7 @@ class Dataset:
         return Table([(key, self._source.features[key], column) for key, column in columns])
 
     def chunks(
-        self, horizon: int, *, stride: int = 1, history: int = 1, cameras: Sequence[str] = ()
+        self, horizon: int, *, stride: int = 1, history: int = 1, cameras: str | Sequence[str] = ()
     ) -> Chunks:
         """Chunks of actions with the observations before them.
 
@@ -133,18 +133,26 @@ class Dataset:
             horizon: Actions in a chunk.
             stride: Frames between the starts of successive chunks.
             history: Observation steps, the current one included.
-            cameras: Cameras whose images come with every chunk.
+            cameras: The camera or cameras whose images come with every chunk.
         """
         return Chunks(self, horizon=horizon, stride=stride, history=history, cameras=cameras)
 
-    def frame(self, index: int, *, cameras: Sequence[str] = ()) -> dict[str, Any]:
+    def frame(self, index: int, *, cameras: str | Sequence[str] = ()) -> dict[str, Any]:
         """One frame by its place in this dataset: observation, action and task."""
         return self.chunks(1, cameras=cameras)[index]
 
     def images(
         self, camera: str, rows: NDArray[np.int64], episodes: NDArray[np.int64]
     ) -> NDArray[np.uint8]:
-        """Images at rows of the files, (rows, height, width, 3); `episodes` as in this dataset."""
+        """Images of many episodes at once, (rows, height, width, 3); what `Chunks` uses.
+
+        For the images of one episode see `Episode.images`.
+
+        Args:
+            camera: One of `cameras`.
+            rows: (N,) rows of the files, that is an episode's start plus the frame.
+            episodes: (N,) the place in this dataset of the episode that each row is of.
+        """
         if camera not in self._source.cameras:
             raise ValueError(unknown_name("camera", camera, self._source.cameras))
         images: dict[int, NDArray[np.uint8]] = {}

@@ -28,7 +28,8 @@ def split_episodes(digests: Sequence[bytes], *, fraction: float, seed: int) -> N
         groups.setdefault(digest, []).append(episode)
     if len(groups) < 2:
         raise ValueError(
-            f"{len(digests)} episodes with {len(groups)} distinct cannot be split: two are needed"
+            f"a split needs two different episodes, here are {len(digests)}"
+            + (", all alike" if len(digests) > 1 else "")
         )
     ranked = sorted(groups, key=lambda digest: _rank(seed, digest))
     wanted = max(1, round(fraction * len(digests)))

@@ -13,9 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 EXTRAS = {
@@ -58,11 +56,13 @@ class Diagnosis:
 
 
 def run_doctor(console: Console) -> int:
-    table = Table("", "", "", "mend it with", box=box.SIMPLE, show_header=True)
     for diagnosis in diagnose():
         mark = Text("--", "yellow") if diagnosis.remedy else Text("ok", "green")
-        table.add_row(mark, diagnosis.what, Text(diagnosis.detail), Text(diagnosis.remedy))
-    console.print(table)
+        line = Text.assemble(mark, f"  {diagnosis.what:<18}{diagnosis.detail}")
+        if diagnosis.remedy:
+            line.append(f"\n    {diagnosis.remedy}", style="bold")
+        console.print(line, soft_wrap=True)
+    console.print("-- marks what is not needed until you use it; below it the line that mends it")
     return 0
 
 

@@ -101,7 +101,9 @@ def _draw_info(info: DatasetInfo) -> Group:
         ("format", info.format),
         ("episodes", f"{info.num_episodes:,}"),
         ("frames", f"{info.num_frames:,}{_duration(info)}"),
-        ("length", f"{low} / {q25} / {median} / {q75} / {high}  (min, 25 %, median, 75 %, max)"),
+        ("length", f"{low} / {q25} / {median} / {q75} / {high}  (min, 25 %, median, 75 %, max)")
+        if low < high
+        else ("length", f"{low} frames each"),
         ("fps", f"{info.fps:g}" if info.fps else "unknown; give it with --fps"),
         ("cameras", _cameras(info)),
         ("tasks", _tasks(info)),
@@ -110,6 +112,7 @@ def _draw_info(info: DatasetInfo) -> Group:
     ]
     for name, value in rows:
         facts.add_row(name, Text(value, overflow="fold"))
+    facts.add_row("", "")
     tables = [_draw_dimensions("action", info.action_keys, info.action)]
     if info.state:
         tables.append(_draw_dimensions("state", info.state_keys, info.state))
@@ -119,8 +122,12 @@ def _draw_info(info: DatasetInfo) -> Group:
 def _duration(info: DatasetInfo) -> str:
     if not info.fps:
         return ""
-    minutes = info.num_frames / info.fps / 60
-    return f"  ({minutes:.1f} minutes)" if minutes < 120 else f"  ({minutes / 60:.1f} hours)"
+    seconds = info.num_frames / info.fps
+    if seconds < 120:
+        return f"  ({seconds:.1f} seconds)"
+    return (
+        f"  ({seconds / 60:.1f} minutes)" if seconds < 7200 else f"  ({seconds / 3600:.1f} hours)"
+    )
 
 
 def _cameras(info: DatasetInfo) -> str:
@@ -133,9 +140,11 @@ def _cameras(info: DatasetInfo) -> str:
 
 
 def _tasks(info: DatasetInfo) -> str:
-    lines = [f"{task.num_episodes:>5} x {task.text}" for task in info.tasks[:MAX_TASKS_SHOWN]]
+    shown = info.tasks[:MAX_TASKS_SHOWN]
+    width = max(len(str(task.num_episodes)) for task in shown)
+    lines = [f"{task.num_episodes:>{width}} x {task.text}" for task in shown]
     if len(info.tasks) > MAX_TASKS_SHOWN:
-        lines.append(f"      and {len(info.tasks) - MAX_TASKS_SHOWN} more")
+        lines.append(f"and {len(info.tasks) - MAX_TASKS_SHOWN} more")
     return "\n".join(lines)
 
 
@@ -146,7 +155,7 @@ def _draw_dimensions(
     width = min(MAX_NAME_WIDTH, max(len(d.name) for d in shown))
     headings = "".join(f"{h:>10}" for h in ("min", "1 %", "mean", "99 %", "max"))
     text = Text(no_wrap=True, overflow="ignore")
-    text.append(f"\n{word}", style="bold")
+    text.append(word, style="bold")
     text.append(f"  {' + '.join(keys)}\n{' ' * (4 + width)}{headings}  min .. max\n", style="dim")
     for index, d in enumerate(shown):
         numbers = "".join(f"{v:>10.3g}" for v in (d.min, d.q01, d.mean, d.q99, d.max))
@@ -172,13 +181,16 @@ def _draw_check(found: DatasetCheck, shown: Sequence[Finding]) -> Group:
     panels = [_draw_findings(kind, findings) for kind, findings in by_kind.items()]
     ignored = len(found.findings) - len(shown)
     verdict = {0: "nothing wrong found", 1: "1 finding"}.get(len(shown), f"{len(shown)} findings")
+    if len(by_kind) < len(shown):
+        verdict += f" of {len(by_kind)} kind{'s' if len(by_kind) > 1 else ''}"
     if ignored:
         verdict += f", {ignored} ignored"
     return Group(heading, *panels, Text(verdict, style="bold" if shown else "bold green"))
 
 
 def _draw_findings(kind: CheckKind, findings: Sequence[Finding]) -> Panel:
-    lines = [f.message for f in findings[:MAX_FINDINGS_SHOWN]]
+    bullet = "• " if len(findings) > 1 else ""
+    lines = [bullet + f.message for f in findings[:MAX_FINDINGS_SHOWN]]
     if len(findings) > MAX_FINDINGS_SHOWN:
         lines.append(f"and {len(findings) - MAX_FINDINGS_SHOWN} more; --out has them all")
     text = Text("\n".join(lines), overflow="fold")

@@ -100,7 +100,7 @@ class MakeMetaWorld:
     image_size: tuple[int, int] = (480, 480)
     """Height and width of the images."""
     shadows: bool = True
-    """Shadows in the images; an image without them takes a third of the time."""
+    """Without shadows an image takes a third of the time; by default there are shadows."""
     workers: int | None = None
     """Worker processes, by default one per core. They do not change the dataset."""
 

@@ -57,7 +57,7 @@ class TrainTokenizer:
     groups: tuple[int, ...] = ()
     """Where each group of registers ends (oat, oat-pow2); the kind's own by default."""
     nested_dropout: bool = True
-    """Train prefixes at all (oat, oat-pow2); off is the paper's ordering ablation."""
+    """Without it only whole sequences are trained (oat, oat-pow2): the ordering ablation."""
     vocab_size: int | None = None
     """Asked of the BPE (fast); 2048 by default."""
     scale: float | None = None
@@ -75,14 +75,19 @@ class TrainTokenizer:
     steps: int | None = None
     """Training steps; the preset's by default."""
     batch_size: int | None = None
+    """Chunks a step; the preset's by default."""
     learning_rate: float | None = None
+    """The preset's by default."""
     ema: float | None = None
+    """Decay of the moving average of the weights, 0 for none; the preset's by default."""
     precision: Literal["float32", "bfloat16"] | None = None
+    """Of the computation; float32 by default."""
     accumulate: int | None = None
     """In how many parts a batch is computed."""
     seed: int = 0
     """Of the initial weights, the samples and everything random in training."""
     checkpoint_every: int | None = None
+    """Steps between checkpoints; the preset's by default."""
     trackers: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = ()
     """Where else to log."""
     init: Path | None = None
