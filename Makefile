@@ -29,7 +29,7 @@ test-lerobot: .venv-lerobot/.installed
 
 .venv-lerobot/.installed: pyproject.toml
 	test -x .venv-lerobot/bin/python || $(PYTHON) -m venv .venv-lerobot
-	.venv-lerobot/bin/python -m pip install --quiet 'lerobot==0.4.4' --editable '.[data]' pytest
+	.venv-lerobot/bin/python -m pip install --quiet 'lerobot==0.4.4' --editable '.[data]' pytest hypothesis
 	.venv-lerobot/bin/python -m pip check
 	touch $@
 
