@@ -275,6 +275,24 @@ def test_fast_strict_and_relaxed() -> None:
     assert np.isfinite(loose.decode(sequences)).all()
 
 
+def test_a_published_fast_artefact_is_read_without_its_code(tmp_path: Path) -> None:
+    from oatkit.tokenizers.fast import read_published
+
+    tokenizer = make("fast")
+    config = tokenizer.codec.config
+    facts = {"min_token": config.lowest, "scale": config.scale, "vocab_size": config.vocab_size}
+    (tmp_path / "processor_config.json").write_text(json.dumps(facts))
+    tokenizer.codec.write_files(tmp_path)
+    published = read_published(tmp_path, horizon=HORIZON, action_dim=ACTION_DIM)
+    again = ActionTokenizer(published, tokenizer.normalizer, tokenizer.data)
+    ids = tokenizer(walks())
+    assert again(walks()) == ids
+    np.testing.assert_array_equal(again.decode(ids), tokenizer.decode(ids))
+    (tmp_path / "processor_config.json").write_text("{}")
+    with pytest.raises(ArtefactError, match="is no published FAST tokenizer"):
+        read_published(tmp_path, horizon=HORIZON, action_dim=ACTION_DIM)
+
+
 def test_fast_counts_what_it_clips() -> None:
     tokenizer = make("fast")
     before = tokenizer.codec.num_clipped
