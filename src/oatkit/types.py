@@ -44,6 +44,11 @@ class Tokens:
                 "expected (B, K) and (B,)"
             )
 
+    @classmethod
+    def full(cls, ids: torch.Tensor) -> Tokens:
+        """Sequences in which every slot of `ids` (B, K) counts."""
+        return cls(ids, ids.new_full((len(ids),), ids.shape[1]))
+
     def __len__(self) -> int:
         """The number of sequences."""
         return len(self.ids)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oatkit.nn.random import SampleRandom, sample_keys
-from oatkit.tokenizers.oat import Oat, OatConfig, doubling, register_mask
+from oatkit.tokenizers.codec import doubling
+from oatkit.tokenizers.oat import Oat, OatConfig, register_mask
 from oatkit.types import Schedule, Tokens
 
 TINY = {"horizon": 6, "action_dim": 3, "width": 32, "num_layers": 2, "num_heads": 4}

@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from oatkit.data.source import Source
+from oatkit.data.whole import written_whole
 from oatkit.errors import DatasetError, unknown_name
 
 VERSION = 1
@@ -86,7 +87,8 @@ class ColumnCache:
                 for length, end in zip(self._source.episode_lengths, ends, strict=True)
             ]
             array = np.frombuffer(b"".join(d.digest() for d in digests), np.uint8)
-            _write_aside(path, lambda aside: np.save(aside, array.reshape(-1, 16)))
+            with written_whole(path) as aside:
+                np.save(aside, array.reshape(-1, 16))
         digests_E16: NDArray[np.uint8] = np.load(path)
         return digests_E16
 
@@ -100,8 +102,8 @@ class ColumnCache:
         path, facts_path = self._path(key, ".npy"), self._path(key, ".json")
         if not facts_path.exists():
             first_nonfinite = self._decode(key, blocks, path, shape, dtype)
-            facts = json.dumps({"first_nonfinite_row": first_nonfinite})
-            _write_aside(facts_path, lambda aside: aside.write_text(facts))
+            with written_whole(facts_path) as aside:
+                aside.write_text(json.dumps({"first_nonfinite_row": first_nonfinite}))
         return Column(path, **json.loads(facts_path.read_text()))
 
     def _decode(
@@ -115,30 +117,29 @@ class ColumnCache:
         """Stream `blocks` into `path`; gives the first row that is not finite."""
         num_rows = int(self._source.episode_lengths.sum())
         first_nonfinite: int | None = None
-
-        def write(aside: Path) -> None:
-            nonlocal first_nonfinite
+        row = 0
+        path.parent.mkdir(parents=True, exist_ok=True)
+        console = Console(stderr=True)
+        is_quiet = not (self._show_progress and console.is_terminal)
+        with (
+            written_whole(path) as aside,
+            Progress(console=console, transient=True, disable=is_quiet) as progress,
+        ):
             out = np.lib.format.open_memmap(aside, "w+", dtype, (num_rows, *shape))
-            row = 0
-            console = Console(stderr=True)
-            is_quiet = not (self._show_progress and console.is_terminal)
-            with Progress(console=console, transient=True, disable=is_quiet) as progress:
-                task = progress.add_task(f"reading {key}", total=num_rows)
-                for block in blocks:
-                    if row + len(block) > num_rows:
-                        raise DatasetError(f"{self._source.root}: {key!r} has too many rows")
-                    out[row : row + len(block)] = block
-                    if first_nonfinite is None:
-                        first_nonfinite = _first_nonfinite(block, row)
-                    row += len(block)
-                    progress.update(task, completed=row)
+            task = progress.add_task(f"reading {key}", total=num_rows)
+            for block in blocks:
+                if row + len(block) > num_rows:
+                    raise DatasetError(f"{self._source.root}: {key!r} has too many rows")
+                out[row : row + len(block)] = block
+                if first_nonfinite is None:
+                    first_nonfinite = _first_nonfinite(block, row)
+                row += len(block)
+                progress.update(task, completed=row)
             if row != num_rows:
                 raise DatasetError(
                     f"{self._source.root}: {key!r} has {row} rows but the episodes have {num_rows}"
                 )
             out.flush()
-
-        _write_aside(path, write)
         return first_nonfinite
 
     def _path(self, key: str, suffix: str) -> Path:
@@ -163,14 +164,3 @@ def source_key(source: Source) -> str:
 def _first_nonfinite(block: NDArray[Any], row: int) -> int | None:
     is_bad = ~np.isfinite(block).reshape(len(block), -1).all(axis=1)
     return row + int(np.argmax(is_bad)) if is_bad.any() else None
-
-
-def _write_aside(path: Path, write: Any) -> None:
-    """Write a file whole or not at all: aside first, then renamed over."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{os.getpid()}-{path.name}")
-    try:
-        write(aside)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)

@@ -44,6 +44,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from oatkit.data.lerobot_writer import LeRobotWriter
 from oatkit.data.source import Feature
+from oatkit.data.whole import ASIDE, written_whole
 from oatkit.envs.metaworld import (
     ACTION_DIM,
     CAMERA,
@@ -70,7 +71,6 @@ FEATURES = {
 }
 PLAN_PATH = "plan.json"
 PLAN_PATH_IN_DATASET = "meta/oatkit_plan.json"
-ASIDE = "writing-"
 LOCK = "lock"
 
 Columns = dict[str, NDArray[np.float32]]
@@ -209,7 +209,7 @@ def _start_or_continue(partial: Path, plan: dict[str, Any]) -> None:
     for leftover in partial.rglob(f"{ASIDE}*"):
         leftover.unlink()
     if all(path.name == LOCK for path in partial.iterdir()):
-        with _written_whole(partial / PLAN_PATH) as path:
+        with written_whole(partial / PLAN_PATH) as path:
             path.write_text(json.dumps(plan, indent=2))
     _require_plan(partial, PLAN_PATH, plan)
 
@@ -226,14 +226,6 @@ def _sole_use_of(partial: Path) -> Iterator[None]:
         if not is_current:
             raise DatasetError(f"another process is working in {partial}: let it end")
         yield
-
-
-@contextmanager
-def _written_whole(path: Path) -> Iterator[Path]:
-    """A path to write to, which becomes `path` when the block ends without an error."""
-    aside = path.with_name(f"{ASIDE}{os.getpid()}-{path.name}")
-    yield aside
-    aside.replace(path)
 
 
 def _remove(partial: Path) -> None:
@@ -415,9 +407,9 @@ def _make_attempt(config: MakeMetaWorld, partial: Path, task: str, number: int) 
         _attempt_path(partial, task, number, "failed").touch()
         return False
     if config.images:
-        with _written_whole(_attempt_path(partial, task, number, "mp4")) as path:
+        with written_whole(_attempt_path(partial, task, number, "mp4")) as path:
             _film(environment, goal_seed, columns[ACTION_KEY], config.image_size, path)
-    with _written_whole(_attempt_path(partial, task, number, "npz")) as path:
+    with written_whole(_attempt_path(partial, task, number, "npz")) as path:
         np.savez(path, **columns)  # type: ignore[arg-type]
     return True
 

@@ -86,7 +86,7 @@ class Acodec(nn.Module):
 
     def encode(self, actions_BTA: Tensor) -> Tokens:
         ids_BK = self.quantizer.ids(self._latents(actions_BTA))
-        return Tokens(ids_BK, torch.full_like(ids_BK[:, 0], self.max_tokens))
+        return Tokens.full(ids_BK)
 
     def decode(self, tokens: Tokens) -> Tensor:
         return self._reconstruct(self.quantizer.codes(tokens.ids))

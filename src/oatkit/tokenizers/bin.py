@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
 from oatkit.types import Schedule, Tokens
@@ -45,7 +44,7 @@ class Bin(nn.Module):
     def encode(self, actions_BTA: Tensor) -> Tokens:
         position = (actions_BTA + 1) / 2 * self.config.num_bins
         ids_BK = position.floor().long().clamp(0, self.config.num_bins - 1).flatten(1)
-        return Tokens(ids_BK, torch.full_like(ids_BK[:, 0], self.max_tokens))
+        return Tokens.full(ids_BK)
 
     def decode(self, tokens: Tokens) -> Tensor:
         """The centres of the bins."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from oatkit.nn.random import SampleRandom
@@ -84,3 +86,18 @@ class HasFiles(Protocol):
     def write_files(self, folder: Path) -> None: ...
 
     def read_files(self, folder: Path) -> None: ...
+
+
+def doubling(num_tokens: int) -> tuple[int, ...]:
+    """1, 2, 4, ... and `num_tokens` itself."""
+    powers = [1 << i for i in range(num_tokens.bit_length()) if 1 << i < num_tokens]
+    return (*powers, num_tokens)
+
+
+def tokens_of_lists(rows: Sequence[Sequence[int]], device: torch.device | None = None) -> Tokens:
+    """Sequences of different lengths as one batch, padded with 0."""
+    ids_BK = np.zeros((len(rows), max(map(len, rows), default=0)), np.int64)
+    for row, ids in zip(ids_BK, rows, strict=True):
+        row[: len(ids)] = ids
+    lengths = torch.tensor([len(ids) for ids in rows], dtype=torch.int64, device=device)
+    return Tokens(torch.from_numpy(ids_BK).to(lengths.device), lengths)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from oatkit.errors import ArtefactError, DecodeError
+from oatkit.tokenizers.codec import tokens_of_lists
 from oatkit.types import Schedule, Tokens
 
 BPE_FILE = "tokenizer.json"
@@ -202,15 +203,6 @@ class Fast(nn.Module):
             self.num_mended += 1
         found = found[: self.num_coefficients]
         return found + [0] * (self.num_coefficients - len(found))
-
-
-def tokens_of_lists(rows: Sequence[Sequence[int]], device: torch.device | None = None) -> Tokens:
-    """Sequences of different lengths as one batch, padded with 0."""
-    ids_BK = np.zeros((len(rows), max(map(len, rows), default=0)), np.int64)
-    for row, ids in zip(ids_BK, rows, strict=True):
-        row[: len(ids)] = ids
-    lengths = torch.tensor([len(ids) for ids in rows], dtype=torch.int64, device=device)
-    return Tokens(torch.from_numpy(ids_BK).to(lengths.device), lengths)
 
 
 def read_published(folder: Path, *, horizon: int, action_dim: int) -> Fast:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.fsq import FiniteScalarQuantizer
-from oatkit.tokenizers.oat import doubling
+from oatkit.tokenizers.codec import doubling
 from oatkit.types import Schedule, Tokens
 
 MAX_CHUNKS = 65_536
@@ -109,7 +109,7 @@ class Klt(nn.Module):
             cells.append(cell_B)
         cells_BKR = torch.stack(cells, dim=1).view(-1, self.max_tokens, len(self.config.levels))
         ids_BK = self.quantizer.join(cells_BKR)
-        return Tokens(ids_BK, torch.full_like(ids_BK[:, 0], self.max_tokens))
+        return Tokens.full(ids_BK)
 
     def decode(self, tokens: Tokens) -> Tensor:
         num_levels = len(self.config.levels)

@@ -21,6 +21,7 @@ from torch.nn import functional as F  # noqa: N812
 from oatkit.nn.fsq import FiniteScalarQuantizer
 from oatkit.nn.random import SampleRandom
 from oatkit.nn.transformer import CrossDecoder, RegisterEncoder, sinusoids
+from oatkit.tokenizers.codec import doubling
 from oatkit.types import Schedule, Tokens
 
 
@@ -90,12 +91,6 @@ class OatConfig:
         return Schedule(self.trained_groups)
 
 
-def doubling(num_tokens: int) -> tuple[int, ...]:
-    """1, 2, 4, ... and `num_tokens` itself."""
-    powers = [1 << i for i in range(num_tokens.bit_length()) if 1 << i < num_tokens]
-    return (*powers, num_tokens)
-
-
 def register_mask(groups: tuple[int, ...]) -> Tensor:
     """(K, K) bool: a register (row) sees earlier groups and itself, not its group's peers.
 
@@ -146,7 +141,7 @@ class Oat(nn.Module):
 
     def encode(self, actions_BTA: Tensor) -> Tokens:
         ids_BK = self.quantizer(self._latents(actions_BTA))[1]
-        return Tokens(ids_BK, torch.full_like(ids_BK[:, 0], self.max_tokens))
+        return Tokens.full(ids_BK)
 
     def decode(self, tokens: Tokens) -> Tensor:
         codes_BKC = self.quantizer.codes(_padded(tokens.ids, self.max_tokens))

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
@@ -105,7 +104,7 @@ class Quest(nn.Module):
 
     def encode(self, actions_BTA: Tensor) -> Tokens:
         ids_BK = self.quantizer(self._latents(actions_BTA))[1]
-        return Tokens(ids_BK, torch.full_like(ids_BK[:, 0], self.max_tokens))
+        return Tokens.full(ids_BK)
 
     def decode(self, tokens: Tokens) -> Tensor:
         return self._reconstruct(self.quantizer.codes(tokens.ids))

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from oatkit.data import Dataset, Normalizer, Statistics
 from oatkit.errors import ArtefactError
-from oatkit.tokenizers.codec import Codec, HasFiles
-from oatkit.tokenizers.fast import tokens_of_lists
+from oatkit.tokenizers.codec import Codec, HasFiles, tokens_of_lists
 from oatkit.tokenizers.kinds import kind_named, make_codec, make_config
 from oatkit.types import NormalizationMode, Schedule, Tokens
 
@@ -344,8 +343,7 @@ def load_tokenizer(folder: str | os.PathLike[str]) -> ActionTokenizer:
 
 def _to_tokens(ids: Any) -> Tokens:
     if isinstance(ids, Tensor):
-        lengths = torch.full((len(ids),), ids.shape[1], device=ids.device)
-        return Tokens(ids.long(), lengths)
+        return Tokens.full(ids.long())
     if isinstance(ids, np.ndarray) and ids.ndim == 2:
         return _to_tokens(torch.from_numpy(ids.astype(np.int64)))
     return tokens_of_lists(ids)

@@ -91,7 +91,7 @@ class LeRobot:
         self.episode_numbers = episodes.numbers
         numbered_tasks = _tasks_v3(root) if is_v3 else _tasks_v2(root)
         self.tasks = list(numbered_tasks.values())
-        self._task_numbers = np.array(list(numbered_tasks), np.int64)
+        self._task_places = {number: place for place, number in enumerate(numbered_tasks)}
         self.action_keys: tuple[str, ...] = ("action",)
         has_state = "observation.state" in self.features
         self.state_keys: tuple[str, ...] = ("observation.state",) if has_state else ()
@@ -119,16 +119,15 @@ class LeRobot:
     def read_task_index(self) -> Iterator[NDArray[np.int32]]:
         for first_row, column in self._batches("task_index"):
             numbers = column.to_numpy(zero_copy_only=False)
-            order = np.argsort(self._task_numbers)
-            place = np.searchsorted(self._task_numbers[order], numbers).clip(max=len(order) - 1)
-            index = order[place] if len(order) else np.full(len(numbers), -1)
-            is_bad = index < 0 if not len(order) else self._task_numbers[index] != numbers
-            if is_bad.any():
-                episode, frame = self._place(first_row + int(np.argmax(is_bad)))
+            distinct, inverse = np.unique(numbers, return_inverse=True)
+            index = np.array([self._task_places.get(int(n), -1) for n in distinct])[inverse]
+            if (index < 0).any():
+                bad = int(np.argmax(index < 0))
+                episode, frame = self._place(first_row + bad)
                 raise DatasetError(
                     f"{self.file_of(episode)}: episode {self.episode_numbers[episode]} frame "
-                    f"{frame} has task_index {numbers[np.argmax(is_bad)]}, which meta/ does not "
-                    f"list among its {len(self.tasks)} tasks"
+                    f"{frame} has task_index {numbers[bad]}, which meta/ does not list among its "
+                    f"{len(self.tasks)} tasks"
                 )
             yield index.astype(np.int32)
 

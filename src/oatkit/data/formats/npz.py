@@ -30,6 +30,9 @@ from oatkit.errors import DatasetError, unknown_name
 IMAGES = "observation.images."
 NOT_FEATURES = {"task", "fps", "episode_ends"}
 
+Shapes = dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
+"""Shape and dtype of every array of a file."""
+
 
 class Npz:
     """A folder of episodes or one file of them; see `oatkit.data.source.Source`."""
@@ -39,23 +42,28 @@ class Npz:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._paths = [root] if root.is_file() else sorted(root.glob("*.npz"))
-        _num_actions(self._paths[0])
-        shapes = _shapes(self._paths[0])
+        headers = {path: _shapes(path) for path in self._paths}
+        num_actions = [_num_actions(path, found) for path, found in headers.items()]
+        shapes = headers[self._paths[0]]
         self._is_single = len(self._paths) == 1 and "episode_ends" in shapes
-        for path in self._paths if len(self._paths) > 1 else ():
-            if "episode_ends" in _shapes(path):
+        for path, found in headers.items():
+            if "episode_ends" in found and not self._is_single:
                 raise DatasetError(
                     f"{path} holds several episodes; a folder takes one episode a file"
                 )
         first = _read(self._paths[0], [k for k in NOT_FEATURES if k in shapes])
         with reading(self._paths[0]):
-            self.fps = first["fps"].item() if "fps" in first else None
-            self.fps = None if self.fps is None else float(self.fps)
-        self.episode_lengths = self._lengths(first)
+            self.fps = float(first["fps"].item()) if "fps" in first else None
+        self.episode_lengths = (
+            self._lengths(first["episode_ends"], num_actions[0])
+            if self._is_single
+            else np.array(num_actions, np.int64)
+        )
         self.episode_numbers = np.arange(len(self.episode_lengths))
         self._starts = np.cumsum(self.episode_lengths) - self.episode_lengths
         numbers: dict[str, int] = {}
-        self._task_of = [numbers.setdefault(t, len(numbers)) for t in self._task_texts(first)]
+        texts = self._tasks_of_file(first) if self._is_single else self._tasks_of_files(headers)
+        self._task_of = [numbers.setdefault(text, len(numbers)) for text in texts]
         self.tasks = list(numbers)
         self.cameras = {}
         for key in (k for k in shapes if k.startswith(IMAGES)):
@@ -109,11 +117,8 @@ class Npz:
             images = _read(path, [key])[key]
         return np.asarray(images[start + frames], np.uint8)
 
-    def _lengths(self, first: dict[str, Any]) -> NDArray[np.int64]:
-        if not self._is_single:
-            return np.array([_num_actions(path) for path in self._paths], np.int64)
-        ends = first["episode_ends"]
-        num_rows = _num_actions(self.root)
+    def _lengths(self, ends: Any, num_rows: int) -> NDArray[np.int64]:
+        """Of the episodes of a single file."""
         is_sound = ends.ndim == 1 and len(ends) > 0 and ends.dtype.kind in "iu"
         lengths = np.diff(ends.astype(np.int64), prepend=0) if is_sound else np.zeros(1, np.int64)
         if not is_sound or (lengths <= 0).any() or lengths.sum() != num_rows:
@@ -123,11 +128,8 @@ class Npz:
             )
         return lengths
 
-    def _task_texts(self, first: dict[str, Any]) -> list[str]:
-        """The task of each episode."""
-        if not self._is_single:
-            name = self.root.stem if self.root.is_file() else self.root.name
-            return [str(_read_if(path, "task", default=name)) for path in self._paths]
+    def _tasks_of_file(self, first: dict[str, Any]) -> list[str]:
+        """The task of each episode of a single file."""
         texts = np.asarray(first.get("task", self.root.stem))
         if texts.ndim and len(texts) != len(self.episode_lengths):
             raise DatasetError(
@@ -135,23 +137,29 @@ class Npz:
             )
         return [str(text) for text in np.broadcast_to(texts, len(self.episode_lengths))]
 
+    def _tasks_of_files(self, headers: dict[Path, Shapes]) -> list[str]:
+        """The task of each file, by default the name of what was opened."""
+        name = self.root.stem if self.root.is_file() else self.root.name
+        return [
+            str(_read(path, ["task"])["task"]) if "task" in found else name
+            for path, found in headers.items()
+        ]
 
-def _num_actions(path: Path) -> int:
-    shapes = _shapes(path)
+
+def _num_actions(path: Path, shapes: Shapes) -> int:
     if "action" not in shapes:
         raise DatasetError(f"{path}: {unknown_name('key', 'action', shapes)}")
-    if shapes["action"][1].kind not in "fiub":
-        raise DatasetError(f"{path}: 'action' holds {shapes['action'][1]}, expected numbers")
-    shape = shapes["action"][0]
+    shape, dtype = shapes["action"]
+    if dtype.kind not in "fiub":
+        raise DatasetError(f"{path}: 'action' holds {dtype}, expected numbers")
     if not shape or 0 in shape[1:]:
         raise DatasetError(f"{path}: 'action' has shape {shape}, expected (T, A)")
-    num_actions = shape[0]
-    if num_actions == 0:
+    if shape[0] == 0:
         raise DatasetError(f"{path} has no actions")
-    return num_actions
+    return shape[0]
 
 
-def _shapes(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+def _shapes(path: Path) -> Shapes:
     """Shape and dtype of every array, from the headers alone."""
     found = {}
     with reading(path), zipfile.ZipFile(path) as archive:
@@ -179,10 +187,6 @@ def _read(path: Path, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
         if missing is not None:
             raise DatasetError(f"{path}: {unknown_name('key', missing, file.files)}")
         return {key: file[key] for key in keys}
-
-
-def _read_if(path: Path, key: str, *, default: str) -> Any:
-    return _read(path, [key])[key] if key in _shapes(path) else default
 
 
 def _map_member(path: Path, name: str) -> NDArray[Any] | None:
