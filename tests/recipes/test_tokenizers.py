@@ -10,6 +10,7 @@ import pytest
 
 import oatkit
 from oatkit import cli
+from oatkit.recipes.train_tokenizer import TrainTokenizer, train_config
 from oatkit.tokenizers import load_tokenizer
 
 
@@ -36,6 +37,9 @@ def test_every_kind_is_trained_and_measured(
     tokenizer = load_tokenizer(tmp_path / "t")
     assert (tokenizer.kind, tokenizer.horizon, tokenizer.action_dim) == (kind, 8, 3)
     assert tokenizer.check(oatkit.open_dataset(data)) == []
+    rows = tokenizer.extras["rate_distortion"]
+    assert len(rows) == len(tokenizer.budgets)
+    assert (tmp_path / "t/README.md").read_text().count("\n| ") == len(rows) + 1
 
     out = tmp_path / "m.json"
     where = ("--data", str(data), "--out", str(out))
@@ -48,6 +52,11 @@ def test_every_kind_is_trained_and_measured(
     )
     assert found["num_chunks"] == 2 * 60, "the two held-out episodes"
     assert "chunks/s" in capsys.readouterr().out
+    measured = [b for b in found["budgets"] if b["is_trained"]]
+    for row, budget in zip(rows, measured, strict=True):
+        assert row["budget"] == pytest.approx(budget["tokens"])
+        assert row["bits"] == pytest.approx(budget["bits"])
+        assert row["mse"] == pytest.approx(budget["mse"], rel=1e-4)
 
 
 def test_flags_reach_the_config(data: Path, tmp_path: Path) -> None:
@@ -72,6 +81,14 @@ def test_flags_reach_the_config(data: Path, tmp_path: Path) -> None:
     assert (made["checkpoint_every"], made["accumulate"]) == (2, 2)
     assert codec["action_dim"] == 2
     assert (tmp_path / "cache").exists()
+
+
+def test_a_short_run_ends_its_warm_up() -> None:
+    def warmup(**changes: object) -> int:
+        options = TrainTokenizer(data="d", out=Path("o"), preset="small", **changes)  # type: ignore[arg-type]
+        return train_config(options).warmup_steps
+
+    assert (warmup(), warmup(steps=100), warmup(steps=3)) == (200, 20, 0)
 
 
 def test_flags_of_fast_and_quest(data: Path, tmp_path: Path) -> None:

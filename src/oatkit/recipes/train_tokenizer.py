@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -97,11 +99,8 @@ class TrainTokenizer:
 
 def train_tokenizer(options: TrainTokenizer, console: Console) -> ActionTokenizer:
     """Train or fit what the options say, and save it."""
-    dataset = options.columns.open(options.data)
-    train_set, held_out = dataset.split(options.held_out, seed=options.split_seed)
-    torch.manual_seed(options.seed)
-    tokenizer = _start(options, train_set)
-    extras = {"split": {"held_out": options.held_out, "seed": options.split_seed}}
+    tokenizer, train_set, held_out = untrained(options)
+    extras: dict[str, Any] = {"split": {"held_out": options.held_out, "seed": options.split_seed}}
     if isinstance(tokenizer.codec, FittedCodec):
         console.print(f"fitting {tokenizer.kind} on {train_set.num_frames:,} chunks")
         tokenizer.codec.fit(lambda: normalised_chunks(tokenizer, train_set))
@@ -112,6 +111,7 @@ def train_tokenizer(options: TrainTokenizer, console: Console) -> ActionTokenize
         console.print(f"training {tokenizer.kind}: {count:,} parameters, {config.steps:,} steps")
         train(job, config, options.out)
         extras["train"] = asdict(config)
+    extras["rate_distortion"] = rate_distortion(tokenizer, unseen_chunks(tokenizer, held_out))
     tokenizer.extras = extras
     tokenizer.save_pretrained(options.out)
     return tokenizer
@@ -125,7 +125,17 @@ def train_config(options: TrainTokenizer) -> TrainConfig:
         *("checkpoint_every", "seed", "trackers"),
     )
     changes = {name: getattr(options, name) for name in names}
-    return replace(config, **{k: v for k, v in changes.items() if v is not None})
+    config = replace(config, **{k: v for k, v in changes.items() if v is not None})
+    # a run shorter than the preset's must not end while it still warms up
+    return replace(config, warmup_steps=min(config.warmup_steps, config.steps // 5))
+
+
+def untrained(options: TrainTokenizer) -> tuple[ActionTokenizer, Dataset, Dataset]:
+    """The tokenizer as training begins, the episodes to train on and those held out."""
+    dataset = options.columns.open(options.data)
+    train_set, held_out = dataset.split(options.held_out, seed=options.split_seed)
+    torch.manual_seed(options.seed)
+    return _start(options, train_set), train_set, held_out
 
 
 def _start(options: TrainTokenizer, train_set: Dataset) -> ActionTokenizer:
@@ -137,15 +147,20 @@ def _start(options: TrainTokenizer, train_set: Dataset) -> ActionTokenizer:
                 f"has {train_set.action_dim}"
             )
         return tokenizer
+    config = codec_config(options, train_set.action_dim)
+    return ActionTokenizer.for_dataset(config, train_set, options.normalization)
+
+
+def codec_config(options: TrainTokenizer, action_dim: int) -> Any:
+    """The preset's config of the kind with what the options change."""
     names = ("num_tokens", "levels", "budgets", "groups", "vocab_size", "scale", "reconstruction")
     chosen = {name: getattr(options, name) for name in (*names, "dropout")}
     settings: dict[str, Any] = {k: v for k, v in chosen.items() if v not in (None, ())}
     if not options.nested_dropout:
         settings["nested_dropout"] = False
     settings = {**tokenizer_preset(options.preset).settings(options.kind), **settings}
-    sizes = {"horizon": options.horizon, "action_dim": train_set.action_dim}
-    config = make_config(options.kind, **sizes, **settings)
-    return ActionTokenizer.for_dataset(config, train_set, options.normalization)
+    sizes = {"horizon": options.horizon, "action_dim": action_dim}
+    return make_config(options.kind, **sizes, **settings)
 
 
 def normalised_chunks(tokenizer: ActionTokenizer, dataset: Dataset) -> Iterator[Tensor]:
@@ -169,9 +184,7 @@ class TokenizerJob:
         self._tokenizer = tokenizer
         self._chunks = train_set.chunks(tokenizer.horizon)
         self.num_samples = len(self._chunks)
-        unseen = held_out.chunks(tokenizer.horizon)
-        count = min(len(unseen), MAX_CHUNKS_TO_EVALUATE)
-        self._unseen_BTA = unseen.actions(np.linspace(0, len(unseen) - 1, count).astype(int))[0]
+        self._unseen_BTA = unseen_chunks(tokenizer, held_out)
 
     def batch(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
         return (_normalised(self._tokenizer, self._chunks, indices),)
@@ -187,12 +200,40 @@ class TokenizerJob:
 
     def evaluate(self) -> dict[str, float]:
         """Raw mean squared error of held-out chunks at each trained budget."""
-        device = next(self.module.parameters()).device
-        wanted = torch.from_numpy(self._unseen_BTA).to(device)
-        tokens = self._tokenizer.encode(wanted)
-        return {
-            f"mse@{budget}": float(
-                (self._tokenizer.decode(tokens, budget=budget) - wanted).square().mean()
-            )
-            for budget in self._tokenizer.budgets
-        }
+        rows = rate_distortion(self._tokenizer, self._unseen_BTA)
+        return {f"mse@{row['budget']}": row["mse"] for row in rows}
+
+
+def unseen_chunks(tokenizer: ActionTokenizer, held_out: Dataset) -> Tensor:
+    """Raw held-out chunks, evenly spread, (B, T, A)."""
+    chunks = held_out.chunks(tokenizer.horizon)
+    count = min(len(chunks), MAX_CHUNKS_TO_EVALUATE)
+    return torch.from_numpy(chunks.actions(np.linspace(0, len(chunks) - 1, count).astype(int))[0])
+
+
+def rate_distortion(tokenizer: ActionTokenizer, actions_BTA: Tensor) -> list[dict[str, float]]:
+    """Budget, bits and raw mean squared error of the chunks at each trained budget.
+
+    Where lengths vary, the budget is the mean length.
+    """
+    state = tokenizer.codec.state_dict().values()
+    wanted_BTA = actions_BTA.to(next((tensor.device for tensor in state), "cpu"))
+    tokens = tokenizer.encode(wanted_BTA)
+    rows = []
+    for budget in tokenizer.budgets:
+        error_BTA = tokenizer.decode(tokens, budget=budget) - wanted_BTA
+        kept = budget if tokenizer.is_fixed_length else float(tokens.lengths.double().mean())
+        bits = kept * math.log2(tokenizer.vocab_size)
+        rows.append({"budget": kept, "bits": bits, "mse": float(error_BTA.square().mean())})
+    return rows
+
+
+def read_log(folder: Path) -> list[dict[str, float]]:
+    """What training logged into an artefact's folder, a row every few steps."""
+    return [json.loads(line) for line in (folder / "train.jsonl").read_text().splitlines()]
+
+
+def training_seconds(log: list[dict[str, float]], batch_size: int) -> float:
+    """Time spent in the logged steps, whatever pauses there were between runs."""
+    steps = np.diff([0, *(row["step"] for row in log)])
+    return float(sum(steps * batch_size / [row["samples_per_s"] for row in log]))
