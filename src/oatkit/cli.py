@@ -75,6 +75,32 @@ def _tokenizer_measure(prog: str, args: Sequence[str]) -> int:
     return run_measure(_parse(MeasureTokenizer, prog, args), console())
 
 
+def _tokenizer_compare(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.compare_tokenizers import CompareTokenizers, compare_tokenizers
+
+    options = _parse(CompareTokenizers, prog, args)
+    compare_tokenizers(options, console())
+    out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
+    _say(
+        f"open {options.out / 'report.html'}",
+        f"next: oatkit tokenizer sweep --data {data} --out {out}/sweep.json",
+    )
+    return 0
+
+
+def _tokenizer_sweep(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.sweep_tokenizer import SweepTokenizer, sweep_tokenizer
+
+    options = _parse(SweepTokenizer, prog, args)
+    sweep_tokenizer(options, console())
+    data, kind = shlex.quote(options.data), options.kind
+    _say(
+        f"wrote {options.out}",
+        f"next: oatkit tokenizer train --data {data} --kind {kind} --out out/{kind}",
+    )
+    return 0
+
+
 def _demo(prog: str, args: Sequence[str]) -> int:
     from oatkit.recipes.demo import Demo, run_demo
 
@@ -106,10 +132,12 @@ OATKIT = Group(
             "oatkit data info path/to/dataset",
         ),
         "tokenizer": Group(
-            "train and measure action tokenizers",
+            "train, measure and compare action tokenizers",
             {
                 "train": Command("a dataset in, a tokenizer artefact out", _tokenizer_train),
                 "measure": Command("rate, distortion and diagnostics", _tokenizer_measure),
+                "compare": Command("all kinds on one dataset, and a report", _tokenizer_compare),
+                "sweep": Command("the paper's ablations of oat", _tokenizer_sweep),
             },
             "oatkit tokenizer train --data out/metaworld --kind oat-pow2 --out out/oat-pow2",
         ),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
     import torch
+
+Record = TypeVar("Record")
 
 NormalizationMode = Literal["min_max", "quantiles", "mean_std", "identity"]
 
@@ -253,8 +256,8 @@ class Robustness:
     corrupted_finite: float
     """Share of real sequences with one random token that decode to finite chunks."""
     corrupted_undecodable: float
-    corrupted_mse: float
-    """Raw mean squared change of those chunks that decode."""
+    corrupted_mse: float | None
+    """Raw mean squared change of those chunks that decode; None where none does."""
 
 
 @dataclass(frozen=True)
@@ -278,3 +281,147 @@ class TokenizerMeasurement:
     decode_chunks_per_s: float
     schema: str = "oatkit/tokenizer-measurement"
     version: int = 1
+
+
+@dataclass(frozen=True)
+class Property:
+    """Whether a tokenizer has one of the paper's properties, and the measurement that says so."""
+
+    holds: bool | None
+    """None where the question does not apply."""
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Properties:
+    """The columns of the paper's table of tokenizers."""
+
+    compact: Property
+    total: Property
+    ordered: Property
+    block_compatible: Property
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """How information spreads over the tokens of an ordered kind, in normalised units.
+
+    The paper's identity is `expected_error = errors[0] - sum of survival * gains`.
+    """
+
+    budgets: tuple[int, ...]
+    """What K is drawn from in training, all equally likely."""
+    errors: tuple[float, ...]
+    """epsilon(0) .. epsilon(num_tokens): mean squared error with so many tokens kept."""
+    gains: tuple[float, ...]
+    """Delta_1 .. : what each further token takes off."""
+    survival: tuple[float, ...]
+    """w_1 .. = Pr(K >= i): how often training keeps each token."""
+    expected_error: float
+    """E_K[epsilon(K)], by decoding every chunk at every K."""
+    expanded_error: float
+    """The right side of the identity, from the gains and the survival weights."""
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """A sample chunk decoded from its first tokens."""
+
+    sample: int
+    """Which of the comparison's samples."""
+    budget: int
+    actions: tuple[tuple[float, ...], ...]
+    """Steps of the chunk, raw units, rounded."""
+
+
+@dataclass(frozen=True)
+class LossPoint:
+    step: int
+    loss: float
+
+
+@dataclass(frozen=True)
+class KindComparison:
+    """One kind in a comparison."""
+
+    measurement: TokenizerMeasurement
+    properties: Properties
+    allocation: Allocation | None
+    """Of the kinds that decode prefixes."""
+    reconstructions: tuple[Reconstruction, ...]
+    """Of the kinds that decode prefixes."""
+    seconds: float
+    """Time of training or fitting."""
+    losses: tuple[LossPoint, ...]
+    """How training went, thinned out; empty where nothing is trained."""
+
+
+@dataclass(frozen=True)
+class TokenizerComparison:
+    """What `oatkit tokenizer compare` finds."""
+
+    data: str
+    num_episodes: int
+    """Held-out episodes, on which everything is measured."""
+    dimensions: tuple[str, ...]
+    std: tuple[float, ...]
+    """Of each action dimension, raw units."""
+    variance: float
+    """Mean squared error of always answering with the mean chunk, raw units."""
+    samples: tuple[tuple[tuple[float, ...], ...], ...]
+    """Held-out chunks that are shown with their reconstructions, raw units, rounded."""
+    settings: dict[str, Any]
+    """What decides the result, and so must be the same when a comparison goes on."""
+    steps: dict[str, int]
+    """Training steps of each learned kind."""
+    kinds: tuple[KindComparison, ...] = ()
+    schema: str = "oatkit/tokenizer-comparison"
+    version: int = 1
+
+
+Ablation = Literal["levels", "horizons", "nesting"]
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """One trained tokenizer of a sweep."""
+
+    ablation: Ablation
+    levels: tuple[int, ...]
+    horizon: int
+    num_tokens: int
+    nested_dropout: bool
+    vocab_size: int
+    num_parameters: int
+    seconds: float
+    """Time of training."""
+    budgets: tuple[BudgetMeasurement, ...]
+
+
+@dataclass(frozen=True)
+class TokenizerSweep:
+    """What `oatkit tokenizer sweep` finds."""
+
+    data: str
+    settings: dict[str, Any]
+    """What decides the result, and so must be the same when a sweep goes on."""
+    rows: tuple[SweepRow, ...] = ()
+    schema: str = "oatkit/tokenizer-sweep"
+    version: int = 1
+
+
+def record_from_json(kind: type[Record], value: Any) -> Record:
+    """A result record from its JSON: the inverse of `json.dumps(asdict(record))`."""
+    return _from_json(kind, value)
+
+
+def _from_json(hint: Any, value: Any) -> Any:
+    if is_dataclass(hint):
+        hints = get_type_hints(hint)
+        return hint(**{name: _from_json(hints[name], v) for name, v in value.items()})  # type: ignore[operator]
+    if get_origin(hint) is tuple:
+        return tuple(_from_json(get_args(hint)[0], v) for v in value)
+    if get_origin(hint) is UnionType and value is not None:
+        (inner,) = (part for part in get_args(hint) if part is not NoneType)
+        return _from_json(inner, value)
+    return value

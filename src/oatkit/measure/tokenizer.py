@@ -48,11 +48,10 @@ def measure_tokenizer(
         split: What the episodes are, for the record.
         seed: Of the random probes.
     """
-    chunks = dataset.chunks(tokenizer.horizon)
-    count = min(len(chunks), MAX_CHUNKS)
-    actions_BTA, is_pad_BT = chunks.actions(np.linspace(0, len(chunks) - 1, count).astype(int))
+    actions_BTA, is_pad_BT = chunks_to_measure(dataset, tokenizer.horizon)
+    count = len(actions_BTA)
     wanted_BTA = torch.from_numpy(actions_BTA)
-    tokens = _encode(tokenizer, wanted_BTA)
+    tokens = encode_in_blocks(tokenizer, wanted_BTA)
     spectrum = eigenvalues(actions_BTA)
     slot_entropy_bits = [_entropy_bits(ids) for ids in _ids_of_slots(tokens)]
     budgets = [
@@ -86,6 +85,15 @@ def measure_tokenizer(
     )
 
 
+def chunks_to_measure(
+    dataset: Dataset, horizon: int
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Raw chunks (B, T, A), evenly spread over the dataset, and their padding (B, T)."""
+    chunks = dataset.chunks(horizon)
+    count = min(len(chunks), MAX_CHUNKS)
+    return chunks.actions(np.linspace(0, len(chunks) - 1, count).astype(int))
+
+
 def _budgets(tokenizer: ActionTokenizer) -> list[int]:
     """All budgets that decode: trained ones and those between."""
     if tokenizer.codec.has_prefixes and tokenizer.is_fixed_length:
@@ -93,7 +101,8 @@ def _budgets(tokenizer: ActionTokenizer) -> list[int]:
     return [tokenizer.max_tokens]
 
 
-def _encode(tokenizer: ActionTokenizer, actions_BTA: Tensor) -> Tokens:
+def encode_in_blocks(tokenizer: ActionTokenizer, actions_BTA: Tensor) -> Tokens:
+    """Tokens of any number of raw chunks."""
     parts = [tokenizer.encode(block) for block in torch.split(actions_BTA, BLOCK)]
     most = max(part.ids.shape[1] for part in parts)
     ids = [nn.functional.pad(part.ids, (0, most - part.ids.shape[1])) for part in parts]
@@ -101,7 +110,7 @@ def _encode(tokenizer: ActionTokenizer, actions_BTA: Tensor) -> Tokens:
 
 
 @torch.inference_mode()
-def _decode(tokenizer: ActionTokenizer, tokens: Tokens) -> Tensor:
+def decode_in_blocks(tokenizer: ActionTokenizer, tokens: Tokens) -> Tensor:
     """Raw chunks; goes to the codec itself, because budget 0 is none that users may ask for."""
     blocks = zip(torch.split(tokens.ids, BLOCK), torch.split(tokens.lengths, BLOCK), strict=True)
     parts = [tokenizer.codec.decode(Tokens(ids, lengths)) for ids, lengths in blocks]
@@ -117,7 +126,7 @@ def _measure_budget(
     spectrum: NDArray[np.float64],
     slot_entropy_bits: list[float],
 ) -> BudgetMeasurement:
-    decoded_BTA = _decode(tokenizer, tokens)
+    decoded_BTA = decode_in_blocks(tokenizer, tokens)
     error_BTA = (decoded_BTA - wanted_BTA).double().numpy()
     scaled = error_BTA / tokenizer.normalizer.scale
     mean_tokens = float(tokens.lengths.double().mean())
@@ -179,7 +188,7 @@ def _robustness(
         random_undecodable=_share(random, is_finite=None),
         corrupted_finite=_share(corrupted, is_finite=True),
         corrupted_undecodable=_share(corrupted, is_finite=None),
-        corrupted_mse=float(np.mean(changes)) if changes else math.nan,
+        corrupted_mse=float(np.mean(changes)) if changes else None,
     )
 
 

@@ -21,6 +21,7 @@ EXTRAS = {
     "metaworld": ("metaworld", "mujoco", "gymnasium"),
     "pusht": ("gym-pusht",),
     "vlm": ("transformers", "peft"),
+    "report": ("matplotlib",),
     "serve": ("websockets", "msgpack"),
 }
 RENDER = """

@@ -119,6 +119,12 @@ class Fast(nn.Module):
         texts = [bpe.id_to_token(i) or "" for i in range(bpe.get_vocab_size())]
         self._bytes = [bytes(byte_of[symbol] for symbol in text) for text in texts]
 
+    def relaxed(self) -> Fast:
+        """The same codec, but one that mends what is no whole chunk."""
+        codec = Fast(replace(self.config, decoding="relaxed"))
+        codec.use(self.bpe)
+        return codec
+
     def write_files(self, folder: Path) -> None:
         self.bpe.save(str(folder / BPE_FILE))
 

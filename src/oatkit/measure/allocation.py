@@ -1,0 +1,66 @@
+"""Progressive information allocation: what each token adds, and how hard training presses on it.
+
+With epsilon(K) the error of the first K tokens and Delta_i = epsilon(i - 1) - epsilon(i):
+
+    E_K[epsilon(K)] = epsilon(0) - sum over i of Pr(K >= i) * Delta_i
+
+because epsilon(K) is epsilon(0) less the first K gains, and gain i is among them when K >= i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from oatkit.data import Dataset
+from oatkit.measure.tokenizer import chunks_to_measure, decode_in_blocks, encode_in_blocks
+from oatkit.tokenizers import ActionTokenizer
+from oatkit.types import Allocation, TokenizerMeasurement, Tokens
+
+
+def survival_weights(budgets: Sequence[int], num_tokens: int) -> NDArray[np.float64]:
+    """Pr(K >= i) for tokens i = 1 .. num_tokens, K uniform over the budgets."""
+    token_K = np.arange(1, num_tokens + 1)
+    return (np.asarray(budgets) >= token_K[:, None]).mean(axis=1)
+
+
+def expanded_error(errors: ArrayLike, survival: ArrayLike) -> float:
+    """The right side of the identity, from epsilon(0) .. epsilon(K) and the weights of 1 .. K."""
+    errors_K = np.asarray(errors, np.float64)
+    return float(errors_K[0] - np.dot(survival, -np.diff(errors_K)))
+
+
+def measure_allocation(
+    tokenizer: ActionTokenizer, dataset: Dataset, measured: TokenizerMeasurement
+) -> Allocation:
+    """Both sides of the identity on the chunks that were measured.
+
+    Args:
+        tokenizer: One that decodes prefixes.
+        dataset: The held-out episodes of `measured`.
+        measured: Its errors at every budget from 0 on.
+    """
+    errors = tuple(b.mse_normalized for b in measured.budgets)
+    weights = survival_weights(tokenizer.budgets, tokenizer.max_tokens)
+    return Allocation(
+        budgets=tokenizer.budgets,
+        errors=errors,
+        gains=tuple((-np.diff(errors)).tolist()),
+        survival=tuple(weights.tolist()),
+        expected_error=_expected_error(tokenizer, dataset),
+        expanded_error=expanded_error(errors, weights),
+    )
+
+
+def _expected_error(tokenizer: ActionTokenizer, dataset: Dataset) -> float:
+    """Mean over chunks and K of the normalised error; rows of one batch differ in K."""
+    actions_BTA = torch.from_numpy(chunks_to_measure(dataset, tokenizer.horizon)[0])
+    tokens = encode_in_blocks(tokenizer, actions_BTA)
+    count = len(tokenizer.budgets)
+    kept_N = torch.tensor(tokenizer.budgets).repeat(len(tokens))
+    drawn = Tokens(tokens.ids.repeat_interleave(count, dim=0), kept_N)
+    error_NTA = decode_in_blocks(tokenizer, drawn) - actions_BTA.repeat_interleave(count, dim=0)
+    return float(np.square(error_NTA.double().numpy() / tokenizer.normalizer.scale).mean())

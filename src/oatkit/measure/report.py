@@ -1,0 +1,380 @@
+"""`report.html` and its charts from a comparison: one page that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from oatkit.measure import charts
+from oatkit.measure.charts import Chart
+from oatkit.measure.properties import CRITERIA
+from oatkit.measure.verdict import cautions, reaches, sentences, trained
+from oatkit.types import BudgetMeasurement, Property, TokenizerComparison
+
+STYLE = """
+:root { color-scheme: light dark; --sans: system-ui, Roboto, Helvetica, Arial, sans-serif;
+  --ink: #22252b; --soft: #626973; --paper: #fff; --card: #f6f7f9; --grid: #d9dce2;
+  --accent: #2f7fd6; --good: #1d8050; --bad: #c23030; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e7eb; --soft: #9aa2ad; --paper: #15171b;
+  --card: #1e2126; --grid: #363b43; --accent: #6aabf0; --good: #54c48d; --bad: #f08080; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 62rem; padding: 2rem 1.25rem 4rem; background: var(--paper);
+  color: var(--ink); font: 16px/1.55 var(--sans); }
+h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .3rem; }
+h2 { font-size: 1.25rem; margin: 2.8rem 0 .6rem; padding-top: .7rem;
+  border-top: 1px solid var(--grid); }
+p, li { max-width: 48rem; }
+li { margin: .2rem 0; }
+.soft, figcaption { color: var(--soft); }
+.warning { background: var(--card); border-left: 3px solid var(--bad); border-radius: 4px;
+  padding: .3rem 1rem; margin: 1rem 0; }
+nav { display: flex; flex-wrap: wrap; gap: .2rem 1rem; margin: 1rem 0; font-size: .9rem; }
+a { color: var(--accent); text-decoration: none; }
+figure { margin: 1rem 0 1.6rem; }
+figure svg { display: block; width: 100%; height: auto; }
+figcaption { font-size: .9rem; max-width: 48rem; margin-top: .4rem; }
+.scroll { overflow-x: auto; margin: 1rem 0; }
+table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; color: var(--soft); padding-bottom: .4rem; }
+th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--grid);
+  vertical-align: top; white-space: nowrap; }
+th { font-weight: 600; }
+th:first-child, td:first-child, td.words { text-align: left; }
+td.words { white-space: normal; min-width: 9.5rem; }
+td small { display: block; color: var(--soft); line-height: 1.35; }
+.yes { color: var(--good); font-weight: 600; }
+.no { color: var(--bad); font-weight: 600; }
+code { font-size: .9em; background: var(--card); border-radius: 3px; padding: .1em .3em;
+  overflow-wrap: anywhere; }
+@media print { :root { --ink: #000; --soft: #444; --paper: #fff; --card: #f3f3f3; --grid: #ccc;
+  --good: #1d8050; --bad: #c23030; }
+  body { max-width: none; padding: 0; font-size: 10pt; } nav { display: none; }
+  table { font-size: 7.5pt; } th, td { padding: .2rem .4rem; }
+  figure, tr, .warning { break-inside: avoid; } h2 { break-after: avoid; } }
+"""
+
+
+def write_report(comparison: TokenizerComparison, folder: Path) -> list[Path]:
+    """Write `report.html` and a PNG of each chart; gives their paths, the page first."""
+    drawn = draw_charts(comparison)
+    page = folder / "report.html"
+    page.write_text(render(comparison, drawn))
+    pictures = [folder / f"{name}.png" for name in drawn]
+    for path, chart in zip(pictures, drawn.values(), strict=True):
+        path.write_bytes(chart.png)
+    return [page, *pictures]
+
+
+def draw_charts(comparison: TokenizerComparison) -> dict[str, Chart]:
+    """All charts that the comparison's kinds allow, by file name."""
+    with_prefixes = [k for k in comparison.kinds if k.allocation is not None]
+    learned = [k for k in comparison.kinds if k.losses]
+    drawn = {"rate_distortion": charts.rate_distortion(comparison)}
+    for kind in with_prefixes:
+        drawn[f"prefixes-{kind.measurement.kind}"] = charts.prefixes(comparison, kind)
+    if with_prefixes:
+        drawn["allocation"] = charts.allocation(with_prefixes)
+    drawn["dimensions"] = charts.dimensions(comparison)
+    drawn["vocabulary"] = charts.vocabulary(comparison)
+    if learned:
+        drawn["training"] = charts.training(learned)
+    return drawn
+
+
+def render(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+    """The page."""
+    sections = {
+        "Verdict": _verdict(comparison),
+        "Rate and distortion": _rate_distortion(comparison, drawn),
+        "Prefix reconstructions": _prefixes(comparison, drawn),
+        "Properties": _properties(comparison),
+        "Information allocation": _allocation(comparison, drawn),
+        "Errors per dimension": _dimensions(comparison, drawn),
+        "Vocabulary": _vocabulary(comparison, drawn),
+        "Training and speed": _training(comparison, drawn),
+        "How this was made": _settings(comparison),
+    }
+    anchors = {title: title.lower().replace(" ", "-") for title in sections}
+    links = "".join(f'<a href="#{anchors[title]}">{title}</a>' for title in sections)
+    body = "".join(
+        f'<section id="{anchors[title]}"><h2>{title}</h2>{html}</section>'
+        for title, html in sections.items()
+    )
+    first = comparison.kinds[0].measurement
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Action tokenizers compared</title><style>{STYLE}</style></head><body>"
+        "<h1>Action tokenizers compared</h1>"
+        f'<p class="soft">{len(comparison.kinds)} kinds on <code>{escape(comparison.data)}</code>: '
+        f"chunks of {first.horizon} x {first.action_dim} actions, {first.num_chunks:,} of them "
+        f"from {comparison.num_episodes} held-out episodes.</p>"
+        f"<nav>{links}</nav>{body}</body></html>\n"
+    )
+
+
+def _verdict(comparison: TokenizerComparison) -> str:
+    rows = [
+        [
+            f"{100 * reach.share:g} %",
+            f"{reach.mse:.2e}",
+            *map(_place, (reach.by_tokens, reach.by_bits)),
+        ]
+        for reach in reaches(comparison)
+    ]
+    headings = ("left of the variance", "MSE", "fewest tokens", "fewest bits")
+    warned = "".join(f"<li>{escape(text)}</li>" for text in cautions(comparison))
+    said = "".join(f"<li>{escape(text)}</li>" for text in sentences(comparison))
+    return (
+        f"<ul>{said}</ul>"
+        + (
+            f'<div class="warning"><p>Before you believe it:</p><ul>{warned}</ul></div>'
+            * bool(warned)
+        )
+        + _table("The cheapest way to a given held-out error, at trained budgets.", headings, rows)
+        + '<p class="soft">The Gaussian reference is what an ideal linear code of a Gaussian '
+        "source with the covariance of these chunks would leave at the same bits (reverse "
+        "water-filling). Real chunks are no Gaussian: a learned code can be below it.</p>"
+    )
+
+
+def _place(found: tuple[str, BudgetMeasurement] | None) -> str:
+    if found is None:
+        return "none"
+    kind, b = found
+    return f"{kind}, {b.tokens:.3g} tokens, {b.bits:.0f} bits"
+
+
+def _rate_distortion(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+    rows = [
+        [
+            k.measurement.kind,
+            f"{b.tokens:.3g}",
+            f"{b.bits:.0f}",
+            f"{b.entropy_bits:.0f}",
+            f"{b.mse:.2e}",
+            f"{b.mse_without_padding:.2e}",
+            f"{b.mse_normalized:.2e}",
+            f"{b.gaussian_mse:.2e}",
+            _ratio(b),
+            f"{b.jerk_ratio:.2f}",
+        ]
+        for k in comparison.kinds
+        for b in trained(k)
+    ]
+    headings = (
+        *("kind", "tokens", "bits", "entropy", "MSE", "without padding", "normalised"),
+        *("Gaussian", "ratio", "jerk"),
+    )
+    caption = (
+        "Lower and further left is better. A curve is one tokenizer cut off after more and more "
+        "tokens, marks are its trained budgets; a single mark is a kind that decodes only whole. "
+        "Dashed: the Gaussian reference at the same bits; it leaves the chart where it is below "
+        "every measured error."
+    )
+    note = (
+        "At trained budgets, on held-out chunks. Entropy: bits of the ids that occur, by slot. "
+        "Ratio: MSE over the Gaussian reference, below 1 is better than it. Jerk: squared third "
+        "difference over the true one, 1 is as smooth."
+    )
+    return _figure(drawn["rate_distortion"], caption) + _table(note, headings, rows)
+
+
+def _ratio(b: BudgetMeasurement) -> str:
+    ratio = b.mse / max(b.gaussian_mse, 1e-30)
+    return f"{ratio:.2f}" if ratio < 1000 else "> 1000"
+
+
+def _prefixes(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+    names = [k.measurement.kind for k in comparison.kinds if k.allocation is not None]
+    if not names:
+        return "<p>No kind that was compared decodes prefixes.</p>"
+    caption = (
+        "{}: a row is a held-out chunk, a column a budget. Coloured: decoded; thin: the truth. "
+        f"Each dimension is in its own standard deviations, at most {charts.MAX_DIMENSIONS} that "
+        "move most are drawn. From left to right the colour should settle on the truth."
+    )
+    return "".join(_figure(drawn[f"prefixes-{name}"], caption.format(name)) for name in names)
+
+
+def _properties(comparison: TokenizerComparison) -> str:
+    rows = []
+    for kind in comparison.kinds:
+        p = kind.properties
+        cells = (_mark(found) for found in (p.compact, p.total, p.ordered, p.block_compatible))
+        rows.append([escape(kind.measurement.kind), *cells])
+    titles = ("compact", "total decodable", "ordered", "block compatible")
+    meanings = "".join(
+        f"<li><b>{title}</b>: {escape(criterion)}.</li>"
+        for title, criterion in zip(titles, CRITERIA.values(), strict=True)
+    )
+    return (
+        "<p>The paper's table of tokenizers as policy interfaces, decided by these "
+        f"measurements:</p><ul>{meanings}</ul>"
+        + _table("", ("kind", *titles), rows, is_html=True)
+        + '<p class="soft">FAST is fitted on this data here; the paper uses the universal FAST '
+        "tokenizer.</p>"
+    )
+
+
+def _mark(found: Property) -> str:
+    marks = {True: ("yes", "yes"), False: ("no", "no"), None: ("soft", "does not apply")}
+    style, word = marks[found.holds]
+    return f'<span class="{style}">{word}</span><small>{escape(found.evidence)}</small>'
+
+
+def _allocation(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+    kinds = [k for k in comparison.kinds if k.allocation is not None]
+    if not kinds:
+        return "<p>No kind that was compared decodes prefixes.</p>"
+    sides, spread = [], []
+    for kind in kinds:
+        a = kind.allocation
+        assert a is not None
+        difference = abs(a.expected_error - a.expanded_error) / max(a.expected_error, 1e-30)
+        sides.append(
+            [
+                kind.measurement.kind,
+                f"{a.errors[0]:.4g}",
+                f"{a.expected_error:.6g}",
+                f"{a.expanded_error:.6g}",
+                f"{difference:.0e}",
+            ]
+        )
+        for first, last in zip((0, *a.budgets), a.budgets, strict=False):
+            taken = a.errors[first] - a.errors[last]
+            spread.append(
+                [
+                    kind.measurement.kind,
+                    f"{first + 1} to {last}" if last > first + 1 else str(last),
+                    f"{a.survival[last - 1]:.2f}",
+                    f"{taken:.2e}",
+                    f"{taken / a.errors[0]:.1%}",
+                    f"{a.errors[last]:.2e}",
+                ]
+            )
+    caption = (
+        "Top: what each token takes off the error when it joins those before it, on a log axis; "
+        "hatched where the error rises instead, which an ordered kind may do only between trained "
+        "budgets. Bottom: how often training keeps the token. Tokens of one budget interval share "
+        "a weight."
+    )
+    return (
+        "<p>How much each token tells, in normalised units. Training draws a budget K and keeps "
+        "tokens 1 to K, so token i counts with the weight w<sub>i</sub> = Pr(K &ge; i): "
+        "E<sub>K</sub>[&epsilon;(K)] = &epsilon;(0) &minus; &Sigma; w<sub>i</sub> "
+        "&Delta;<sub>i</sub>.</p>"
+        + _figure(drawn["allocation"], caption)
+        + _table(
+            "The paper's identity on held-out chunks. Left side: every chunk decoded at every K. "
+            "Right side: gains and survival weights. They should agree to rounding.",
+            ("kind", "ε(0)", "left side", "right side", "relative difference"),
+            sides,
+        )
+        + _table(
+            "What each budget interval takes off.",
+            ("kind", "tokens", "weight w", "gain", "share of ε(0)", "error left"),
+            spread,
+        )
+    )
+
+
+def _dimensions(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+    rows = []
+    for dim, name in enumerate(comparison.dimensions):
+        ends = [k.measurement.budgets[-1] for k in comparison.kinds]
+        cells = [f"{b.mae[dim]:.2g}<small>{b.worst[dim]:.2g}</small>" for b in ends]
+        rows.append([escape(name), f"{comparison.std[dim]:.2g}", *cells])
+    headings = ("dimension", "std", *(k.measurement.kind for k in comparison.kinds))
+    caption = "With all tokens. A dimension far to the right of the others is the one that suffers."
+    note = "Mean absolute error and, below it, the worst one; all tokens, raw units."
+    return _figure(drawn["dimensions"], caption) + _table(note, headings, rows, is_html=True)
+
+
+def _vocabulary(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+    rows = []
+    for m in (k.measurement for k in comparison.kinds):
+        usage, perplexity = [s.usage for s in m.slots], [s.perplexity for s in m.slots]
+        rows.append(
+            [
+                m.kind,
+                f"{m.vocab_size:,}",
+                f"{min(usage):.1%}",
+                f"{np.median(usage):.1%}",
+                f"{max(usage):.1%}",
+                f"{np.median(perplexity):.0f}",
+            ]
+        )
+    count = comparison.kinds[0].measurement.num_chunks
+    caption = (
+        "Perplexity: how many equally likely ids would carry as much as the ids of a slot do. A "
+        "slot near 1 says almost nothing."
+    )
+    note = f"Share of the vocabulary that occurs in a slot; {count:,} chunks can show no more ids."
+    headings = ("kind", "vocabulary", "least", "median", "most", "median perplexity")
+    return _figure(drawn["vocabulary"], caption) + _table(note, headings, rows)
+
+
+def _training(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+    rows = []
+    for kind in comparison.kinds:
+        m, r = kind.measurement, kind.measurement.robustness
+        steps = comparison.steps.get(m.kind)
+        rows.append(
+            [
+                m.kind,
+                f"{m.num_parameters:,}",
+                f"{steps:,}" if steps else "fitted",
+                f"{kind.seconds:,.1f} s",
+                f"{m.encode_chunks_per_s:,.0f}",
+                f"{m.decode_chunks_per_s:,.0f}",
+                f"{r.random_undecodable:.1%}",
+                f"{r.corrupted_undecodable:.1%}",
+                "none" if r.corrupted_mse is None else f"{r.corrupted_mse:.2e}",
+            ]
+        )
+    headings = (
+        *("kind", "parameters", "steps", "time", "encoded chunks/s", "decoded chunks/s"),
+        *("random ids undecodable", "one wrong token undecodable", "MSE of one wrong token"),
+    )
+    caption = (
+        "Training loss, each kind's own (that of the ordered kinds is over all budgets). A curve "
+        "that is still falling at its end wants more steps."
+    )
+    figure = _figure(drawn["training"], caption) if "training" in drawn else ""
+    return figure + _table("", headings, rows)
+
+
+def _settings(comparison: TokenizerComparison) -> str:
+    rows = [[name, str(value)] for name, value in comparison.settings.items()]
+    return _table("What decides the result; the same command resumes it.", ("setting", ""), rows)
+
+
+def _figure(chart: Chart, caption: str) -> str:
+    return f"<figure>{chart.svg}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def _table(
+    caption: str,
+    headings: Iterable[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    is_html: bool = False,
+) -> str:
+    """A table; cells that are no numbers in the first column only."""
+    shown = str if is_html else escape
+    head = "".join(f"<th>{escape(text)}</th>" for text in headings)
+    body = "".join("<tr>" + "".join(_cell(shown(cell)) for cell in row) + "</tr>" for row in rows)
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return (
+        f'<div class="scroll"><table>{title}<thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cell(html: str) -> str:
+    is_words = "<span" in html
+    return f'<td class="words">{html}</td>' if is_words else f"<td>{html}</td>"

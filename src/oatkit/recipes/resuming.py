@@ -1,0 +1,52 @@
+"""Result records that grow as a long job goes on, so that the same command resumes it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+from oatkit.data.whole import written_whole
+from oatkit.errors import ArtefactError
+from oatkit.types import TokenizerComparison, TokenizerSweep, record_from_json
+
+Growing = TypeVar("Growing", TokenizerComparison, TokenizerSweep)
+
+
+def read_or_begin(path: Path, begun: Growing) -> Growing:
+    """The record at `path` if it has the settings of `begun`, an error if others, else `begun`."""
+    if not path.exists():
+        return begun
+    try:
+        found: Growing = record_from_json(type(begun), json.loads(path.read_text()))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ArtefactError(f"{path} is no readable {begun.schema} record ({error})") from error
+    wanted: dict[str, Any] = json.loads(json.dumps(begun.settings))
+    different = [
+        f"{name} (was {found.settings.get(name)}, now {wanted.get(name)})"
+        for name in sorted({*found.settings, *wanted})
+        if found.settings.get(name) != wanted.get(name)
+    ]
+    if different:
+        raise ArtefactError(
+            f"{path} was made with another {', '.join(different)}: use the same options, another "
+            "--out, or remove it"
+        )
+    return found
+
+
+def write_record(path: Path, record: Growing) -> None:
+    """Write the record, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(path) as aside:
+        aside.write_text(json.dumps(asdict(record), indent=1) + "\n")
+
+
+def require_free(folder: Path, record: Path) -> None:
+    """Refuse a folder with a tokenizer in it that the record does not account for."""
+    if (folder / "config.json").exists() or (folder / "checkpoints").exists():
+        raise ArtefactError(
+            f"{folder} holds a tokenizer, but {record} does not say how it was made: use another "
+            "--out, or remove it"
+        )
