@@ -219,7 +219,8 @@ class BudgetMeasurement:
     bits: float
     """tokens * log2(vocabulary)."""
     entropy_bits: float
-    """Sum over the kept slots of the entropy of the ids that occur there."""
+    """Sum over the kept slots of the entropy of the ids that occur there, each weighted by the
+    share of sequences that reach it."""
     mse: float
     """Mean squared error in raw units, repeated tail steps counted."""
     mse_without_padding: float

@@ -91,6 +91,7 @@ def test_fast_counts_what_does_not_decode(tmp_path: Path) -> None:
     found = measure("fast", tmp_path, vocab_size=300)
     (only,) = found.budgets
     assert only.tokens < found.max_tokens
+    assert 0 < only.entropy_bits <= only.bits, "slots that few sequences reach count little"
     assert found.robustness.random_undecodable > 0.5
     assert found.robustness.corrupted_undecodable > 0.1
     finite, broken = found.robustness.random_finite, found.robustness.random_undecodable

@@ -71,6 +71,8 @@ class Chart:
 
     def __init__(self, figure: Figure, name: str) -> None:
         self._figure, self._name = figure, name
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out once is enough
 
     @property
     def png(self) -> bytes:
@@ -91,8 +93,8 @@ class Chart:
         text = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text).replace("xlink:href", "href")
         text = re.sub(r' id="[A-Za-z0-9]+_\d+"', "", text)  # figure_1, axes_1: the same in all
         text = re.sub(r'<svg [^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" role="img">', text)
-        text = text.replace(INK, "var(--ink)").replace(GRID, "var(--grid)")
-        return re.sub(r"font: ([\d.]+)px [^;\"]*", r"font: \1px var(--sans)", text)
+        text = text.replace("'DejaVu Sans'", "var(--sans)")
+        return text.replace(INK, "var(--ink)").replace(GRID, "var(--grid)")
 
 
 @matplotlib.rc_context(SETTINGS)

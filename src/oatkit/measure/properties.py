@@ -45,7 +45,7 @@ def _compact(measured: TokenizerMeasurement) -> Property:
 
 def _total(measured: TokenizerMeasurement) -> Property:
     share = measured.robustness.random_finite
-    return Property(share == 1, f"{share:.1%} of random sequences decode")
+    return Property(share == 1, f"{100 * share:.4g}% of random sequences decode")
 
 
 def _ordered(
@@ -85,5 +85,5 @@ def _block_compatible(tokenizer: ActionTokenizer) -> Property:
     sizes = tokenizer.schedule.block_sizes
     if max(sizes) == 1:
         return Property(False, "one token a call: each is made from those before it")
-    blocks = f"{len(sizes)} of {sizes[0]}" if len(set(sizes)) == 1 else ", ".join(map(str, sizes))
-    return Property(True, f"blocks of {blocks}; peers do not see each other")
+    blocks = f"{len(sizes)} x {sizes[0]}" if len(set(sizes)) == 1 else ", ".join(map(str, sizes))
+    return Property(True, f"tokens a call: {blocks}; peers do not see each other")

@@ -41,18 +41,18 @@ table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tab
 caption { text-align: left; color: var(--soft); padding-bottom: .4rem; }
 th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--grid);
   vertical-align: top; white-space: nowrap; }
-th { font-weight: 600; }
-th:first-child, td:first-child, td.words { text-align: left; }
-td.words { white-space: normal; min-width: 9.5rem; }
+th { font-weight: 600; white-space: normal; vertical-align: bottom; }
+th:first-child, td:first-child, .words th, .words td { text-align: left; }
+.words td { white-space: normal; min-width: 6rem; overflow-wrap: anywhere; }
 td small { display: block; color: var(--soft); line-height: 1.35; }
 .yes { color: var(--good); font-weight: 600; }
 .no { color: var(--bad); font-weight: 600; }
 code { font-size: .9em; background: var(--card); border-radius: 3px; padding: .1em .3em;
   overflow-wrap: anywhere; }
-@media print { :root { --ink: #000; --soft: #444; --paper: #fff; --card: #f3f3f3; --grid: #ccc;
+@media print { :root { font-size: 11px; --ink: #000; --soft: #444; --paper: #fff; --card: #f3f3f3; --grid: #ccc;
   --good: #1d8050; --bad: #c23030; }
-  body { max-width: none; padding: 0; font-size: 10pt; } nav { display: none; }
-  table { font-size: 7.5pt; } th, td { padding: .2rem .4rem; }
+  body { max-width: none; padding: 0; font-size: 1rem; } nav { display: none; }
+  th, td { padding: .2rem .4rem; }
   figure, tr, .warning { break-inside: avoid; } h2 { break-after: avoid; } }
 """
 
@@ -214,7 +214,7 @@ def _properties(comparison: TokenizerComparison) -> str:
     return (
         "<p>The paper's table of tokenizers as policy interfaces, decided by these "
         f"measurements:</p><ul>{meanings}</ul>"
-        + _table("", ("kind", *titles), rows, is_html=True)
+        + _table("", ("kind", *titles), rows, is_html=True, is_words=True)
         + '<p class="soft">FAST is fitted on this data here; the paper uses the universal FAST '
         "tokenizer.</p>"
     )
@@ -241,7 +241,7 @@ def _allocation(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str
                 f"{a.errors[0]:.4g}",
                 f"{a.expected_error:.6g}",
                 f"{a.expanded_error:.6g}",
-                f"{difference:.0e}",
+                f"{difference:.1g}",
             ]
         )
         for first, last in zip((0, *a.budgets), a.budgets, strict=False):
@@ -350,7 +350,8 @@ def _training(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
 
 def _settings(comparison: TokenizerComparison) -> str:
     rows = [[name, str(value)] for name, value in comparison.settings.items()]
-    return _table("What decides the result; the same command resumes it.", ("setting", ""), rows)
+    note = "What decides the result; the same command resumes it."
+    return _table(note, ("setting", "value"), rows, is_words=True)
 
 
 def _figure(chart: Chart, caption: str) -> str:
@@ -363,18 +364,17 @@ def _table(
     rows: Sequence[Sequence[str]],
     *,
     is_html: bool = False,
+    is_words: bool = False,
 ) -> str:
-    """A table; cells that are no numbers in the first column only."""
+    """A table of numbers or of words; `is_html` says that its cells are escaped already."""
     shown = str if is_html else escape
     head = "".join(f"<th>{escape(text)}</th>" for text in headings)
-    body = "".join("<tr>" + "".join(_cell(shown(cell)) for cell in row) + "</tr>" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{shown(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    style = ' class="words"' if is_words else ""
     return (
-        f'<div class="scroll"><table>{title}<thead><tr>{head}</tr></thead>'
+        f'<div class="scroll"><table{style}>{title}<thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
-
-
-def _cell(html: str) -> str:
-    is_words = "<span" in html
-    return f'<td class="words">{html}</td>' if is_words else f"<td>{html}</td>"

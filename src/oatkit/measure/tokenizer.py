@@ -53,11 +53,14 @@ def measure_tokenizer(
     wanted_BTA = torch.from_numpy(actions_BTA)
     tokens = encode_in_blocks(tokenizer, wanted_BTA)
     spectrum = eigenvalues(actions_BTA)
-    slot_entropy_bits = [_entropy_bits(ids) for ids in _ids_of_slots(tokens)]
+    slot_ids = _ids_of_slots(tokens)
+    slot_entropy_bits = [_entropy_bits(ids) for ids in slot_ids]
+    # a slot that few sequences reach adds as few bits to a chunk
+    mean_bits = [
+        len(ids) / count * bits for ids, bits in zip(slot_ids, slot_entropy_bits, strict=True)
+    ]
     budgets = [
-        _measure_budget(
-            tokenizer, tokens.prefix(b), b, wanted_BTA, is_pad_BT, spectrum, slot_entropy_bits
-        )
+        _measure_budget(tokenizer, tokens.prefix(b), b, wanted_BTA, is_pad_BT, spectrum, mean_bits)
         for b in _budgets(tokenizer)
     ]
     size = min(count, BLOCK)
@@ -77,7 +80,7 @@ def measure_tokenizer(
         budgets=tuple(budgets),
         slots=tuple(
             SlotMeasurement(len(np.unique(ids)) / tokenizer.vocab_size, 2.0**bits)
-            for ids, bits in zip(_ids_of_slots(tokens), slot_entropy_bits, strict=True)
+            for ids, bits in zip(slot_ids, slot_entropy_bits, strict=True)
         ),
         robustness=_robustness(tokenizer, tokens, torch.Generator().manual_seed(seed)),
         encode_chunks_per_s=_chunks_per_s(lambda: tokenizer.encode(wanted_BTA[:size]), size),
@@ -124,7 +127,7 @@ def _measure_budget(
     wanted_BTA: Tensor,
     is_pad_BT: NDArray[np.bool_],
     spectrum: NDArray[np.float64],
-    slot_entropy_bits: list[float],
+    slot_bits: list[float],
 ) -> BudgetMeasurement:
     decoded_BTA = decode_in_blocks(tokenizer, tokens)
     error_BTA = (decoded_BTA - wanted_BTA).double().numpy()
@@ -136,7 +139,7 @@ def _measure_budget(
         is_trained=budget in tokenizer.budgets,
         tokens=mean_tokens,
         bits=bits,
-        entropy_bits=sum(slot_entropy_bits[:budget]),
+        entropy_bits=sum(slot_bits[:budget]),
         mse=float(np.square(error_BTA).mean()),
         mse_without_padding=float(np.square(error_BTA[~is_pad_BT]).mean()),
         mse_normalized=float(np.square(scaled).mean()),

@@ -48,43 +48,32 @@ def reaches(comparison: TokenizerComparison) -> list[Reach]:
 def sentences(comparison: TokenizerComparison) -> list[str]:
     """What was found, one sentence each."""
     by_kind = {k.measurement.kind: k for k in comparison.kinds}
-    said = []
-    for kind in comparison.kinds:
-        rows = trained(kind)
-        if len(rows) > 1:
-            path = ", ".join(f"{b.mse:.2g} at {b.budget}" for b in rows)
-            said.append(f"{kind.measurement.kind} leaves a mean squared error of {path} tokens.")
-    said += [_against_reference(kind) for kind in comparison.kinds]
+    said = [_errors(kind) for kind in comparison.kinds]
     if "oat" in by_kind and "oat-pow2" in by_kind:
         said.append(_power_of_two(by_kind["oat"], by_kind["oat-pow2"]))
     return said
 
 
-def _against_reference(kind: KindComparison) -> str:
-    rows, name = trained(kind), kind.measurement.kind
-    below = [b.budget for b in rows if b.mse < b.gaussian_mse]
-    if len(rows) == 1:
-        b = rows[0]
-        where = "below" if below else "above"
-        times = b.mse / max(b.gaussian_mse, 1e-30)
-        much = f"{times:.2g} times it" if times < 1000 else "far more, as the bits would allow"
-        return (
-            f"{name} leaves {b.mse:.2g} with {b.tokens:.3g} tokens ({b.bits:.0f} bits), {where} "
-            f"the Gaussian reference at that rate ({much})."
-        )
+def _errors(kind: KindComparison) -> str:
+    rows = trained(kind)
+    errors = " / ".join(f"{b.mse:.2g}" for b in rows)
+    tokens = " / ".join(f"{b.tokens:.3g}" for b in rows)
+    said = f"{kind.measurement.kind} leaves a mean squared error of {errors} at {tokens} tokens"
+    below = [f"{b.tokens:.3g}" for b in rows if b.mse < b.gaussian_mse]
     if len(below) == len(rows):
-        return f"{name} is below the Gaussian reference at every trained budget."
+        return f"{said}, always below the Gaussian reference."
     if below:
-        listed = ", ".join(map(str, below))
-        return f"{name} is below the Gaussian reference at {listed} tokens, above it elsewhere."
-    return f"{name} is above the Gaussian reference at every trained budget."
+        return f"{said}, below the Gaussian reference at {', '.join(below)}."
+    nearest = min(b.mse / max(b.gaussian_mse, 1e-30) for b in rows)
+    times = f"{nearest:.3g} times it" if nearest < 1000 else "more than 1000 times it"
+    return f"{said}, above the Gaussian reference ({times}{' at best' * (len(rows) > 1)})."
 
 
 def _power_of_two(oat: KindComparison, pow2: KindComparison) -> str:
     errors = {b.budget: b.mse for b in trained(oat)}
     ratios = [b.mse / errors[b.budget] - 1 for b in trained(pow2) if b.budget in errors]
     return (
-        f"Against oat, the error of oat-pow2 differs by {min(ratios):+.0%} to {max(ratios):+.0%} "
+        f"Against oat, the error of oat-pow2 differs by {min(ratios):+.1%} to {max(ratios):+.1%} "
         "over the trained budgets."
     )
 
@@ -95,10 +84,15 @@ def cautions(comparison: TokenizerComparison) -> list[str]:
     count = min(k.measurement.num_chunks for k in comparison.kinds)
     if count < FEW_CHUNKS:
         said.append(f"Only {count} held-out chunks were measured: the numbers are noisy.")
-    analytic = next((k for k in comparison.kinds if k.measurement.kind == "klt"), None)
+    said += _worse_than_analytic(comparison)
     for kind in comparison.kinds:
-        said += _looks_undertrained(kind, analytic)
         name, m = kind.measurement.kind, kind.measurement
+        fall = _late_fall(kind)
+        if fall > LATE_FALL:
+            said.append(
+                f"{name} looks undertrained: its loss still fell by {fall:.0%} between the last "
+                "two fifths of the steps."
+            )
         if kind.properties.ordered.holds is False and len(m.budgets) > 1:
             said.append(f"{name} is meant to be ordered, but {kind.properties.ordered.evidence}.")
         low = sum(slot.perplexity < LOW_PERPLEXITY * m.vocab_size for slot in m.slots)
@@ -114,30 +108,28 @@ def cautions(comparison: TokenizerComparison) -> list[str]:
     return said
 
 
-def _looks_undertrained(kind: KindComparison, analytic: KindComparison | None) -> list[str]:
-    if not kind.losses:
-        return []
-    said, name = [], kind.measurement.kind
-    before, last = _late_losses(kind)
-    if last < (1 - LATE_FALL) * before:
-        said.append(
-            f"{name} looks undertrained: its loss still fell by {1 - last / before:.0%} between "
-            "the last two fifths of the steps."
-        )
-    if analytic is not None:
+def _worse_than_analytic(comparison: TokenizerComparison) -> list[str]:
+    """Trained kinds that `klt` beats with no more bits."""
+    analytic = [b for k in comparison.kinds if k.measurement.kind == "klt" for b in trained(k)]
+    beaten = []
+    for kind in (k for k in comparison.kinds if k.losses):
         end = trained(kind)[-1]
-        same = [b for b in analytic.measurement.budgets if 0 < b.bits <= end.bits * 1.001]
-        if same and same[-1].mse < end.mse:
-            said.append(
-                f"{name} looks undertrained: klt, which is computed without training, leaves "
-                f"{same[-1].mse:.2g} with no more bits, {name} {end.mse:.2g}."
-            )
-    return said
+        errors = [b.mse for b in analytic if b.bits <= end.bits * 1.001]
+        if errors and min(errors) < end.mse:
+            beaten.append(f"{kind.measurement.kind} ({end.mse:.2g} against {min(errors):.2g})")
+    if not beaten:
+        return []
+    return [
+        "Undertrained by the looks of it, since klt, which is computed without training, leaves "
+        f"less with no more bits: {', '.join(beaten)}."
+    ]
 
 
-def _late_losses(kind: KindComparison) -> tuple[float, float]:
-    """Mean loss in the last but one and in the last fifth of the steps."""
+def _late_fall(kind: KindComparison) -> float:
+    """By what share the loss fell from the last but one to the last fifth of the steps."""
+    if not kind.losses:
+        return 0.0
     end = kind.losses[-1].step
     before = [p.loss for p in kind.losses if 0.6 * end < p.step <= 0.8 * end]
     last = [p.loss for p in kind.losses if p.step > 0.8 * end]
-    return (float(np.mean(before)) if before else 0.0), float(np.mean(last))
+    return 1 - float(np.mean(last) / np.mean(before)) if before else 0.0

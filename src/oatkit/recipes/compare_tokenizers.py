@@ -87,17 +87,15 @@ class CompareTokenizers:
     """Of the initial weights, the samples and everything random in training."""
     columns: Columns = DatasetOptions()
 
-    def __post_init__(self) -> None:
-        if not self.kinds:
-            raise ValueError("name at least one kind")
-        if self.steps is not None and self.minutes is not None:
-            raise ValueError("give --steps or --minutes, not both")
-        if self.minutes is not None and self.minutes <= 0:
-            raise ValueError(f"minutes is {self.minutes}, expected more than 0")
-
 
 def compare_tokenizers(options: CompareTokenizers, console: Console) -> TokenizerComparison:
     """Compare what the options say, and write everything into its folder."""
+    if not options.kinds:
+        raise ValueError("name at least one kind")
+    if options.steps is not None and options.minutes is not None:
+        raise ValueError("give --steps or --minutes, not both")
+    if options.minutes is not None and options.minutes <= 0:
+        raise ValueError(f"minutes is {options.minutes}, expected more than 0")
     dataset = options.columns.open(options.data)
     held_out = dataset.split(options.held_out, seed=options.split_seed)[1]
     for kind in options.kinds:  # refuse now what would be refused an hour later
@@ -124,7 +122,7 @@ def compare_tokenizers(options: CompareTokenizers, console: Console) -> Tokenize
         write_record(path, comparison)
     console.rule("report")
     written = write_report(comparison, options.out)
-    console.print(draw(comparison))
+    console.print(draw(comparison), soft_wrap=True)
     names = ", ".join(p.name for p in (*written, path))
     console.print(f"wrote into {options.out}: {names}", markup=False, soft_wrap=True)
     return comparison
@@ -133,9 +131,9 @@ def compare_tokenizers(options: CompareTokenizers, console: Console) -> Tokenize
 def _begin(options: CompareTokenizers, dataset: Dataset, held_out: Dataset) -> TokenizerComparison:
     free = {"data", "out", "kinds", "columns"}
     settings = {name: value for name, value in asdict(options).items() if name not in free}
-    settings["fingerprint"] = dataset.fingerprint
-    settings["action_dims"] = dataset.action.names
-    settings["train"] = asdict(train_config(_train_options(options, "oat")))
+    settings |= {"fingerprint": dataset.fingerprint, "action_dims": dataset.action.names}
+    recipe = asdict(train_config(_train_options(options, "oat")))
+    settings |= {f"train.{name}": value for name, value in recipe.items()}
     actions_BTA, is_pad_BT = chunks_to_measure(held_out, options.horizon)
     return TokenizerComparison(
         data=str(dataset.path),

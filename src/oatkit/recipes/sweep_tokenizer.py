@@ -58,10 +58,6 @@ class SweepTokenizer:
     """Of the initial weights, the samples and everything random in training."""
     columns: Columns = DatasetOptions()
 
-    def __post_init__(self) -> None:
-        if self.out.suffix != ".json":
-            raise ValueError(f"--out is {self.out}, expected a name that ends in .json")
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -98,6 +94,8 @@ def plans(only: Ablation | None) -> Iterator[Plan]:
 
 def sweep_tokenizer(options: SweepTokenizer, console: Console) -> TokenizerSweep:
     """Train and measure what is missing in the record, writing it anew after every row."""
+    if options.out.suffix != ".json":
+        raise ValueError(f"--out is {options.out}, expected a name that ends in .json")
     dataset = options.columns.open(options.data)
     free = {"data", "out", "only", "columns"}
     settings = {name: value for name, value in asdict(options).items() if name not in free}

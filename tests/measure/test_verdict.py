@@ -1,0 +1,98 @@
+"""The words of a comparison, from records made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from oatkit.measure.verdict import cautions, reaches, sentences
+from oatkit.types import (
+    BudgetMeasurement,
+    KindComparison,
+    LossPoint,
+    Properties,
+    Property,
+    Robustness,
+    SlotMeasurement,
+    TokenizerComparison,
+    TokenizerMeasurement,
+)
+
+
+def kind(name: str, errors: dict[int, float], *, losses: tuple[float, ...] = ()) -> KindComparison:
+    """A kind with these raw errors at its trained budgets, of ten bits a token."""
+    budgets = tuple(
+        BudgetMeasurement(
+            *(tokens, True, tokens, 10.0 * tokens, 5.0 * tokens, mse, mse, mse, 0.05),
+            *((mse,), (mse,), 1.0),
+        )
+        for tokens, mse in errors.items()
+    )
+    yes = Property(True, "it is")
+    return KindComparison(
+        measurement=TokenizerMeasurement(
+            *("p", name, "d", "val", 1000, 8, 2, 1024, max(errors), 7, budgets),
+            *((SlotMeasurement(0.5, 300.0),), Robustness(1, 0, 1, 0, 0.1), 1.0, 1.0),
+        ),
+        properties=Properties(yes, yes, yes, yes),
+        allocation=None,
+        reconstructions=(),
+        seconds=1.0,
+        losses=tuple(LossPoint(10 * i, loss) for i, loss in enumerate(losses, 1)),
+    )
+
+
+def comparison(*kinds: KindComparison) -> TokenizerComparison:
+    return TokenizerComparison("d", 5, ("x", "y"), (1.0, 1.0), 1.0, (), {}, {}, kinds)
+
+
+def test_the_cheapest_way_to_an_error() -> None:
+    found = reaches(comparison(kind("oat", {1: 0.2, 4: 0.02}), kind("bin", {16: 0.001})))
+    named = {reach.share: reach.by_tokens for reach in found}
+    assert named[0.3] is not None
+    assert (named[0.3][0], named[0.3][1].budget) == ("oat", 1)
+    assert named[0.03] is not None
+    assert (named[0.03][0], named[0.03][1].budget) == ("oat", 4)
+    assert named[0.01] is not None
+    assert named[0.01][0] == "bin"
+    assert reaches(comparison(kind("oat", {1: 0.2})))[-1].by_bits is None
+
+
+def test_the_reference_and_the_two_masks() -> None:
+    said = sentences(
+        comparison(kind("oat", {1: 0.2, 4: 0.02}), kind("oat-pow2", {1: 0.22, 4: 0.019}))
+    )
+    assert said[0] == (
+        "oat leaves a mean squared error of 0.2 / 0.02 at 1 / 4 tokens, below the Gaussian "
+        "reference at 4."
+    )
+    assert "differs by -5.0% to +10.0%" in said[2]
+    assert "always below the Gaussian" in sentences(comparison(kind("klt", {1: 0.01, 4: 0.002})))[0]
+    assert "(2 times it)" in sentences(comparison(kind("quest", {4: 0.1})))[0]
+    assert "(2 times it at best)" in sentences(comparison(kind("klt", {1: 0.2, 4: 0.1})))[0]
+
+
+def test_what_looks_undertrained_is_said() -> None:
+    falling = kind("quest", {4: 0.02}, losses=(9, 8, 7, 6, 5, 4, 3, 2, 1, 0.5))
+    settled = kind("acodec", {4: 0.02}, losses=(9, 5, 2, 1, 1, 1, 1, 1, 1, 1))
+    assert cautions(comparison(settled)) == []
+    (said,) = cautions(comparison(falling, settled))
+    assert said.startswith("quest looks undertrained: its loss still fell by 70%")
+    (said,) = cautions(comparison(settled, kind("klt", {1: 0.1, 4: 0.01})))
+    assert said.startswith("Undertrained by the looks of it, since klt")
+    assert said.endswith("acodec (0.02 against 0.01).")
+    assert cautions(comparison(settled, kind("klt", {1: 0.1, 4: 0.03}))) == []
+
+
+def test_other_cautions() -> None:
+    fast = kind("fast", {4: 0.02})
+    few = replace(fast, measurement=replace(fast.measurement, num_chunks=20))
+    said = cautions(comparison(few))
+    assert said[0] == "Only 20 held-out chunks were measured: the numbers are noisy."
+    assert "fast is fitted on this data" in said[1]
+    oat = kind("oat", {1: 0.2, 4: 0.3}, losses=(1.0,))
+    no = Property(False, "the error falls at 0 of 1 steps (1, 4 tokens)")
+    oat = replace(oat, properties=replace(oat.properties, ordered=no))
+    flat = replace(oat.measurement, slots=(SlotMeasurement(0.001, 2.0),))
+    said = cautions(comparison(replace(oat, measurement=flat)))
+    assert said[0].startswith("oat is meant to be ordered, but the error falls at 0 of 1")
+    assert said[1].startswith("oat uses little of its vocabulary: in 1 of 1 slots")
