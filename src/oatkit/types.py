@@ -374,7 +374,7 @@ class TokenizerComparison:
     settings: dict[str, Any]
     """What decides the result, and so must be the same when a comparison goes on."""
     steps: dict[str, int]
-    """Training steps of each learned kind."""
+    """Training steps of each kind that was begun, 0 where it is fitted."""
     kinds: tuple[KindComparison, ...] = ()
     schema: str = "oatkit/tokenizer-comparison"
     version: int = 1

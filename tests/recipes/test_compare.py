@@ -110,7 +110,8 @@ def test_the_record_is_whole_and_comes_back_the_same(compared: Path) -> None:
     assert [k.measurement.kind for k in found.kinds] == [
         *("oat", "oat-pow2", "bin", "fast", "quest", "acodec", "klt")
     ]
-    assert found.steps == dict.fromkeys(("oat", "oat-pow2", "quest", "acodec"), 4)
+    learned = ("oat", "oat-pow2", "quest", "acodec")
+    assert found.steps == dict.fromkeys(("bin", "fast", "klt"), 0) | dict.fromkeys(learned, 4)
     by_kind = {k.measurement.kind: k for k in found.kinds}
     for name, kind in by_kind.items():
         assert load_tokenizer(compared / name).kind == name
@@ -216,7 +217,12 @@ def test_other_settings_are_refused(
     assert compare(data, out, "--kinds", "bin", "--horizon", "4") == 2
     err = capsys.readouterr().err
     assert f"{out / 'bin'} holds a tokenizer, but {out / 'comparison.json'} does not say" in err
+    assert compare(data, tmp_path / "d", "--kinds", "klt") == 0
+    train = ("tokenizer", "train", "--data", str(data), "--kind", "oat", "--preset", "tiny")
+    assert cli.main([*train, "--steps", "1", "--out", str(tmp_path / "d/oat")]) == 0
+    assert compare(data, tmp_path / "d", "--kinds", "oat") == 2, "made by someone else"
     (out / "comparison.json").write_text("{}")
+    capsys.readouterr()
     assert compare(data, out, "--kinds", "bin") == 2
     assert "is no readable oatkit/tokenizer-comparison record" in capsys.readouterr().err
 

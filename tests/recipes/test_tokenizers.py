@@ -106,6 +106,16 @@ def test_a_flag_of_another_kind_is_an_error(
     assert "unknown setting of bin 'num_tokens'" in capsys.readouterr().err
 
 
+def test_a_checkpoint_of_something_else_is_refused(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(data, tmp_path / "t", "--kind", "oat", "--steps", "2") == 0
+    assert train(data, tmp_path / "t", "--kind", "oat-pow2", "--steps", "2") == 2
+    assert "belongs to a run with another kind" in capsys.readouterr().err
+    assert train(data, tmp_path / "t", "--kind", "oat", "--steps", "2", "--split-seed", "1") == 2
+    assert "belongs to a run with another data, normalization" in capsys.readouterr().err
+
+
 def test_fine_tuning_starts_from_an_artefact(data: Path, tmp_path: Path) -> None:
     assert train(data, tmp_path / "a", "--kind", "oat") == 0
     assert train(data, tmp_path / "b", "--init", str(tmp_path / "a"), "--steps", "1") == 0

@@ -49,8 +49,8 @@ td small { display: block; color: var(--soft); line-height: 1.35; }
 .no { color: var(--bad); font-weight: 600; }
 code { font-size: .9em; background: var(--card); border-radius: 3px; padding: .1em .3em;
   overflow-wrap: anywhere; }
-@media print { :root { font-size: 11px; --ink: #000; --soft: #444; --paper: #fff; --card: #f3f3f3; --grid: #ccc;
-  --good: #1d8050; --bad: #c23030; }
+@media print { :root { font-size: 11px; --ink: #000; --soft: #444; --paper: #fff;
+  --card: #f3f3f3; --grid: #ccc; --good: #1d8050; --bad: #c23030; }
   body { max-width: none; padding: 0; font-size: 1rem; } nav { display: none; }
   th, td { padding: .2rem .4rem; }
   figure, tr, .warning { break-inside: avoid; } h2 { break-after: avoid; } }

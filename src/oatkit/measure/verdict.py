@@ -56,7 +56,7 @@ def sentences(comparison: TokenizerComparison) -> list[str]:
 
 def _errors(kind: KindComparison) -> str:
     rows = trained(kind)
-    errors = " / ".join(f"{b.mse:.2g}" for b in rows)
+    errors = " / ".join(f"{b.mse:.3g}" for b in rows)
     tokens = " / ".join(f"{b.tokens:.3g}" for b in rows)
     said = f"{kind.measurement.kind} leaves a mean squared error of {errors} at {tokens} tokens"
     below = [f"{b.tokens:.3g}" for b in rows if b.mse < b.gaussian_mse]
@@ -116,7 +116,7 @@ def _worse_than_analytic(comparison: TokenizerComparison) -> list[str]:
         end = trained(kind)[-1]
         errors = [b.mse for b in analytic if b.bits <= end.bits * 1.001]
         if errors and min(errors) < end.mse:
-            beaten.append(f"{kind.measurement.kind} ({end.mse:.2g} against {min(errors):.2g})")
+            beaten.append(f"{kind.measurement.kind} ({end.mse:.3g} against {min(errors):.3g})")
     if not beaten:
         return []
     return [

@@ -101,7 +101,6 @@ def compare_tokenizers(options: CompareTokenizers, console: Console) -> Tokenize
     for kind in options.kinds:  # refuse now what would be refused an hour later
         codec_config(_train_options(options, kind), dataset.action_dim)
     path = options.out / "comparison.json"
-    is_begun = path.exists()
     comparison = read_or_begin(path, _begin(options, dataset, held_out))
     for number, kind in enumerate(options.kinds, 1):
         console.rule(f"{kind} ({number} of {len(options.kinds)})")
@@ -110,10 +109,11 @@ def compare_tokenizers(options: CompareTokenizers, console: Console) -> Tokenize
         if kind in done and (folder / "config.json").exists():
             console.print("compared before")
             continue
-        if not is_begun:
+        if kind not in comparison.steps:
             require_free(folder, path)
-        comparison = _with_steps(comparison, options, kind, console)
-        write_record(path, comparison)
+            steps = _steps(options, kind, len(comparison.dimensions), console)
+            comparison = replace(comparison, steps={**comparison.steps, kind: steps})
+            write_record(path, comparison)
         found = _compare_kind(comparison, options, kind, held_out, console)
         kept = (k for k in comparison.kinds if k.measurement.kind != kind)
         order = list(KINDS)
@@ -177,19 +177,16 @@ def _train_options(options: CompareTokenizers, kind: KindName) -> TrainTokenizer
     )
 
 
-def _with_steps(
-    comparison: TokenizerComparison, options: CompareTokenizers, kind: KindName, console: Console
-) -> TokenizerComparison:
-    """Decide once how long a learned kind is trained; a resumed run keeps to it."""
+def _steps(options: CompareTokenizers, kind: KindName, action_dim: int, console: Console) -> int:
+    """How long a kind is trained; decided once, so that a resumed run keeps to it."""
     wanted = _train_options(options, kind)
-    codec = make_codec(codec_config(wanted, len(comparison.dimensions)))
-    if kind in comparison.steps or not isinstance(codec, LearnedCodec):
-        return comparison
-    steps = train_config(wanted).steps
-    if options.minutes is not None:
-        steps = affordable_steps(wanted, options.minutes)
-        console.print(f"{options.minutes:g} minutes are about {steps:,} steps")
-    return replace(comparison, steps={**comparison.steps, kind: steps})
+    if not isinstance(make_codec(codec_config(wanted, action_dim)), LearnedCodec):
+        return 0
+    if options.minutes is None:
+        return train_config(wanted).steps
+    steps = affordable_steps(wanted, options.minutes)
+    console.print(f"{options.minutes:g} minutes are about {steps:,} steps")
+    return steps
 
 
 def affordable_steps(options: TrainTokenizer, minutes: float) -> int:
@@ -209,11 +206,11 @@ def _compare_kind(
     held_out: Dataset,
     console: Console,
 ) -> KindComparison:
-    wanted = replace(_train_options(options, kind), steps=comparison.steps.get(kind))
+    wanted = replace(_train_options(options, kind), steps=comparison.steps[kind] or None)
     start = time.perf_counter()
     tokenizer = train_tokenizer(wanted, console)
     seconds, losses = time.perf_counter() - start, []
-    if kind in comparison.steps:
+    if comparison.steps[kind]:
         log = read_log(wanted.out)
         seconds, losses = training_seconds(log, train_config(wanted).batch_size), _thinned(log)
     console.print("measuring")

@@ -109,7 +109,9 @@ def train_tokenizer(options: TrainTokenizer, console: Console) -> ActionTokenize
         job = TokenizerJob(tokenizer, train_set, held_out)
         count = sum(p.numel() for p in job.module.parameters())
         console.print(f"training {tokenizer.kind}: {count:,} parameters, {config.steps:,} steps")
-        train(job, config, options.out)
+        facts = tokenizer.to_json()
+        identity = {name: facts[name] for name in ("kind", "codec", "normalization", "data")}
+        train(job, config, options.out, identity=identity)
         extras["train"] = asdict(config)
     extras["rate_distortion"] = rate_distortion(tokenizer, unseen_chunks(tokenizer, held_out))
     tokenizer.extras = extras

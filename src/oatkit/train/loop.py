@@ -13,7 +13,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -111,7 +111,14 @@ class Job(Protocol):
         """Numbers on held-out data, for the log."""
 
 
-def train(job: Job, config: TrainConfig, out: Path, *, show_progress: bool = True) -> None:
+def train(
+    job: Job,
+    config: TrainConfig,
+    out: Path,
+    *,
+    identity: Mapping[str, Any] | None = None,
+    show_progress: bool = True,
+) -> None:
     """Train `job.module` in place, going on from the latest checkpoint in `out`.
 
     Ctrl-C saves a checkpoint after the current step and says how to go on.
@@ -120,9 +127,10 @@ def train(job: Job, config: TrainConfig, out: Path, *, show_progress: bool = Tru
         job: What is trained.
         config: How.
         out: For `checkpoints/` and `train.jsonl`.
+        identity: JSON of what is trained on what; a checkpoint of something else is refused.
         show_progress: Whether to draw a bar.
     """
-    run = _Run(job, config, out)
+    run = _Run(job, config, out, identity or {})
     with run.log(show_progress) as log, _stop_requested() as is_stop_requested:
         for step in range(run.step, config.steps):
             loss = run.do_step(step)
@@ -153,7 +161,9 @@ class _LossModule(nn.Module):
 class _Run:
     """The state of a run and one step of it."""
 
-    def __init__(self, job: Job, config: TrainConfig, out: Path) -> None:
+    def __init__(
+        self, job: Job, config: TrainConfig, out: Path, identity: Mapping[str, Any]
+    ) -> None:
         from accelerate import Accelerator
 
         self.job, self.config, self.out = job, config, out
@@ -180,7 +190,7 @@ class _Run:
         )
         self.average = _copy_state(job.module) if config.ema else None
         self.checkpoints = Checkpoints(
-            out / "checkpoints", config.decisive(), config.keep_checkpoints
+            out / "checkpoints", {**config.decisive(), **identity}, config.keep_checkpoints
         )
         self.step = self.checkpoints.restore(job.module, self.optimizer, self.average)
         self.model = self.accelerator.prepare(_LossModule(job))
