@@ -352,7 +352,7 @@ def test_a_sweep_goes_on_after_a_kill_and_skips_what_is_done(
     assert last.seconds > 0
     assert last.num_parameters > 0
     text = capsys.readouterr().out
-    for line in ("[8, 6, 5], 240 codes", "8 actions, 2 tokens", "no nested dropout"):
+    for line in ("8,6,5: 240 codes", "8 actions, 2 tokens", "no nested dropout"):
         assert line in text
     assert f"wrote {out}" in text
     assert "next: oatkit tokenizer train --data" in text

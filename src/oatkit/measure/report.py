@@ -145,7 +145,7 @@ def _place(found: tuple[str, BudgetMeasurement] | None) -> str:
     if found is None:
         return "none"
     kind, b = found
-    return f"{kind}, {b.tokens:.3g} tokens, {b.bits:.0f} bits"
+    return f"{kind}, {b.tokens:.3g} token{'s' * (b.tokens != 1)}, {b.bits:.0f} bits"
 
 
 def _rate_distortion(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:

@@ -155,21 +155,23 @@ def _train(options: SweepTokenizer, plan: Plan, console: Console) -> SweepRow:
 
 
 def draw(sweep: TokenizerSweep, ablation: Ablation) -> Text:
-    """A row a line: raw error at doubling budgets, and at all tokens its ratio to the Gaussian."""
+    """A row a line: raw error at doubling budgets; for all tokens its ratio to the Gaussian's."""
     rows = [row for row in sweep.rows if row.ablation == ablation]
     budgets = sorted({b for row in rows for b in doubling(row.num_tokens)})
-    text = Text(f"\n{ablation}, raw MSE at budgets\n", overflow="fold")
-    heads = (*map(str, budgets), "Gaussian", "ratio")
-    text.append(f"{'':<27}" + "".join(f"{head:>9}" for head in heads) + "\n", style="dim")
+    text = Text(
+        f"\n{ablation}: MSE at budgets, and its ratio to the Gaussian reference\n", overflow="fold"
+    )
+    heads = (*map(str, budgets), "ratio")
+    text.append(f"{'':<23}" + "".join(f"{head:>9}" for head in heads) + "\n", style="dim")
     for row in rows:
         mse = {b.budget: b.mse for b in row.budgets if b.budget in doubling(row.num_tokens)}
         end = row.budgets[-1]
         label = {
-            "levels": f"{list(row.levels)}, {row.vocab_size} codes",
+            "levels": f"{','.join(map(str, row.levels))}: {row.vocab_size} codes",
             "horizons": f"{row.horizon} actions, {row.num_tokens} tokens",
             "nesting": "nested dropout" if row.nested_dropout else "no nested dropout",
         }[ablation]
         numbers = [f"{mse[b]:.2e}" if b in mse else "" for b in budgets]
-        numbers += [f"{end.gaussian_mse:.2e}", f"{end.mse / max(end.gaussian_mse, 1e-30):.2f}"]
-        text.append(f"{label:<27}" + "".join(f"{n:>9}" for n in numbers) + "\n")
+        numbers.append(f"{end.mse / max(end.gaussian_mse, 1e-30):.2f}")
+        text.append(f"{label:<23}" + "".join(f"{n:>9}" for n in numbers) + "\n")
     return text
