@@ -353,13 +353,15 @@ def _copy_state(module: nn.Module) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def _move_average(average: dict[str, Tensor], module: nn.Module, decay: float, step: int) -> None:
-    """Towards the current weights; faster at first, so that the start is soon forgotten."""
+    """Towards the current weights; faster at first, so that the start is soon forgotten.
+
+    Buffers are copied: a codebook that revives its dead codes has no meaningful average.
+    """
     decay = min(decay, (1 + step) / (10 + step))
-    for name, tensor in module.state_dict().items():
-        if tensor.is_floating_point():
-            average[name].lerp_(tensor, 1 - decay)
-        else:
-            average[name].copy_(tensor)
+    for name, parameter in module.named_parameters():
+        average[name].lerp_(parameter, 1 - decay)
+    for name in average.keys() - dict(module.named_parameters()).keys():
+        average[name].copy_(module.get_buffer(name))
 
 
 def _truncate_log(path: Path, step: int) -> None:
