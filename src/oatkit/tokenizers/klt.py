@@ -13,9 +13,9 @@ and every sequence of ids decodes, and each token takes the most that is left. T
              principal direction into that many cells (Lloyd-Max), whose means are the vectors;
              an id is the mixed radix number of the cells, as in FSQ. Faster to fit, less exact
 
-With as many vectors as chunks can be told apart by, k-means learns chunks by heart, and what is left
-of chunks it has seen says little of what is left of others. So the vector of a chunk is taken, while
-fitting, from a table made without its neighbourhood, and later tokens see honest residuals.
+With few chunks a vector, k-means learns chunks by heart, and what it leaves of them says little of
+what it leaves of others. So while fitting, the vector of a chunk comes from a table made without
+its neighbourhood, and later tokens see honest residuals.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.fsq import FiniteScalarQuantizer
-from oatkit.tokenizers.codec import doubling
+from oatkit.tokenizers.codec import doubling, no_progress
 from oatkit.types import Schedule, Tokens
 
 MAX_CHUNKS = 32_768
@@ -98,7 +98,7 @@ class Klt(nn.Module):
     def fit(
         self,
         chunks: Callable[[], Iterator[Tensor]],
-        on_progress: Callable[[float], None] = lambda _: None,
+        on_progress: Callable[[float], None] = no_progress,
     ) -> None:
         residual_ND = _thinned(chunks)
         self.mean.copy_(residual_ND.mean(dim=0))
@@ -153,7 +153,7 @@ def _thinned(chunks: Callable[[], Iterator[Tensor]]) -> Tensor:
 def _nearest(points_ND: Tensor, rows_VD: Tensor) -> Tensor:
     """Which row is nearest to each point, (N,)."""
     lengths_V = rows_VD.square().sum(dim=1)
-    blocks = points_ND.split(CHUNKS_PER_BLOCK) if len(points_ND) else [points_ND]
+    blocks = torch.split(points_ND, CHUNKS_PER_BLOCK)
     return torch.cat([torch.addmm(lengths_V, x, rows_VD.T, alpha=-2).argmin(1) for x in blocks])
 
 
@@ -180,9 +180,7 @@ def _centroids(
     basis_DP = all_DD[:, :best]
     found_ND[fold_N == 0] = tried[best]
     for fold in range(1, FOLDS):
-        found_ND[fold_N == fold] = _from_other_folds(
-            residual_ND, fold_N, fold, num_rows, basis_DP
-        )
+        found_ND[fold_N == fold] = _from_other_folds(residual_ND, fold_N, fold, num_rows, basis_DP)
     # The share of the vectors that holds for chunks they were not made from.
     share = float((found_ND * residual_ND).sum() / found_ND.square().sum().clamp_min(1e-30))
     rows_VP = _kmeans(residual_ND @ basis_DP, num_rows, KMEANS_ROUNDS)
@@ -207,16 +205,26 @@ def _from_other_folds(
 
 def _kmeans(points_NP: Tensor, num_rows: int, num_rounds: int) -> Tensor:
     """Centroids (V, P); row 0 stays zero, so that a token never has to make things worse."""
-    generator = torch.Generator().manual_seed(0)
-    start = torch.randperm(len(points_NP), generator=generator)[: num_rows - 1]
-    rows_VP = points_NP.new_zeros(num_rows, points_NP.shape[1])
-    rows_VP[1 : len(start) + 1] = points_NP[start]
+    rows_VP = _spread_out(points_NP, num_rows)
     for _ in range(num_rounds):
         row_N = _nearest(points_NP, rows_VP)
         counts_V = torch.bincount(row_N, minlength=num_rows)
         means_VP = _means(points_NP, row_N, counts_V)
         rows_VP = torch.where((counts_V > 0)[:, None], means_VP, rows_VP)
         rows_VP[0] = 0
+    return rows_VP
+
+
+def _spread_out(points_NP: Tensor, num_rows: int) -> Tensor:
+    """Zero and some of the points, (V, P), far ones likelier: k-means++ in batches that double."""
+    generator = torch.Generator().manual_seed(0)
+    rows_VP = points_NP.new_zeros(1, points_NP.shape[1])
+    while len(rows_VP) < num_rows:
+        error_N = (points_NP - rows_VP[_nearest(points_NP, rows_VP)]).square().sum(dim=1)
+        weight_N = error_N + 1e-9 * error_N.mean() + 1e-30  # all points may be chosen
+        wanted = min(len(rows_VP), num_rows - len(rows_VP), len(points_NP))
+        drawn = torch.multinomial(weight_N, wanted, generator=generator)
+        rows_VP = torch.cat([rows_VP, points_NP[drawn]])
     return rows_VP
 
 
