@@ -1,18 +1,19 @@
 """Rate and distortion of every kind on held-out episodes: the table of the paper's appendix.
 
-    python -m benchmarks.tokenizer_rate_distortion [--minutes 10] [--only metaworld/oat ...]
-        [--pusht PATH] [--cr5 PATH]
+    python -m benchmarks.tokenizer_rate_distortion [--only metaworld/oat ...]
+        [--steps N] [--minutes 10] [--pusht PATH] [--cr5 PATH]
 
 MetaWorld demonstrations (four tasks, 50 each) are made if they are not there. PushT and CR5 are
-measured where their paths are given. A trained row gets the preset's steps, or as many as fit
-into the minutes. Rows are saved one by one: the same command again goes on, within a row too,
-and skips what is finished; `--again` measures anew.
+measured where their paths are given. A trained row gets the steps (the preset's by default), or
+as many as fit into the minutes. Rows are saved one by one: the same command again goes on, within
+a row too, and skips what is finished; `--again` measures anew.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,12 +22,13 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
-from torch import Tensor
+from torch import Tensor, nn
 
 import oatkit
 from benchmarks.record import RESULTS, write_result
-from oatkit.data import Dataset
-from oatkit.measure import measure_tokenizer
+from oatkit.data import Dataset, Normalizer
+from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
+from oatkit.measure.tokenizer import chunks_to_measure, decode_in_blocks, encode_in_blocks
 from oatkit.recipes.compare_tokenizers import affordable_steps
 from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
 from oatkit.recipes.train_tokenizer import (
@@ -77,6 +79,7 @@ ROWS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--steps", type=int)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--pusht", type=Path)
     parser.add_argument("--cr5", type=Path)
@@ -99,57 +102,77 @@ def metaworld() -> Path:
 
 def measure_once(data: str, path: Path, name: str, args: argparse.Namespace) -> None:
     """Measure a row unless it is there, and save it with the others."""
-    saved = RESULTS / f"{NAME}.json"
-    results = json.loads(saved.read_text())["results"] if saved.exists() else {}
-    if name in results.get(data, {}) and not args.again:
+    if name in finished_rows().get(data, {}) and not args.again:
         print(f"{data}/{name} is finished")
         return
     print(f"{data}/{name}", flush=True)
     if name == "splits":
         row: Any = measure_splits(data, path)
     else:
-        row = measure_row(data, path, name, args.minutes)
+        row = measure_row(data, path, name, args)
+    results = finished_rows()  # another process may have added to them
     found = {**results.get(data, {}), name: row}
     settings = {"preset": PRESET, "held_out": 0.1, "horizon": 32, "num_tokens": NUM_TOKENS}
     write_result(NAME, seed=SEED, settings=settings, results={**results, data: found})
 
 
-def measure_row(data: str, path: Path, name: str, minutes: float) -> dict[str, Any]:
+def finished_rows() -> dict[str, dict[str, Any]]:
+    saved = RESULTS / f"{NAME}.json"
+    return dict(json.loads(saved.read_text())["results"]) if saved.exists() else {}
+
+
+def measure_row(data: str, path: Path, name: str, args: argparse.Namespace) -> dict[str, Any]:
     row = ROWS[name]
     options = TrainTokenizer(
         data=str(path),
         out=OUT / data / name.replace(", ", "-").replace(" ", ""),
         kind=row.kind,  # type: ignore[arg-type]
         preset=PRESET,  # type: ignore[arg-type]
+        steps=args.steps,
         seed=SEED,
         **row.options,
     )
-    options = replace(options, steps=planned_steps(options, row, minutes))
+    options = replace(options, steps=planned_steps(options, row, args.minutes))
     start = time.perf_counter()
     tokenizer = train_tokenizer(options, Console())
     seconds = time.perf_counter() - start
-    held_out = oatkit.open_dataset(path).split(0.1, seed=0)[1]
-    found = measure_tokenizer(tokenizer, held_out, split="val", seed=SEED)
+    codec = tokenizer.codec
+    assert isinstance(codec, nn.Module)
     return {
-        "parameters": found.num_parameters,
+        "parameters": sum(p.numel() for p in codec.parameters()),
         "steps": options.steps or 0,
         "seconds": round(seconds, 1),
-        "chunks": found.num_chunks,
-        "budgets": [
-            {
-                "budget": b.budget,
-                "tokens": b.tokens,
-                "bits": b.bits,
-                "entropy_bits": b.entropy_bits,
-                "mse": b.mse,
-                "mse_normalized": b.mse_normalized,
-                "mse_without_padding": b.mse_without_padding,
-                "gaussian_mse": b.gaussian_mse,
-            }
-            for b in found.budgets
-            if b.is_trained
-        ],
+        "budgets": measure_budgets(tokenizer, path),
     }
+
+
+def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, float]]:
+    """All kinds in the same normalised units, whatever normaliser a kind uses itself."""
+    train_set, held_out = oatkit.open_dataset(path).split(0.1, seed=0)
+    scale = Normalizer.fit(train_set.action_statistics(), "min_max").scale
+    actions_BTA, is_pad_BT = chunks_to_measure(held_out, tokenizer.horizon)
+    spectrum = eigenvalues((actions_BTA / scale).astype(np.float32))
+    tokens = encode_in_blocks(tokenizer, torch.from_numpy(actions_BTA))
+    rows = []
+    for budget in tokenizer.budgets:
+        kept = tokens.prefix(budget)
+        raw_BTA = decode_in_blocks(tokenizer, kept).double().numpy() - actions_BTA
+        mean_tokens = float(kept.lengths.double().mean())
+        bits = mean_tokens * math.log2(tokenizer.vocab_size)
+        rows.append(
+            {
+                "budget": budget,
+                "tokens": mean_tokens,
+                "bits": bits,
+                "mse": float(np.square(raw_BTA).mean()),
+                "mse_normalized": float(np.square(raw_BTA / scale).mean()),
+                "mse_normalized_without_padding": float(
+                    np.square(raw_BTA / scale)[~is_pad_BT].mean()
+                ),
+                "gaussian_mse_normalized": gaussian_distortion(spectrum, bits),
+            }
+        )
+    return rows
 
 
 def planned_steps(options: TrainTokenizer, row: Row, minutes: float) -> int | None:
