@@ -51,7 +51,9 @@ class OatConfig:
     """How many sampled budgets are decoded for each encoded chunk of a training batch."""
     width: int = 256
     num_layers: int = 6
-    """Of the encoder and of the decoder each."""
+    """Of the encoder."""
+    decoder_layers: int | None = None
+    """As many as the encoder has by default."""
     num_heads: int = 8
     dropout: float = 0.0
 
@@ -128,18 +130,20 @@ class Oat(nn.Module):
         self.budgets = config.trained_budgets
         self.schedule = config.schedule
 
-        shape = (width, config.num_layers, config.num_heads)
         self.embed = nn.Linear(config.action_dim, width)
         self.registers = nn.Parameter(torch.randn(1, config.num_tokens, width))
         mask = register_mask(config.trained_groups)
-        self.encoder = RegisterEncoder(*shape, mask=mask, dropout=config.dropout)
+        self.encoder = RegisterEncoder(
+            width, config.num_layers, config.num_heads, mask=mask, dropout=config.dropout
+        )
         self.to_latent = nn.Linear(width, len(config.levels))
 
         self.from_code = nn.Linear(len(config.levels), width)
         self.slots = nn.Parameter(torch.randn(config.num_tokens, width))
         self.masks = nn.Parameter(torch.randn(config.num_tokens, width))
         self.queries = nn.Parameter(sinusoids(config.horizon, width)[None])
-        self.decoder = CrossDecoder(*shape, dropout=config.dropout)
+        layers = config.decoder_layers or config.num_layers
+        self.decoder = CrossDecoder(width, layers, config.num_heads, dropout=config.dropout)
         self.head = nn.Linear(width, config.action_dim)
         self.register_buffer("positions", sinusoids(config.horizon, width), persistent=False)
 

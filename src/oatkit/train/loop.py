@@ -302,8 +302,9 @@ class _Log:
             run.job.module.eval()
             found = run.job.evaluate()
             row |= found
-            shown = "  ".join(f"{name} {value:.3g}" for name, value in found.items())
-            self.progress.print(f"step {step:,}:  {shown}", highlight=False)
+            if not self.progress.disable:
+                shown = "  ".join(f"{name} {value:.3g}" for name, value in found.items())
+                self.progress.print(f"step {step:,}:  {shown}", highlight=False)
         if run.accelerator.is_main_process:
             with self._path.open("a") as file:
                 file.write(json.dumps(row) + "\n")
