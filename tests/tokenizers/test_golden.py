@@ -46,6 +46,7 @@ def write_golden(name: str) -> None:
     steady = [i for i, (a, b) in enumerate(zip(ids, nudged, strict=True)) if a == b][:NUM_CHUNKS]
     assert len(steady) == NUM_CHUNKS
     tokenizer.save_pretrained(folder)
+    (folder / "README.md").unlink()
     golden = {
         "actions": walks()[steady].tolist(),
         "ids": [ids[i] for i in steady],

@@ -324,6 +324,7 @@ class ActionTokenizer:
             "",
             "```python",
             "import oatkit",
+            "",
             'tokenizer = oatkit.load_tokenizer("this folder or hub id")',
             "tokens = tokenizer.encode(actions)",
             "actions = tokenizer.decode(tokens, budget=4)",
