@@ -1,0 +1,1 @@
+"""Observations to tokens to chunks."""
