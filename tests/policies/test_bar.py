@@ -13,6 +13,7 @@ from torch import Tensor
 
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.policies import bar
+from oatkit.policies.light_net import cached_feed
 from oatkit.types import Schedule, Tokens
 
 VOCAB, MASK, WIDTH, CONTEXT = 11, 11, 16, 3
@@ -79,15 +80,11 @@ def test_packed_is_alone_is_cached(
         torch.testing.assert_close(packed[:, start:end], by_itself)
 
     # cached generation, up to a budget: teacher-forced by what it draws itself
-    caches = decoder.empty_caches(batch_size, schedule.num_tokens)
-    fed = []
+    cached, fed = cached_feed(decoder, context, batch_size, schedule), []
 
     def feed(inputs: Tensor, stage: bar.Stage) -> Tensor:
-        logits = decoder(inputs, stage.positions, stage.mask, context, caches=caches)
-        for cache in caches:
-            cache.length += stage.num_kept
-        fed.append(logits)
-        return logits
+        fed.append(cached(inputs, stage))
+        return fed[-1]
 
     part = bar.covering(schedule, budget)
     drawn = bar.uniforms(torch.Generator().manual_seed(seed), batch_size, schedule.num_tokens)

@@ -268,7 +268,7 @@ class ActionTokenizer:
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str]) -> ActionTokenizer:
         """Read an artefact from a folder or, by its id, from the Hugging Face hub."""
-        path = _local(folder)
+        path = local_folder(folder)
         try:
             config = json.loads((path / "config.json").read_text())
             state = load_file(path / "model.safetensors")
@@ -349,7 +349,8 @@ def _to_tokens(ids: Any) -> Tokens:
     return tokens_of_lists(ids)
 
 
-def _local(folder: str | os.PathLike[str]) -> Path:
+def local_folder(folder: str | os.PathLike[str]) -> Path:
+    """Where an artefact lies: the folder itself, or a download from the Hugging Face hub."""
     path = Path(folder)
     if path.exists():
         return path
