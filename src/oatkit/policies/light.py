@@ -36,6 +36,7 @@ from oatkit.policies.prediction import (
     Drawn,
     Latency,
     Prediction,
+    draw,
     predict,
     resolve_budget,
 )
@@ -125,6 +126,17 @@ class LightPolicy:
     @property
     def device(self) -> torch.device:
         return self.net.slots.device
+
+    def with_tasks(self, tasks: Sequence[str]) -> LightPolicy:
+        """The same policy with further tasks, whose embeddings are yet to be trained."""
+        known = self.spec.tasks
+        spec = replace(self.spec, tasks=(*known, *(t for t in tasks if t not in known)))
+        policy = self.make(self.net.config, self.tokenizer, spec)
+        state = self.net.state_dict()
+        table = policy.net.task.weight.detach().clone()
+        table[: len(state["task.weight"])] = state["task.weight"]
+        policy.net.load_state_dict({**state, "task.weight": table})
+        return policy
 
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.net.parameters())
@@ -223,6 +235,24 @@ class LightPolicy:
             device=self.device,
             generator=generator,
         )
+
+    @torch.inference_mode()
+    def draw_once(
+        self,
+        observations: Observations,
+        generator: Generators = None,
+        auto: AutoThresholds | None = None,
+    ) -> tuple[Drawn, dict[int, str]]:
+        """One draw of all tokens by the default settings, as policies are measured.
+
+        Also says what is wrong with each row that does not decode; its chunk is NaN.
+        """
+        context = self.net.encode(observations.to(self.device))
+        feed = cached_feed(self.net.decoder, context, len(observations), self.schedule)
+        most = self.schedule.num_tokens
+        uniform_BK = uniforms(generator, len(observations), most).to(self.device)
+        drawing = Drawing(self.schedule, most, self.net.mask_id, self.net.end_id, auto=auto)
+        return draw(feed, self.tokenizer, drawing, uniform_BK)
 
     def _resolve_schedule(self, schedule: Schedule | None) -> Schedule:
         if schedule is None or schedule == self.schedule:

@@ -170,7 +170,7 @@ def predict(
         if isinstance(generator, list | tuple) and len(generator) == batch_size:
             own = [generator[row] for row in rows_N.tolist()]
         uniform_NK = uniforms(own, len(rows_N), drawing.schedule.num_tokens).to(device)
-        new, problems = _draw(start(rows_N), tokenizer, drawing, uniform_NK)
+        new, problems = draw(start(rows_N), tokenizer, drawing, uniform_NK)
         drawn = new if drawn is None else _with_rows(drawn, rows_N, new)
         if not problems:
             return drawn
@@ -181,7 +181,7 @@ def predict(
     )
 
 
-def _draw(
+def draw(
     feed: Feed, tokenizer: ActionTokenizer, drawing: Drawing, uniform_NK: Tensor
 ) -> tuple[Drawn, dict[int, str]]:
     """One draw of every row, and what is wrong with those rows that do not decode."""
