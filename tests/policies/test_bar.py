@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.policies import bar
 from oatkit.policies.light_net import cached_feed
@@ -80,7 +81,7 @@ def test_packed_is_alone_is_cached(
         torch.testing.assert_close(packed[:, start:end], by_itself)
 
     # cached generation, up to a budget: teacher-forced by what it draws itself
-    cached, fed = cached_feed(decoder, context, batch_size, schedule), []
+    cached, fed = cached_feed(FrozenDecoder(decoder), context, batch_size, schedule), []
 
     def feed(inputs: Tensor, stage: bar.Stage) -> Tensor:
         fed.append(cached(inputs, stage))

@@ -18,7 +18,7 @@ import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import ArtefactError, DecodeError
 from oatkit.policies import LightConfig, LightPolicy, auto, prediction
-from oatkit.policies.bar import ended
+from oatkit.policies.bar import Stage, ended
 from oatkit.policies.observation import IMAGES, STATE
 from oatkit.tokenizers import KINDS
 from oatkit.types import Schedule, Tokens
@@ -42,22 +42,18 @@ def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def end_after(policy: LightPolicy, observation: dict[str, Any]) -> None:
-    """Make a `fast` policy say valid sequences: it repeats the tokens of real chunks."""
-    tokens = policy.tokenizer.encode(observation["action"])
-    real_feed = policy.net.decoder.forward
+def saying(tokens: Tokens, policy: LightPolicy) -> Any:
+    """In place of a policy's feed: one that says these tokens, each row with its end."""
     wanted = torch.full((len(tokens), policy.tokenizer.max_tokens), policy.net.end_id)
-    for place, (ids, length) in enumerate(zip(tokens.ids, tokens.lengths, strict=True)):
-        wanted[place, :length] = ids[:length]
+    for row, ids, length in zip(wanted, tokens.ids, tokens.lengths, strict=True):
+        row[:length] = ids[:length]
+    slots = iter(range(policy.tokenizer.max_tokens))
 
-    def feed(inputs: Tensor, positions: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        logits = real_feed(inputs, positions, *args, **kwargs)
-        slot = kwargs["caches"][0].length + int(inputs[0, 0] != policy.net.mask_id)
-        return (
-            torch.nn.functional.one_hot(wanted[: len(inputs), slot, None], logits.shape[-1]) * 50.0
-        )
+    def feed(inputs: Tensor, stage: Stage) -> Tensor:
+        num_outputs = policy.tokenizer.vocab_size + 1
+        return torch.nn.functional.one_hot(wanted[:, next(slots), None], num_outputs) * 50.0
 
-    policy.net.decoder.forward = feed  # type: ignore[method-assign]
+    return feed
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "fast"])
@@ -324,12 +320,13 @@ def test_another_schedule_warns_once(dataset: Dataset) -> None:
 def test_fast_ends_with_its_symbol(dataset: Dataset) -> None:
     policy = tiny.make_policy("fast", dataset)
     observation = tiny.batch(policy, dataset)
-    lengths = policy.tokenizer.encode(observation["action"]).lengths
-    end_after(policy, observation)
+    tokens = policy.tokenizer.encode(observation["action"])
+    lengths = tokens.lengths
+    policy._feed = lambda *_: saying(tokens, policy)  # type: ignore[method-assign]
     found = policy.predict_action_chunk(observation)
     assert found.budget.tolist() == lengths.tolist()
     assert found.calls.tolist() == [min(n + 1, policy.schedule.calls) for n in lengths.tolist()]
-    wanted = policy.tokenizer.decode(policy.tokenizer.encode(observation["action"])).numpy()
+    wanted = policy.tokenizer.decode(tokens).numpy()
     np.testing.assert_allclose(found.chunk, wanted, atol=1e-5)
 
 
@@ -365,6 +362,22 @@ def test_relaxed_fast_mends_instead(dataset: Dataset) -> None:
 
 
 # Training
+
+
+def test_a_policy_acts_by_its_latest_weights(dataset: Dataset) -> None:
+    policy = tiny.make_policy("klt", dataset)
+    observation = tiny.batch(policy, dataset)
+    before = policy.predict_action_chunk(observation, generator=seeded())
+    frozen = policy._frozen
+    policy.predict_action_chunk(observation, generator=seeded())
+    assert policy._frozen is frozen
+    with torch.no_grad():
+        policy.net.decoder.bias += torch.randn_like(policy.net.decoder.bias)
+    after = policy.predict_action_chunk(observation, generator=seeded())
+    assert np.abs(after.entropy_bits - before.entropy_bits).max() > 1e-3
+    with torch.inference_mode():
+        copy = tiny.make_policy("klt", dataset)
+        copy.predict_action_chunk(observation)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

@@ -1,4 +1,4 @@
-"""A transformer over token slots that reads a context: packed for training, cached to generate.
+"""A transformer over token slots that reads a context; `frozen_decoder` generates with it.
 
 Shape letters: B batch, K token slot, S context slot, D width, V predicted symbols.
 """
@@ -10,14 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.random import SampleRandom
-from oatkit.nn.transformer import (
-    CrossAttention,
-    KeysValues,
-    KeyValueCache,
-    Mlp,
-    SelfAttention,
-    drop,
-)
+from oatkit.nn.transformer import CrossAttention, KeysValues, Mlp, SelfAttention, drop
 
 
 class TokenDecoder(nn.Module):
@@ -61,8 +54,6 @@ class TokenDecoder(nn.Module):
         positions_K: Tensor,
         mask: Tensor | None,
         context: list[tuple[Tensor, Tensor]],
-        *,
-        caches: list[KeyValueCache] | None = None,
         random: SampleRandom | None = None,
     ) -> Tensor:
         """Logits (B, K, V).
@@ -70,20 +61,13 @@ class TokenDecoder(nn.Module):
         Args:
             inputs_BK: Symbols.
             positions_K: Of the slots.
-            mask: (K, K) bool, with caches (K, cached + K); None where every slot sees all.
+            mask: (K, K) bool; None where every slot sees all.
             context: What `keys_values` made of it.
-            caches: Of each layer; what they hold comes before these slots.
             random: For dropout.
         """
         x = self.symbols[inputs_BK] + self.positions[positions_K]
         for layer, (keys, values) in enumerate(context):
-            cache = None if caches is None else caches[layer]
-            x = x + drop(self.attention[layer](x, mask, cache), self.dropout, random)
+            x = x + drop(self.attention[layer](x, mask), self.dropout, random)
             x = x + drop(self.reading[layer](x, keys, values), self.dropout, random)
             x = x + drop(self.mlp[layer](x), self.dropout, random)
         return F.linear(self.norm(x), self.symbols[: len(self.bias)], self.bias)
-
-    def empty_caches(self, batch_size: int, num_slots: int) -> list[KeyValueCache]:
-        """For so many kept slots, or as many as are fed at once."""
-        layers = (layer for layer in self.attention if isinstance(layer, SelfAttention))
-        return [KeyValueCache(batch_size, num_slots, layer) for layer in layers]

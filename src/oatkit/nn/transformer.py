@@ -40,39 +40,10 @@ class SelfAttention(nn.Module):
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
 
-    def forward(
-        self, x_BQD: Tensor, mask_QQ: Tensor | None, cache: KeyValueCache | None = None
-    ) -> Tensor:
+    def forward(self, x_BQD: Tensor, mask_QQ: Tensor | None) -> Tensor:
         q, k, v = self.qkv(self.norm(x_BQD)).chunk(3, dim=-1)
         q, k, v = (split_heads(x, self.num_heads) for x in (q, k, v))
-        if cache is not None:
-            k, v = cache.extend(k, v)
         return self.out(join_heads(F.scaled_dot_product_attention(q, k, v, attn_mask=mask_QQ)))
-
-
-class KeyValueCache:
-    """Keys and values that one self-attention layer has seen, with room for all to come.
-
-    Args:
-        batch_size: B.
-        num_slots: Room for so many.
-        layer: Whose.
-    """
-
-    def __init__(self, batch_size: int, num_slots: int, layer: SelfAttention) -> None:
-        weight = layer.out.weight
-        head_width = len(weight) // layer.num_heads
-        shape = (2, batch_size, layer.num_heads, num_slots, head_width)
-        self._keys_BHSC, self._values_BHSC = weight.new_empty(shape).unbind()
-        self.length = 0
-        """Slots that later ones see; what lies past it is overwritten."""
-
-    def extend(self, keys_BHQC: Tensor, values_BHQC: Tensor) -> tuple[Tensor, Tensor]:
-        """All keys and values with these at the end; `length` stays as it is."""
-        end = self.length + keys_BHQC.shape[2]
-        self._keys_BHSC[:, :, self.length : end] = keys_BHQC
-        self._values_BHSC[:, :, self.length : end] = values_BHQC
-        return self._keys_BHSC[:, :, :end], self._values_BHSC[:, :, :end]
 
 
 class CrossAttention(nn.Module):

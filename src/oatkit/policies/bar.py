@@ -18,6 +18,7 @@ Shape letters: B batch, K packed slot, G slot of a stage, S slot that is seen, V
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -147,7 +148,7 @@ def bar_loss(logits_BKV: Tensor, tokens: Tokens, schedule: Schedule, end_id: int
 def entropy_bits(logits_BGV: Tensor) -> Tensor:
     """(B, G): how uncertain the model is about each token, before temperature and top-k."""
     log_BGV = logits_BGV.float().log_softmax(dim=-1)
-    return -(log_BGV.exp() * log_BGV).sum(dim=-1) / torch.log(log_BGV.new_tensor(2.0))
+    return (log_BGV.exp() * log_BGV).sum(dim=-1) * (-1 / math.log(2))
 
 
 def sample(

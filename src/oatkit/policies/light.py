@@ -20,6 +20,7 @@ from torch import Tensor
 
 from oatkit.data import Dataset
 from oatkit.errors import ArtefactError
+from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.policies.auto import AutoThresholds, calibrate, chunk_change
 from oatkit.policies.bar import (
     Feed,
@@ -27,7 +28,7 @@ from oatkit.policies.bar import (
     generate,
     uniforms,
 )
-from oatkit.policies.light_net import LightConfig, LightNet, cached_feed
+from oatkit.policies.light_net import Context, LightConfig, LightNet, cached_feed
 from oatkit.policies.observation import Observations, ObservationSpec
 from oatkit.policies.prediction import (
     Budget,
@@ -74,6 +75,7 @@ class LightPolicy:
         self.extras = extras or {}
         self._frames: deque[Observations] = deque(maxlen=spec.history)
         self._warned: set[object] = set()
+        self._frozen: FrozenDecoder | None = None
         self._latencies: dict[tuple[int, Schedule], Latency] = {}
 
     @classmethod
@@ -215,6 +217,12 @@ class LightPolicy:
             elapsed_ms=1000 * (time.perf_counter() - began),
         )
 
+    def _feed(self, context: Context, batch_size: int, schedule: Schedule) -> Feed:
+        """The network with an empty cache."""
+        if self._frozen is None or not self._frozen.is_current:
+            self._frozen = FrozenDecoder(self.net.decoder)
+        return cached_feed(self._frozen, context, batch_size, schedule)
+
     @torch.inference_mode()
     def _draw(
         self, observations: Observations, drawing: Drawing, generator: Generators = None
@@ -225,7 +233,7 @@ class LightPolicy:
             own = context
             if len(rows_N) < len(observations):
                 own = [(keys[rows_N], values[rows_N]) for keys, values in context]
-            return cached_feed(self.net.decoder, own, len(rows_N), drawing.schedule)
+            return self._feed(own, len(rows_N), drawing.schedule)
 
         return predict(
             start,
@@ -248,7 +256,7 @@ class LightPolicy:
         Also says what is wrong with each row that does not decode; its chunk is NaN.
         """
         context = self.net.encode(observations.to(self.device))
-        feed = cached_feed(self.net.decoder, context, len(observations), self.schedule)
+        feed = self._feed(context, len(observations), self.schedule)
         most = self.schedule.num_tokens
         uniform_BK = uniforms(generator, len(observations), most).to(self.device)
         drawing = Drawing(self.schedule, most, self.net.mask_id, self.net.end_id, auto=auto)
@@ -314,7 +322,7 @@ class LightPolicy:
             rows = []
             for _ in range(LATENCY_REPEATS + 1):
                 context = self.net.encode(self._blank(batch_size))
-                feed = cached_feed(self.net.decoder, context, batch_size, schedule)
+                feed = self._feed(context, batch_size, schedule)
                 drawn = torch.rand(batch_size, schedule.num_tokens, device=self.device)
                 times, ids = [time.perf_counter()], []
                 for stage in generate(feed, schedule, drawn, mask_id=self.net.mask_id):
@@ -351,7 +359,7 @@ class LightPolicy:
         scale_A = torch.as_tensor(tokenizer.normalizer.scale, device=self.device)
         wanted_BTA = actions_BTA.to(self.device)
         context = self.net.encode(observations.to(self.device))
-        feed = cached_feed(self.net.decoder, context, len(observations), schedule)
+        feed = self._feed(context, len(observations), schedule)
         drawn = uniforms(generator, len(observations), schedule.num_tokens).to(self.device)
         ids: list[Tensor] = []
         before_BTA: Tensor | None = None

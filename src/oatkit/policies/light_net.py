@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.nn.image_encoder import ImageEncoder, resize_and_crop
 from oatkit.nn.random import SampleRandom
 from oatkit.nn.token_decoder import TokenDecoder
@@ -137,7 +138,7 @@ class LightNet(nn.Module):
         packing = pack(schedule, ids_BK.device)
         inputs_BK = packing.inputs(ids_BK, self.mask_id)
         logits_BKV: Tensor = self.decoder(
-            inputs_BK, packing.positions, packing.mask, context, random=random
+            inputs_BK, packing.positions, packing.mask, context, random
         )
         return logits_BKV
 
@@ -159,15 +160,12 @@ class LightNet(nn.Module):
 
 
 def cached_feed(
-    decoder: TokenDecoder, context: Context, batch_size: int, schedule: Schedule
+    frozen: FrozenDecoder, context: Context, batch_size: int, schedule: Schedule
 ) -> Feed:
     """The decoder with an empty cache, for `generate`."""
-    caches = decoder.empty_caches(batch_size, schedule.num_tokens)
+    session = frozen.start(context, batch_size, schedule.num_tokens)
 
     def feed(inputs_BG: Tensor, stage: Stage) -> Tensor:
-        logits_BGV: Tensor = decoder(inputs_BG, stage.positions, stage.mask, context, caches=caches)
-        for cache in caches:
-            cache.length += stage.num_kept
-        return logits_BGV
+        return session.feed(inputs_BG, stage.positions, stage.mask, stage.num_kept)
 
     return feed
