@@ -18,7 +18,7 @@ import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import ArtefactError, DecodeError
 from oatkit.policies import LightConfig, LightPolicy, auto, prediction
-from oatkit.policies.bar import Stage, ended
+from oatkit.policies.bar import Stage
 from oatkit.policies.observation import IMAGES, STATE
 from oatkit.tokenizers import KINDS
 from oatkit.types import Schedule, Tokens
@@ -122,27 +122,6 @@ def test_images_are_read(dataset: Dataset, reads_state: bool) -> None:
     same = policy.predict_action_chunk(as_lerobot, generator=seeded())
     assert isinstance(same.chunk, torch.Tensor)
     np.testing.assert_allclose(same.chunk.numpy(), found.chunk, rtol=1e-5)
-
-
-def test_crops_are_drawn_from_the_samples(dataset: Dataset) -> None:
-    from oatkit.nn.image_encoder import resize_and_crop
-    from oatkit.nn.random import SampleRandom
-
-    images = torch.randint(256, (3, 2, 3, 32, 32), dtype=torch.uint8)
-    keys = torch.tensor([1, 2, 1])
-    cropped = resize_and_crop(images[[0, 1, 0]], 32, 28, SampleRandom(keys))
-    assert cropped.shape == (3, 2, 3, 28, 28)
-    assert torch.equal(cropped[0], cropped[2])
-    middle = resize_and_crop(images, 32, 28, None)
-    torch.testing.assert_close(middle, images[..., 2:30, 2:30] / 255)
-    assert not torch.equal(cropped[:2], middle[:2])
-    starts = {
-        tuple(crop[0, 0, 0, :3].tolist())
-        for seed in range(20)
-        for crop in resize_and_crop(images[:1], 32, 28, SampleRandom(torch.tensor([seed])))
-    }
-    assert len(starts) > 10
-    assert resize_and_crop(images, 16, 16, None).shape == (3, 2, 3, 16, 16)
 
 
 def test_one_frame_at_a_time_is_a_batch_with_history(
@@ -358,7 +337,11 @@ def test_relaxed_fast_mends_instead(dataset: Dataset) -> None:
     found = policy.predict_action_chunk(tiny.batch(policy, dataset), generator=seeded())
     assert found.draws.tolist() == [1, 1, 1]
     assert np.isfinite(found.chunk).all()
-    assert ended(torch.tensor([[1, 2]]), None).lengths.tolist() == [2]
+    prefix = policy.predict_action_chunk(tiny.batch(policy, dataset), budget=3, generator=seeded())
+    assert (prefix.budget <= 3).all()
+    with pytest.raises(ValueError, match="fast decodes only all of its tokens: budget auto"):
+        policy.predict_action_chunk(tiny.batch(policy, dataset), budget="auto")
+    assert len(policy.latency().stages_ms) == policy.schedule.calls
 
 
 # Training

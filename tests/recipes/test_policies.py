@@ -182,6 +182,8 @@ def test_fine_tuning_keeps_what_was_learnt_and_adds_tasks(
     both = ("--init", str(tmp_path / "a"), "--tokenizer", str(tokenizers / "klt"))
     assert train(data, tmp_path / "d", *both) == 2
     assert "has its own tokenizer: leave --tokenizer out" in capsys.readouterr().err
+    assert train(data, tmp_path / "d", "--init", str(tmp_path / "a"), "--history", "3") == 2
+    assert "has its own history: leave --history out" in capsys.readouterr().err
     assert train(data, tmp_path / "d", "--init", str(tmp_path / "a"), "--action-dims", "0") == 2
     assert "is for 3 action dimensions" in capsys.readouterr().err
 

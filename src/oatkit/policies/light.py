@@ -37,12 +37,13 @@ from oatkit.policies.prediction import (
     Drawn,
     Latency,
     Prediction,
+    can_stop,
     draw,
     predict,
     resolve_budget,
 )
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
-from oatkit.tokenizers.tokenizer import local_folder
+from oatkit.tokenizers.tokenizer import local_folder, upload
 from oatkit.types import Schedule
 
 FORMAT_VERSION = 1
@@ -295,7 +296,7 @@ class LightPolicy:
     ) -> Drawing:
         if not deadline_ms > 0:
             raise ValueError(f"deadline_ms is {deadline_ms}, expected more than 0")
-        if not self.tokenizer.codec.has_prefixes:
+        if not can_stop(self.tokenizer):
             self._warn_once(
                 f"{self.tokenizer.kind} decodes only all of its tokens: deadline_ms is ignored"
             )
@@ -326,9 +327,10 @@ class LightPolicy:
                 drawn = torch.rand(batch_size, schedule.num_tokens, device=self.device)
                 times, ids = [time.perf_counter()], []
                 for stage in generate(feed, schedule, drawn, mask_id=self.net.mask_id):
-                    ids.append(stage.ids.clamp(max=self.tokenizer.vocab_size - 1))
+                    ids.append(stage.ids)
                     times.append(time.perf_counter())
-                self.tokenizer.decode(torch.cat(ids, dim=1))
+                if can_stop(self.tokenizer):  # else there is nothing to decide by it
+                    self.tokenizer.decode(torch.cat(ids, dim=1))
                 times.append(time.perf_counter())
                 rows.append(np.diff(times))
             median = (1000 * np.median(rows[1:], axis=0)).tolist()
@@ -351,10 +353,10 @@ class LightPolicy:
     ) -> None:
         """Find the thresholds of `budget="auto"` on held-out observations and their raw actions.
 
-        Nothing happens where prefixes do not decode.
+        Nothing happens where generation cannot stop early.
         """
         tokenizer, schedule = self.tokenizer, self.schedule
-        if not tokenizer.codec.has_prefixes:
+        if not can_stop(tokenizer):
             return
         scale_A = torch.as_tensor(tokenizer.normalizer.scale, device=self.device)
         wanted_BTA = actions_BTA.to(self.device)
@@ -426,6 +428,10 @@ class LightPolicy:
         known = {"schema", "version", "kind", "net", "observation", "auto"}
         policy.extras = {k: v for k, v in config.items() if k not in known}
         return policy
+
+    def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
+        """Upload the artefact to the Hugging Face hub; gives its address."""
+        return upload(self.save_pretrained, repo_id, private=private)
 
     def _card(self) -> str:
         spec = self.spec

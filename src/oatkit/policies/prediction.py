@@ -134,12 +134,18 @@ def resolve_budget(tokenizer: ActionTokenizer, schedule: Schedule, budget: Budge
         raise ValueError(f"budget is {budget!r}, expected a number of tokens or 'auto'")
     if not 1 <= wanted <= most:
         raise ValueError(f"budget {wanted} is outside 1 .. {most}")
-    if (wanted < tokenizer.max_tokens or budget == "auto") and not tokenizer.codec.has_prefixes:
+    has_prefixes = can_stop(tokenizer) if budget == "auto" else tokenizer.codec.has_prefixes
+    if (wanted < tokenizer.max_tokens or budget == "auto") and not has_prefixes:
         raise ValueError(
             f"{tokenizer.kind} decodes only all of its tokens: budget {budget or wanted} is none "
             f"of {list(tokenizer.budgets)}"
         )
     return wanted
+
+
+def can_stop(tokenizer: ActionTokenizer) -> bool:
+    """Whether any number of tokens is a chunk, so that generation may stop early."""
+    return tokenizer.codec.has_prefixes and tokenizer.is_fixed_length
 
 
 @torch.inference_mode()

@@ -127,8 +127,10 @@ def _start(options: TrainPolicy, dataset: Dataset) -> tuple[LightPolicy, dict[st
     """The policy as training begins, and how episodes are split."""
     torch.manual_seed(options.seed)
     if options.init is not None:
-        if options.tokenizer is not None:
-            raise ValueError(f"{options.init} has its own tokenizer: leave --tokenizer out")
+        default = TrainPolicy(data=options.data, out=options.out)
+        for name in ("tokenizer", "cameras", "state", "history", "endpoints", "dropout"):
+            if getattr(options, name) != getattr(default, name):
+                raise ValueError(f"{options.init} has its own {name}: leave --{name} out")
         policy = load_policy(options.init)
         _require_dims(options, dataset, policy)
         return policy.with_tasks(dataset.tasks), _split(options, policy.extras)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -301,15 +301,7 @@ class ActionTokenizer:
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
         """Upload the artefact to the Hugging Face hub; gives its address."""
-        import tempfile
-
-        from huggingface_hub import HfApi
-
-        api = HfApi()
-        api.create_repo(repo_id, private=private, exist_ok=True)
-        with tempfile.TemporaryDirectory() as folder:
-            self.save_pretrained(folder)
-            return str(api.upload_folder(repo_id=repo_id, folder_path=folder))
+        return upload(self.save_pretrained, repo_id, private=private)
 
     def _card(self) -> str:
         lines = [
@@ -347,6 +339,19 @@ def _to_tokens(ids: Any) -> Tokens:
     if isinstance(ids, np.ndarray) and ids.ndim == 2:
         return _to_tokens(torch.from_numpy(ids.astype(np.int64)))
     return tokens_of_lists(ids)
+
+
+def upload(save: Callable[[str], object], repo_id: str, *, private: bool) -> str:
+    """Put what `save` writes into a folder on the Hugging Face hub; gives its address."""
+    import tempfile
+
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+    api.create_repo(repo_id, private=private, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        save(folder)
+        return str(api.upload_folder(repo_id=repo_id, folder_path=folder))
 
 
 def local_folder(folder: str | os.PathLike[str]) -> Path:
