@@ -20,6 +20,8 @@ from oatkit.types import PolicyBudget, PolicyMeasurement, PolicySlot, Tokens
 MAX_CHUNKS = 2048
 """Of a larger split so many are measured, evenly spread."""
 BLOCK = 256
+READ = 32
+"""Chunks whose full images are in memory at once."""
 
 
 def measure_policy(
@@ -84,10 +86,14 @@ def observations_to_measure(
     chunks = dataset.chunks(
         policy.tokenizer.horizon, history=spec.history, cameras=tuple(spec.cameras)
     )
-    count = min(len(chunks), most)
-    batch = chunks.batch(np.linspace(0, len(chunks) - 1, count).astype(int))
-    observations, _ = spec.read(batch)
-    return observations, torch.from_numpy(batch["action"]), batch["action_is_pad"]
+    indices = np.linspace(0, len(chunks) - 1, min(len(chunks), most)).astype(int)
+    parts = []
+    for some in np.split(indices, range(READ, len(indices), READ)):
+        observations, _ = spec.read(chunks.batch(some))
+        parts.append(policy.net.shrunk(observations).tensors())
+    task, state, *images = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+    actions_BTA, is_pad_BT = chunks.actions(indices)
+    return Observations(task, state, tuple(images)), torch.from_numpy(actions_BTA), is_pad_BT
 
 
 @torch.inference_mode()

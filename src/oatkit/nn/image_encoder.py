@@ -93,11 +93,7 @@ def resize_and_crop(
         crop: After it. In the middle, or with `random` anywhere, the same for all frames S.
         random: Of the samples.
     """
-    flat = images_BSCHW.flatten(0, 1)
-    flat = flat.float() / 255 if flat.dtype == torch.uint8 else flat
-    if flat.shape[2:] != (size, size):
-        flat = F.interpolate(flat, (size, size), mode="bilinear", antialias=True)
-    images = flat.view(*images_BSCHW.shape[:3], size, size)
+    images = resize(images_BSCHW, size)
     room = size - crop
     if random is None:
         start = room // 2
@@ -109,6 +105,15 @@ def resize_and_crop(
             for image, (down, right) in zip(images, starts, strict=True)
         ]
     )
+
+
+def resize(images_BSCHW: Tensor, size: int) -> Tensor:
+    """Square images from 0 to 1, (B, S, 3, size, size)."""
+    flat = images_BSCHW.flatten(0, 1)
+    flat = flat.float() / 255 if flat.dtype == torch.uint8 else flat
+    if flat.shape[2:] != (size, size):
+        flat = F.interpolate(flat, (size, size), mode="bilinear", antialias=True)
+    return flat.view(*images_BSCHW.shape[:3], size, size)
 
 
 def _norm(num_channels: int) -> nn.GroupNorm:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.frozen_decoder import FrozenDecoder
-from oatkit.nn.image_encoder import ImageEncoder, resize_and_crop
+from oatkit.nn.image_encoder import ImageEncoder, resize, resize_and_crop
 from oatkit.nn.random import SampleRandom
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.nn.transformer import Transformer
@@ -126,6 +126,14 @@ class LightNet(nn.Module):
         context_BSD = self.context(torch.cat(parts_BSD, dim=1) + self.slots, random)
         pairs: Context = self.decoder.keys_values(context_BSD)
         return pairs
+
+    def shrunk(self, observations: Observations) -> Observations:
+        """With images as small as the network reads them, to keep many in memory."""
+        images = tuple(
+            (255 * resize(image, self.config.image_size)).round().to(torch.uint8)
+            for image in observations.images
+        )
+        return Observations(observations.task, observations.state, images)
 
     def logits(
         self,
