@@ -155,7 +155,7 @@ def test_budgets_nest(kind: str, policies: dict[str, LightPolicy], dataset: Data
     policy = policies[kind]
     observation = tiny.batch(policy, dataset)
     full = policy.predict_action_chunk(observation, generator=seeded())
-    for budget in range(1, policy.tokenizer.max_tokens + 1):
+    for budget in np.arange(1, policy.tokenizer.max_tokens + 1):
         found = policy.predict_action_chunk(observation, budget=budget, generator=seeded())
         np.testing.assert_array_equal(found.ids[:, :budget], full.ids[:, :budget])
         wanted = policy.tokenizer.decode(full.ids, budget=budget)
@@ -339,6 +339,7 @@ def test_relaxed_fast_mends_instead(dataset: Dataset) -> None:
     assert np.isfinite(found.chunk).all()
     prefix = policy.predict_action_chunk(tiny.batch(policy, dataset), budget=3, generator=seeded())
     assert (prefix.budget <= 3).all()
+    assert prefix.ids.shape == prefix.entropy_bits.shape
     with pytest.raises(ValueError, match="fast decodes only all of its tokens: budget auto"):
         policy.predict_action_chunk(tiny.batch(policy, dataset), budget="auto")
     assert len(policy.latency().stages_ms) == policy.schedule.calls

@@ -190,6 +190,8 @@ class LightPolicy:
             deadline_ms: Stop at the last trained budget that fits, at the first at the latest.
         """
         began = time.perf_counter()
+        if deadline_ms is not None and not deadline_ms > 0:
+            raise ValueError(f"deadline_ms is {deadline_ms}, expected more than 0")
         schedule = self._resolve_schedule(schedule)
         most = resolve_budget(self.tokenizer, schedule, budget)
         drawing = Drawing(schedule, most, self.net.mask_id, self.net.end_id, temperature, top_k)
@@ -202,11 +204,11 @@ class LightPolicy:
         if deadline_ms is not None:
             drawing = self._with_deadline(drawing, len(observations), began, deadline_ms)
         drawn = self._draw(observations, drawing, generator)
-        is_torch = any(isinstance(value, Tensor) for value in observation.values())
+        given = [value for value in observation.values() if isinstance(value, Tensor)]
 
         def hand_out(values: Tensor) -> Any:
             values = values[0] if is_single else values
-            return values if is_torch else values.cpu().numpy()
+            return values.to(given[0].device) if given else values.cpu().numpy()
 
         return Prediction(
             chunk=hand_out(drawn.chunk),
@@ -294,8 +296,6 @@ class LightPolicy:
     def _with_deadline(
         self, drawing: Drawing, batch_size: int, began: float, deadline_ms: float
     ) -> Drawing:
-        if not deadline_ms > 0:
-            raise ValueError(f"deadline_ms is {deadline_ms}, expected more than 0")
         if not can_stop(self.tokenizer):
             self._warn_once(
                 f"{self.tokenizer.kind} decodes only all of its tokens: deadline_ms is ignored"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal
 
 import torch
@@ -129,8 +130,8 @@ def resolve_budget(tokenizer: ActionTokenizer, schedule: Schedule, budget: Budge
         raise ValueError(
             f"the schedule ends at {most} tokens, {tokenizer.kind} has {tokenizer.max_tokens}"
         )
-    wanted = most if budget is None or budget == "auto" else budget
-    if not isinstance(wanted, int) or isinstance(wanted, bool):
+    wanted: Any = most if budget is None or budget == "auto" else budget
+    if not isinstance(wanted, Integral) or isinstance(wanted, bool):
         raise ValueError(f"budget is {budget!r}, expected a number of tokens or 'auto'")
     if not 1 <= wanted <= most:
         raise ValueError(f"budget {wanted} is outside 1 .. {most}")
@@ -140,7 +141,7 @@ def resolve_budget(tokenizer: ActionTokenizer, schedule: Schedule, budget: Budge
             f"{tokenizer.kind} decodes only all of its tokens: budget {budget or wanted} is none "
             f"of {list(tokenizer.budgets)}"
         )
-    return wanted
+    return int(wanted)
 
 
 def can_stop(tokenizer: ActionTokenizer) -> bool:
@@ -235,7 +236,8 @@ def draw(
     ids_NK = torch.cat(ids, dim=1)
     tokens = Tokens(ids_NK, budget_N)
     if drawing.end_id is not None:
-        tokens = ended(ids_NK[:, : drawing.budget], drawing.end_id)
+        whole = ended(ids_NK, drawing.end_id)
+        tokens = Tokens(whole.ids, whole.lengths.clamp(max=drawing.budget))
         read_N = (tokens.lengths + 1).clamp(max=schedule.num_tokens).tolist()
         calls_N = calls_N.new_tensor([schedule.calls_for(k) for k in read_N])
     problems: dict[int, str] = {}
