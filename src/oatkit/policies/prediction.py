@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
@@ -131,7 +131,7 @@ def resolve_budget(tokenizer: ActionTokenizer, schedule: Schedule, budget: Budge
             f"the schedule ends at {most} tokens, {tokenizer.kind} has {tokenizer.max_tokens}"
         )
     wanted: Any = most if budget is None or budget == "auto" else budget
-    if not isinstance(wanted, Integral) or isinstance(wanted, bool):
+    if not isinstance(wanted, int | np.integer) or isinstance(wanted, bool):
         raise ValueError(f"budget is {budget!r}, expected a number of tokens or 'auto'")
     if not 1 <= wanted <= most:
         raise ValueError(f"budget {wanted} is outside 1 .. {most}")
