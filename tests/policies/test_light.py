@@ -181,10 +181,12 @@ def test_auto_stops_by_its_rules_and_never_looks_ahead(
     )
     blocks = pairwise((0, *endpoints))
     entropy = np.stack([full.entropy_bits[:, a:b].mean(axis=1) for a, b in blocks], axis=1)
-    limits = auto.AutoThresholds(float(np.median(change[:, 1:])), float(np.quantile(entropy, 0.1)))
+    limits = auto.AutoThresholds(
+        float(np.quantile(change[:, 1:], 0.503)), float(np.quantile(entropy, 0.103))
+    )
     policy.auto = limits
     found = policy.predict_action_chunk(observation, budget="auto", generator=seeded())
-    stops = (change < limits.change) | (entropy < limits.entropy_bits)
+    stops = (change <= limits.change) | (entropy <= limits.entropy_bits)
     stops[:, -1] = True
     stage = stops.argmax(axis=1)
     assert len(set(stage.tolist())) > 1, "rows stop at different stages"
@@ -196,25 +198,33 @@ def test_auto_stops_by_its_rules_and_never_looks_ahead(
             tiny.row(observation, i), budget="auto", generator=seeded()
         )
         assert alone.ids.shape[1] == alone.budget[0], "no stage is run past the stop"
-    policy.auto = auto.AutoThresholds(0.0, 0.0)
+    policy.auto = auto.AutoThresholds(-1.0, -1.0)
     found = policy.predict_action_chunk(observation, budget="auto", generator=seeded())
     np.testing.assert_array_equal(found.ids, full.ids)
 
 
-def test_thresholds_are_the_cheapest_within_the_margin() -> None:
+def test_thresholds_are_the_cheapest_that_are_allowed() -> None:
     rng = np.random.default_rng(0)
-    error = np.sort(rng.random((200, 4)), axis=1)[:, ::-1].copy()
-    error[:100, 1:] = error[:100, 1:2]  # half of the rows gain nothing after stage 2
-    change = np.concatenate([np.full((200, 1), np.inf), -np.diff(error, axis=1)], axis=1)
+    excess = np.sort(rng.random((200, 4)), axis=1)[:, ::-1] * [1, 1, 1, 0]
+    excess[:100, 1:] = 0  # half of the rows are finished after stage 2
+    change = np.concatenate([np.full((200, 1), np.inf), -np.diff(excess, axis=1)], axis=1)
+    change[:100, 1] = 0
     entropy = rng.random((200, 4)) + 1
-    found = auto.calibrate(change, entropy, error)
-    stops = (change < found.change) | (entropy < found.entropy_bits)
-    stops[:, -1] = True
-    stage = stops.argmax(axis=1)
-    assert stage.mean() < 2.6, "the rows that gain nothing stop early"
-    assert error[np.arange(200), stage].mean() <= 1.05 * error[:, -1].mean()
-    flat = auto.calibrate(change[:, :1], entropy[:, :1], error[:, :1])
-    assert flat == auto.AutoThresholds(0.0, 0.0)
+
+    def mean_calls_and_excess(allowed: float) -> tuple[float, float]:
+        found = auto.calibrate(change, entropy, excess, allowed)
+        stops = (change <= found.change) | (entropy <= found.entropy_bits)
+        stops[:, -1] = True
+        stage = stops.argmax(axis=1)
+        return float(stage.mean()) + 1, float(excess[np.arange(200), stage].mean())
+
+    none, some, much = (mean_calls_and_excess(allowed) for allowed in (0.0, 0.1, 0.3))
+    assert none == (3, 0), "two calls for one half, four for the other"
+    assert none[0] > some[0] > much[0]
+    assert some[1] <= 0.1
+    assert much[1] <= 0.3
+    flat = auto.calibrate(change[:, :1], entropy[:, :1], excess[:, :1], 1.0)
+    assert flat == auto.AutoThresholds(-1.0, -1.0)
 
 
 def test_a_policy_calibrates_itself(dataset: Dataset) -> None:

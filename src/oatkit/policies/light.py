@@ -21,7 +21,7 @@ from torch import Tensor
 from oatkit.data import Dataset
 from oatkit.errors import ArtefactError
 from oatkit.nn.frozen_decoder import FrozenDecoder
-from oatkit.policies.auto import AutoThresholds, calibrate, chunk_change
+from oatkit.policies.auto import MARGIN, AutoThresholds, calibrate, chunk_change
 from oatkit.policies.bar import (
     Feed,
     Generators,
@@ -364,17 +364,21 @@ class LightPolicy:
         feed = self._feed(context, len(observations), schedule)
         drawn = uniforms(generator, len(observations), schedule.num_tokens).to(self.device)
         ids: list[Tensor] = []
-        before_BTA: Tensor | None = None
-        changes, entropies, errors = [], [], []
+        chunks: list[Tensor] = []
+        changes, entropies = [], []
         for stage in generate(feed, schedule, drawn, mask_id=self.net.mask_id):
             ids.append(stage.ids)
-            now_BTA = tokenizer.decode(torch.cat(ids, dim=1))
-            changes.append(chunk_change(now_BTA, before_BTA, scale_A).double())
-            entropies.append(stage.entropy_bits.mean(dim=1).double())
-            errors.append(chunk_change(now_BTA, wanted_BTA, scale_A).double().square())
-            before_BTA = now_BTA
-        by_stage = (torch.stack(rows, dim=1).cpu().numpy() for rows in (changes, entropies, errors))
-        self.auto = calibrate(*by_stage)
+            chunk_BTA = tokenizer.decode(torch.cat(ids, dim=1))
+            changes.append(chunk_change(chunk_BTA, chunks[-1] if chunks else None, scale_A))
+            entropies.append(stage.entropy_bits.mean(dim=1))
+            chunks.append(chunk_BTA)
+        excess = [chunk_change(chunk_BTA, chunks[-1], scale_A).square() for chunk_BTA in chunks]
+        change_NS, entropy_NS, excess_NS = (
+            torch.stack(rows, dim=1).double().cpu().numpy() for rows in (changes, entropies, excess)
+        )
+        coded_BTA = tokenizer.decode(tokenizer.encode(wanted_BTA))
+        lost = float(chunk_change(coded_BTA, wanted_BTA, scale_A).square().mean())
+        self.auto = calibrate(change_NS, entropy_NS, excess_NS, MARGIN * lost)
 
     # The artefact
 
