@@ -66,7 +66,7 @@ class FrozenDecoder:
 
     def start(
         self, context: Sequence[tuple[Tensor, Tensor]], batch_size: int, num_slots: int
-    ) -> FrozenSession:
+    ) -> FrozenGeneration:
         """Generation with an empty cache.
 
         Args:
@@ -74,7 +74,7 @@ class FrozenDecoder:
             batch_size: B.
             num_slots: Room in the cache.
         """
-        return FrozenSession(self, context, batch_size, num_slots)
+        return FrozenGeneration(self, context, batch_size, num_slots)
 
     def _folding(self, reading: CrossAttention) -> Tensor:
         """(2 H, C, D): what keys, then what values are multiplied with."""
@@ -84,7 +84,7 @@ class FrozenDecoder:
         return torch.cat([query_DD, out_DD]).view(-1, head_width, self.width)
 
 
-class FrozenSession:
+class FrozenGeneration:
     """One generation: a context and a cache."""
 
     def __init__(

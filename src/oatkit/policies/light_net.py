@@ -171,9 +171,9 @@ def cached_feed(
     frozen: FrozenDecoder, context: Context, batch_size: int, schedule: Schedule
 ) -> Feed:
     """The decoder with an empty cache, for `generate`."""
-    session = frozen.start(context, batch_size, schedule.num_tokens)
+    generation = frozen.start(context, batch_size, schedule.num_tokens)
 
     def feed(inputs_BG: Tensor, stage: Stage) -> Tensor:
-        return session.feed(inputs_BG, stage.positions, stage.mask, stage.num_kept)
+        return generation.feed(inputs_BG, stage.positions, stage.mask, stage.num_kept)
 
     return feed
