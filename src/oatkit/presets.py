@@ -8,7 +8,7 @@ tiny    a CPU in seconds; what the tests use
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from oatkit.errors import unknown_name
@@ -24,15 +24,12 @@ class TokenizerPreset:
     acodec: dict[str, int]
     """What only the vector-quantised kind has."""
     train: TrainConfig
-    oat: dict[str, int] = field(default_factory=dict)
-    """What only `oat` and `oat-pow2` have."""
 
     def settings(self, kind: str) -> dict[str, Any]:
         """The part of a kind's config that the preset decides."""
         if kind in ("bin", "fast", "klt"):
             return {}
-        own = {"acodec": self.acodec, "oat": self.oat, "oat-pow2": self.oat}
-        return {**self.size, **own.get(kind, {})}
+        return {**self.size, **(self.acodec if kind == "acodec" else {})}
 
 
 TOKENIZER_PRESETS = {
@@ -44,11 +41,10 @@ TOKENIZER_PRESETS = {
     "small": TokenizerPreset(
         size={"width": 64, "num_layers": 2, "num_heads": 4},
         acodec={"codebook_size": 2048, "latent_dim": 64},
-        oat={"budgets_per_chunk": 2},
         train=TrainConfig(
-            steps=6000,
+            steps=4000,
             batch_size=128,
-            learning_rate=2e-3,
+            learning_rate=4e-3,
             schedule="cosine",
             min_ratio=0.01,
             warmup_steps=200,

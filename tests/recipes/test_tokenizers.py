@@ -99,6 +99,21 @@ def test_flags_of_fast_and_quest(data: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "q/config.json").read_text())["codec"]["reconstruction"] == "l1"
 
 
+def test_a_learned_prefix_with_an_analytic_tail(data: Path, tmp_path: Path) -> None:
+    flags = ("--kind", "oat-pow2", "--num-tokens", "2", "--refine", "6", "--levels", "8", "5")
+    assert train(data, tmp_path / "t", *flags) == 0
+    tokenizer = load_tokenizer(tmp_path / "t")
+    assert (tokenizer.max_tokens, tokenizer.budgets) == (8, (1, 2, 4, 8))
+    errors = [row["mse"] for row in tokenizer.extras["rate_distortion"]]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 0.5 * errors[1], "the tail is fitted"
+    log = (tmp_path / "t/train.jsonl").read_text().splitlines()
+    assert "mse@4" not in json.loads(log[-1]), "only learned tokens are trained"
+    flags = ("--kind", "klt", "--cells", "scalar")
+    assert train(data, tmp_path / "k", *flags) == 0
+    assert json.loads((tmp_path / "k/config.json").read_text())["codec"]["cells"] == "scalar"
+
+
 def test_a_flag_of_another_kind_is_an_error(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

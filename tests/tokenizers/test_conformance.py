@@ -6,6 +6,7 @@ import json
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from oatkit.types import Tokens
 
 HORIZON, ACTION_DIM = 8, 3
 LEARNED = {"width": 32, "num_layers": 1, "num_heads": 4}
-SETTINGS = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "oat": {"num_tokens": 6, "levels": (5, 4), **LEARNED},
     "oat-pow2": {"num_tokens": 8, "levels": (5, 4), **LEARNED},
     "bin": {},
@@ -30,9 +31,13 @@ SETTINGS = {
     "quest": {"levels": (5, 4), **LEARNED},
     "acodec": {"num_tokens": 4, "codebook_size": 32, "latent_dim": 8, **LEARNED},
     "klt": {"num_tokens": 6, "levels": (5, 4)},
+    "klt, scalar cells": {"num_tokens": 6, "levels": (5, 4), "cells": "scalar"},
+    "oat, refined": {"num_tokens": 2, "refine": 4, "levels": (5, 4), **LEARNED},
+    "oat-pow2, refined": {"num_tokens": 4, "refine": 4, "levels": (5, 4), **LEARNED},
 }
-TOTAL = sorted(KINDS.keys() - {"fast"})
-WITH_PREFIXES = ["klt", "oat", "oat-pow2"]
+"""What is tried: a kind, and settings after a comma."""
+TOTAL = sorted(SETTINGS.keys() - {"fast"})
+WITH_PREFIXES = sorted(name for name in SETTINGS if name.startswith(("klt", "oat")))
 
 
 @cache
@@ -44,13 +49,14 @@ def walks() -> NDArray[np.float32]:
 
 
 @cache
-def make(kind: str) -> ActionTokenizer:
+def make(name: str) -> ActionTokenizer:
     """A tokenizer with random weights where it would be trained, fitted where it is fitted."""
     torch.manual_seed(0)
+    kind = name.split(",")[0]
     rows = walks().reshape(-1, ACTION_DIM)
     statistics = compute_statistics(lambda: [rows], dim=ACTION_DIM)
     normalizer = Normalizer.fit(statistics, KINDS[kind].normalization)
-    settings = {"horizon": HORIZON, "action_dim": ACTION_DIM, **SETTINGS[kind]}
+    settings = {"horizon": HORIZON, "action_dim": ACTION_DIM, **SETTINGS[name]}
     codec = make_codec(make_config(kind, **settings))
     if isinstance(codec, FittedCodec):
         chunks = torch.from_numpy(normalizer.normalize(walks()))
@@ -61,7 +67,7 @@ def make(kind: str) -> ActionTokenizer:
     return ActionTokenizer(codec, normalizer, facts, {"note": "kept"})
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=SETTINGS)
 def tokenizer(request: pytest.FixtureRequest) -> ActionTokenizer:
     return make(request.param)
 
@@ -210,7 +216,7 @@ def test_wrong_actions(tokenizer: ActionTokenizer) -> None:
         tokenizer.encode(np.full((2, 8, 3), np.nan))
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if isinstance(make(k).codec, LearnedCodec)])
+@pytest.mark.parametrize("kind", [k for k in SETTINGS if isinstance(make(k).codec, LearnedCodec)])
 def test_learned_kinds_have_a_gradient_everywhere(kind: str) -> None:
     from oatkit.nn.random import SampleRandom, sample_keys
 

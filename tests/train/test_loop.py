@@ -210,6 +210,24 @@ def test_a_batch_that_cannot_be_parted(tmp_path: Path) -> None:
         trained(tmp_path, replace(CONFIG, accumulate=3))
 
 
+def test_trackers_log_and_a_missing_one_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained(tmp_path, replace(CONFIG, trackers=("tensorboard",)))
+    assert list((tmp_path / "oatkit").rglob("*tfevents*"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(TrainingError, match="wandb is not installed: pip install wandb"):
+        trained(tmp_path / "again", replace(CONFIG, trackers=("wandb",)))
+
+
+def test_bfloat16_computes_otherwise_and_learns(tmp_path: Path) -> None:
+    full = trained(tmp_path / "full", CONFIG)
+    half = trained(tmp_path / "half", replace(CONFIG, precision="bfloat16"))
+    (name, wanted), *_ = full.items()
+    assert not torch.equal(half[name], wanted)
+    torch.testing.assert_close(half[name], wanted, rtol=0, atol=0.05)
+
+
 def test_saving_twice_is_harmless(tmp_path: Path) -> None:
     job = Regression()
     optimizer = torch.optim.AdamW(job.module.parameters())

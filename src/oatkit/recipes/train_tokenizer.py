@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.progress import Progress
 from torch import Tensor, nn
 from tyro.conf import arg
 
@@ -24,6 +26,7 @@ from oatkit.recipes.train_options import changed
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.tokenizers.acodec import Acodec
 from oatkit.tokenizers.codec import FittedCodec, LearnedCodec
+from oatkit.tokenizers.refined import Refined
 from oatkit.train import TrainConfig, train
 from oatkit.types import NormalizationMode
 
@@ -52,7 +55,7 @@ class TrainTokenizer:
     horizon: int = 32
     """Actions in a chunk."""
     num_tokens: int | None = None
-    """Tokens a chunk (oat, oat-pow2, acodec, klt); 16 by default."""
+    """Tokens a chunk (acodec, klt), learned ones (oat, oat-pow2); 16 by default."""
     levels: tuple[int, ...] = ()
     """FSQ levels (oat, oat-pow2, quest, klt); 8 8 6 5 by default."""
     budgets: tuple[int, ...] = ()
@@ -61,6 +64,10 @@ class TrainTokenizer:
     """Where each group of registers ends (oat, oat-pow2); the kind's own by default."""
     nested_dropout: bool = True
     """Without it only whole sequences are trained (oat, oat-pow2): the ordering ablation."""
+    refine: int | None = None
+    """Analytic tokens after the learned ones (oat, oat-pow2); none by default."""
+    cells: Literal["vector", "scalar"] | None = None
+    """What a token looks up (klt): one vector, or one for each level, faster but less exact."""
     vocab_size: int | None = None
     """Asked of the BPE (fast); 2048 by default."""
     scale: float | None = None
@@ -102,10 +109,7 @@ def train_tokenizer(options: TrainTokenizer, console: Console) -> ActionTokenize
     """Train or fit what the options say, and save it."""
     tokenizer, train_set, held_out = untrained(options)
     extras: dict[str, Any] = {"split": {"held_out": options.held_out, "seed": options.split_seed}}
-    if isinstance(tokenizer.codec, FittedCodec):
-        console.print(f"fitting {tokenizer.kind} on {train_set.num_frames:,} chunks")
-        tokenizer.codec.fit(lambda: normalised_chunks(tokenizer, train_set))
-    elif isinstance(tokenizer.codec, LearnedCodec):
+    if isinstance(tokenizer.codec, LearnedCodec):
         config = train_config(options)
         job = TokenizerJob(tokenizer, train_set, held_out)
         count = sum(p.numel() for p in job.module.parameters())
@@ -114,10 +118,23 @@ def train_tokenizer(options: TrainTokenizer, console: Console) -> ActionTokenize
         identity = {name: facts[name] for name in ("kind", "codec", "normalization", "data")}
         train(job, config, options.out, identity=identity)
         extras["train"] = asdict(config)
+    if isinstance(tokenizer.codec, FittedCodec):
+        _fit(tokenizer, tokenizer.codec, train_set)
     extras["rate_distortion"] = rate_distortion(tokenizer, unseen_chunks(tokenizer, held_out))
     tokenizer.extras = extras
-    tokenizer.save_pretrained(options.out)
+    if os.environ.get("RANK", "0") == "0":  # of the processes of `accelerate launch` one writes
+        tokenizer.save_pretrained(options.out)
     return tokenizer
+
+
+def _fit(tokenizer: ActionTokenizer, codec: FittedCodec, train_set: Dataset) -> None:
+    with Progress(console=Console(stderr=True)) as progress:
+        bar = progress.add_task(f"fitting on {train_set.num_frames:,} chunks", total=1.0)
+        codec.fit(
+            lambda: normalised_chunks(tokenizer, train_set),
+            lambda share: progress.update(bar, completed=share),
+        )
+        progress.update(bar, completed=1.0)
 
 
 def train_config(options: TrainTokenizer) -> TrainConfig:
@@ -148,8 +165,11 @@ def _start(options: TrainTokenizer, train_set: Dataset) -> ActionTokenizer:
 
 def codec_config(options: TrainTokenizer, action_dim: int) -> Any:
     """The preset's config of the kind with what the options change."""
-    names = ("num_tokens", "levels", "budgets", "groups", "vocab_size", "scale", "reconstruction")
-    chosen = {name: getattr(options, name) for name in (*names, "dropout")}
+    names = (
+        *("num_tokens", "levels", "budgets", "groups", "refine", "cells", "vocab_size", "scale"),
+        *("reconstruction", "dropout"),
+    )
+    chosen = {name: getattr(options, name) for name in names}
     settings: dict[str, Any] = {k: v for k, v in chosen.items() if v not in (None, ())}
     if not options.nested_dropout:
         settings["nested_dropout"] = False
@@ -174,6 +194,9 @@ class TokenizerJob:
     """Training a learned codec on the chunks of a dataset."""
 
     def __init__(self, tokenizer: ActionTokenizer, train_set: Dataset, held_out: Dataset) -> None:
+        codec = tokenizer.codec
+        if isinstance(codec, Refined):  # its tail is not trained
+            tokenizer = ActionTokenizer(codec.learned, tokenizer.normalizer, tokenizer.data)
         assert isinstance(tokenizer.codec, nn.Module)
         self.module: nn.Module = tokenizer.codec
         self._tokenizer = tokenizer

@@ -75,8 +75,13 @@ class LearnedCodec(Protocol):
 class FittedCodec(Protocol):
     """A codec that is computed from the data, without gradient descent."""
 
-    def fit(self, chunks: Callable[[], Iterator[Tensor]]) -> None:
-        """Learn from normalised chunks, given in blocks of (B, T, A), anew at every call."""
+    def fit(
+        self, chunks: Callable[[], Iterator[Tensor]], on_progress: Callable[[float], None] = ...
+    ) -> None:
+        """Learn from normalised chunks, given in blocks of (B, T, A), anew at every call.
+
+        Long work says now and then which share of it is done.
+        """
 
 
 @runtime_checkable
@@ -86,6 +91,10 @@ class HasFiles(Protocol):
     def write_files(self, folder: Path) -> None: ...
 
     def read_files(self, folder: Path) -> None: ...
+
+
+def no_progress(_: float) -> None:
+    """Nobody watches."""
 
 
 def doubling(num_tokens: int) -> tuple[int, ...]:

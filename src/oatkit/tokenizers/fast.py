@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from oatkit.errors import ArtefactError, DecodeError
-from oatkit.tokenizers.codec import tokens_of_lists
+from oatkit.tokenizers.codec import no_progress, tokens_of_lists
 from oatkit.types import Schedule, Tokens
 
 BPE_FILE = "tokenizer.json"
@@ -134,7 +134,11 @@ class Fast(nn.Module):
         except Exception as error:  # the library raises plain Exceptions
             raise ArtefactError(f"{folder / BPE_FILE} cannot be read ({error})") from error
 
-    def fit(self, chunks: Callable[[], Iterator[Tensor]]) -> None:
+    def fit(
+        self,
+        chunks: Callable[[], Iterator[Tensor]],
+        on_progress: Callable[[float], None] = no_progress,
+    ) -> None:
         lowest = min(int(self._coefficients(block).min()) for block in chunks())
         highest = max(int(self._coefficients(block).max()) for block in chunks())
         if highest - lowest >= FIRST_SURROGATE:

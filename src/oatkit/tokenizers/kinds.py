@@ -17,6 +17,7 @@ from oatkit.tokenizers.fast import Fast, FastConfig
 from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.oat import Oat, OatConfig
 from oatkit.tokenizers.quest import Quest, QuestConfig
+from oatkit.tokenizers.refined import Refined
 from oatkit.types import NormalizationMode
 
 
@@ -30,9 +31,13 @@ class Kind:
     """How actions are normalised unless the user says otherwise."""
 
 
+def _oat(config: OatConfig) -> Oat | Refined:
+    return Refined(config) if config.refine else Oat(config)
+
+
 KINDS: dict[str, Kind] = {
-    "oat": Kind(OatConfig, Oat),
-    "oat-pow2": Kind(OatConfig, Oat),
+    "oat": Kind(OatConfig, _oat),
+    "oat-pow2": Kind(OatConfig, _oat),
     "bin": Kind(BinConfig, Bin),
     "fast": Kind(FastConfig, Fast, normalization="quantiles"),
     "quest": Kind(QuestConfig, Quest),

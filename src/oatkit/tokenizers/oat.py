@@ -45,6 +45,8 @@ class OatConfig:
     """Where each group of registers ends; singletons for `oat`, doubling for `oat-pow2`."""
     nested_dropout: bool = True
     """Off: only full sequences are trained (the paper's ordering ablation)."""
+    refine: int = 0
+    """Analytic tokens after the learned ones, fitted on what these leave; see `refined.py`."""
     budgets_per_chunk: int = 1
     """How many sampled budgets are decoded for each encoded chunk of a training batch."""
     width: int = 256
@@ -59,6 +61,8 @@ class OatConfig:
         for name in ("horizon", "action_dim", "num_tokens", "num_layers", "budgets_per_chunk"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if self.refine < 0:
+            raise ValueError(f"refine is {self.refine}, expected 0 or more")
         if self.width % self.num_heads:
             raise ValueError(f"width {self.width} is not divided by {self.num_heads} heads")
         for name in ("budgets", "groups"):

@@ -8,6 +8,7 @@ several processes sees the same samples as one process.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import signal
@@ -166,6 +167,7 @@ class _Run:
     ) -> None:
         from accelerate import Accelerator
 
+        _require_trackers(config.trackers)
         self.job, self.config, self.out = job, config, out
         self.accelerator = Accelerator(
             mixed_precision="bf16" if config.precision == "bfloat16" else "no",
@@ -249,11 +251,9 @@ class _Log:
         self._losses: list[Tensor] = []
         self._since = (time.perf_counter(), run.step)
         self._path = run.out / "train.jsonl"
-        self._latest: dict[str, float] = {}
         columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.completed:.0f}/{task.total:.0f} steps"),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
+            BarColumn(bar_width=16),
             TextColumn("{task.fields[numbers]}"),
             TimeRemainingColumn(),
         )
@@ -300,15 +300,15 @@ class _Log:
         row["learning_rate"] = run.config.learning_rate_at(step - 1)
         if step % run.config.evaluate_every == 0 or step == run.config.steps:
             run.job.module.eval()
-            self._latest = run.job.evaluate()
-            row |= self._latest
+            found = run.job.evaluate()
+            row |= found
+            shown = "  ".join(f"{name} {value:.3g}" for name, value in found.items())
+            self.progress.print(f"step {step:,}:  {shown}", highlight=False)
         if run.accelerator.is_main_process:
             with self._path.open("a") as file:
                 file.write(json.dumps(row) + "\n")
         run.accelerator.log({k: v for k, v in row.items() if k != "step"}, step=step)
-        shown = " ".join(f"{k} {v:.3g}" for k, v in self._latest.items())
-        numbers = f"loss {mean:.4g} {shown} {rate:,.0f}/s"
-        self.progress.update(self._bar, numbers=" ".join(numbers.split()))
+        self.progress.update(self._bar, numbers=f"loss {mean:.4g}  {rate:,.0f} samples/s")
 
 
 def sample_indices(seed: int, step: int, batch_size: int, num_samples: int) -> NDArray[np.int64]:
@@ -347,19 +347,27 @@ def _gradients_kept_apart(accelerator: Any, model: nn.Module, is_apart: bool) ->
         yield
 
 
+def _require_trackers(trackers: tuple[Tracker, ...]) -> None:
+    for tracker in trackers:
+        if importlib.util.find_spec(tracker) is None:
+            raise TrainingError(f"the tracker {tracker} is not installed: pip install {tracker}")
+
+
 def _copy_state(module: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
 
 
 @torch.no_grad()
 def _move_average(average: dict[str, Tensor], module: nn.Module, decay: float, step: int) -> None:
-    """Towards the current weights; faster at first, so that the start is soon forgotten."""
+    """Towards the current weights; faster at first, so that the start is soon forgotten.
+
+    Buffers are copied: a codebook that revives its dead codes has no meaningful average.
+    """
     decay = min(decay, (1 + step) / (10 + step))
-    for name, tensor in module.state_dict().items():
-        if tensor.is_floating_point():
-            average[name].lerp_(tensor, 1 - decay)
-        else:
-            average[name].copy_(tensor)
+    for name, parameter in module.named_parameters():
+        average[name].lerp_(parameter, 1 - decay)
+    for name in average.keys() - dict(module.named_parameters()).keys():
+        average[name].copy_(module.get_buffer(name))
 
 
 def _truncate_log(path: Path, step: int) -> None:
