@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         OatkitError,
         TrainingError,
     )
+    from oatkit.policies import LightPolicy, Prediction, load_policy
     from oatkit.tokenizers import ActionTokenizer, load_tokenizer
     from oatkit.types import Schedule, Tokens
 
@@ -36,13 +37,16 @@ __all__ = [
     "DatasetError",
     "DecodeError",
     "Episode",
+    "LightPolicy",
     "MissingExtraError",
     "Normalizer",
     "OatkitError",
+    "Prediction",
     "Schedule",
     "Statistics",
     "Tokens",
     "TrainingError",
+    "load_policy",
     "load_tokenizer",
     "open_dataset",
 ]
@@ -57,6 +61,7 @@ _HOMES = {
         "OatkitError",
         "TrainingError",
     ),
+    "oatkit.policies": ("LightPolicy", "Prediction", "load_policy"),
     "oatkit.tokenizers": ("ActionTokenizer", "load_tokenizer"),
     "oatkit.types": ("Schedule", "Tokens"),
 }

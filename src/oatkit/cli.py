@@ -101,6 +101,22 @@ def _tokenizer_sweep(prog: str, args: Sequence[str]) -> int:
     return 0
 
 
+def _policy_train(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.train_policy import TrainPolicy, train_policy
+
+    options = _parse(TrainPolicy, prog, args)
+    train_policy(options, console())
+    out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
+    _say(f"wrote {options.out}", f"next: oatkit policy measure {out} --data {data}")
+    return 0
+
+
+def _policy_measure(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.measure_policy import MeasurePolicy, run_measure
+
+    return run_measure(_parse(MeasurePolicy, prog, args), console())
+
+
 def _demo(prog: str, args: Sequence[str]) -> int:
     from oatkit.recipes.demo import Demo, run_demo
 
@@ -140,6 +156,14 @@ OATKIT = Group(
                 "sweep": Command("the paper's ablations of oat", _tokenizer_sweep),
             },
             "oatkit tokenizer train --data out/metaworld --kind oat-pow2 --out out/oat-pow2",
+        ),
+        "policy": Group(
+            "train and measure policies",
+            {
+                "train": Command("a dataset and a tokenizer in, a policy out", _policy_train),
+                "measure": Command("tokens and actions of held-out episodes", _policy_measure),
+            },
+            "oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --out out/policy",
         ),
         "doctor": Command("say what works on this machine", _doctor),
     },

@@ -1,6 +1,7 @@
-"""Named whole configurations of tokenizers and their training.
+"""Named whole configurations of tokenizers and policies and their training.
 
-paper   the paper's tables: 6 layers, 8 heads, width 256; AdamW 5e-5 constant, batch 512
+paper   the paper's tables. Tokenizers: 6 layers, 8 heads, width 256; AdamW 5e-5 constant, batch
+        512. Policies: about 5M parameters; AdamW 1e-4, cosine to a tenth, batch 16
 small   a CPU in minutes; what the demo uses
 tiny    a CPU in seconds; what the tests use
 """
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from oatkit.errors import unknown_name
+from oatkit.policies import LightConfig
 from oatkit.train import TrainConfig
 
 
@@ -70,3 +72,67 @@ def tokenizer_preset(name: str) -> TokenizerPreset:
     if name not in TOKENIZER_PRESETS:
         raise ValueError(unknown_name("preset", name, TOKENIZER_PRESETS))
     return TOKENIZER_PRESETS[name]
+
+
+@dataclass(frozen=True)
+class PolicyPreset:
+    """A light policy and how it is trained."""
+
+    net: LightConfig
+    train: TrainConfig
+
+
+POLICY_PRESETS = {
+    "paper": PolicyPreset(
+        LightConfig(),
+        TrainConfig(
+            steps=100_000,
+            batch_size=16,
+            learning_rate=1e-4,
+            schedule="cosine",
+            min_ratio=0.1,
+            weight_decay=1e-6,
+        ),
+    ),
+    "small": PolicyPreset(
+        LightConfig(width=128, num_layers=3, image_channels=16),
+        TrainConfig(
+            steps=6000,
+            batch_size=64,
+            learning_rate=1e-3,
+            schedule="cosine",
+            min_ratio=0.01,
+            warmup_steps=200,
+            weight_decay=1e-6,
+            ema=0.999,
+        ),
+    ),
+    "tiny": PolicyPreset(
+        LightConfig(
+            width=32,
+            num_layers=1,
+            num_heads=2,
+            dropout=0.0,
+            image_size=40,
+            crop_size=36,
+            image_channels=4,
+            num_points=8,
+        ),
+        TrainConfig(
+            steps=60,
+            batch_size=32,
+            learning_rate=3e-3,
+            schedule="cosine",
+            warmup_steps=10,
+            checkpoint_every=20,
+            evaluate_every=20,
+            log_every=5,
+        ),
+    ),
+}
+
+
+def policy_preset(name: str) -> PolicyPreset:
+    if name not in POLICY_PRESETS:
+        raise ValueError(unknown_name("preset", name, POLICY_PRESETS))
+    return POLICY_PRESETS[name]

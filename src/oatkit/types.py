@@ -380,6 +380,65 @@ class TokenizerComparison:
     version: int = 1
 
 
+@dataclass(frozen=True)
+class PolicySlot:
+    """How well a policy predicts one token slot, given the true tokens before its block."""
+
+    share: float
+    """Of the sequences that reach the slot; the end symbol counts as a token."""
+    accuracy: float
+    """Share of tokens that are the likeliest."""
+    entropy_bits: float
+    """Mean uncertainty of the policy."""
+    loss_bits: float
+    """Mean surprise at the true token."""
+
+
+@dataclass(frozen=True)
+class PolicyBudget:
+    """Errors of sampled chunks at one budget, raw units."""
+
+    budget: int | None
+    """None where the policy itself decided when to stop."""
+    tokens: float
+    """Mean number of tokens that were decoded."""
+    calls: float
+    """Mean number of stages."""
+    mse: float | None
+    """Mean squared error, repeated tail steps counted; None where nothing decodes."""
+    mse_without_padding: float | None
+    tokenizer_mse: float
+    """What is left when the tokens are the true ones."""
+    mae: tuple[float, ...]
+    """Of each dimension; empty where nothing decodes."""
+
+
+@dataclass(frozen=True)
+class PolicyMeasurement:
+    """What `oatkit policy measure` finds, without a simulator."""
+
+    path: str
+    kind: str
+    """Of the tokenizer."""
+    data: str
+    split: str
+    num_chunks: int
+    num_parameters: int
+    loss: float
+    """The training loss on these chunks, nats."""
+    slots: tuple[PolicySlot, ...]
+    budgets: tuple[PolicyBudget, ...]
+    auto: PolicyBudget | None
+    """With `budget="auto"`, where thresholds are known."""
+    invalid: float
+    """Share of sampled sequences that do not decode."""
+    variance: tuple[float, ...]
+    """Of each dimension of the predicted actions over that of the true ones, at the full budget:
+    near 0 where the policy repeats itself, empty where nothing decodes."""
+    schema: str = "oatkit/policy-measurement"
+    version: int = 1
+
+
 Ablation = Literal["levels", "horizons", "nesting"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from rich.console import Console
 from rich.text import Text
@@ -14,7 +14,7 @@ from tyro.conf import Positional, arg
 from oatkit.data import Dataset
 from oatkit.measure import measure_tokenizer
 from oatkit.recipes.dataset_options import Columns, DatasetOptions
-from oatkit.tokenizers import ActionTokenizer, load_tokenizer
+from oatkit.tokenizers import load_tokenizer
 from oatkit.types import TokenizerMeasurement
 
 
@@ -46,7 +46,7 @@ def run_measure(options: MeasureTokenizer, console: Console) -> int:
         tokenizer = load_tokenizer(path)
         for difference in tokenizer.check(dataset):
             console.print(f"note: {path}: {difference}", markup=False, soft_wrap=True)
-        part = select(tokenizer, dataset, options.split)
+        part = select(tokenizer.extras, dataset, options.split)
         found.append(measure_tokenizer(tokenizer, part, path=str(path), split=options.split))
         console.print(draw(found[-1]))
     if options.out is not None:
@@ -57,11 +57,11 @@ def run_measure(options: MeasureTokenizer, console: Console) -> int:
     return 0
 
 
-def select(tokenizer: ActionTokenizer, dataset: Dataset, split: str) -> Dataset:
-    """The episodes that this tokenizer was trained on, or those it was not."""
+def select(extras: dict[str, Any], dataset: Dataset, split: str) -> Dataset:
+    """The episodes that an artefact was trained on, by its extras, or those it was not."""
     if split == "all":
         return dataset
-    made = tokenizer.extras.get("split")
+    made = extras.get("split")
     if made is None:
         raise ValueError("this artefact does not say how its data were split: use --split all")
     train, held_out = dataset.split(made["held_out"], seed=made["seed"])

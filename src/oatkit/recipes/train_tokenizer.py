@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +22,7 @@ from oatkit.data import Chunks, Dataset
 from oatkit.nn.random import SampleRandom
 from oatkit.presets import tokenizer_preset
 from oatkit.recipes.dataset_options import Columns, DatasetOptions
+from oatkit.recipes.train_options import changed
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.tokenizers.acodec import Acodec
 from oatkit.tokenizers.codec import FittedCodec, LearnedCodec
@@ -138,15 +139,7 @@ def _fit(tokenizer: ActionTokenizer, codec: FittedCodec, train_set: Dataset) -> 
 
 def train_config(options: TrainTokenizer) -> TrainConfig:
     """The preset's recipe with what the options change."""
-    config = tokenizer_preset(options.preset).train
-    names = (
-        *("steps", "batch_size", "learning_rate", "ema", "precision", "accumulate"),
-        *("checkpoint_every", "seed", "trackers"),
-    )
-    changes = {name: getattr(options, name) for name in names}
-    config = replace(config, **{k: v for k, v in changes.items() if v is not None})
-    # a run shorter than the preset's must not end while it still warms up
-    return replace(config, warmup_steps=min(config.warmup_steps, config.steps // 5))
+    return changed(tokenizer_preset(options.preset).train, options)
 
 
 def untrained(options: TrainTokenizer) -> tuple[ActionTokenizer, Dataset, Dataset]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -268,7 +268,7 @@ class ActionTokenizer:
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str]) -> ActionTokenizer:
         """Read an artefact from a folder or, by its id, from the Hugging Face hub."""
-        path = _local(folder)
+        path = local_folder(folder)
         try:
             config = json.loads((path / "config.json").read_text())
             state = load_file(path / "model.safetensors")
@@ -301,15 +301,7 @@ class ActionTokenizer:
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
         """Upload the artefact to the Hugging Face hub; gives its address."""
-        import tempfile
-
-        from huggingface_hub import HfApi
-
-        api = HfApi()
-        api.create_repo(repo_id, private=private, exist_ok=True)
-        with tempfile.TemporaryDirectory() as folder:
-            self.save_pretrained(folder)
-            return str(api.upload_folder(repo_id=repo_id, folder_path=folder))
+        return upload(self.save_pretrained, repo_id, private=private)
 
     def _card(self) -> str:
         lines = [
@@ -350,7 +342,21 @@ def _to_tokens(ids: Any) -> Tokens:
     return tokens_of_lists(ids)
 
 
-def _local(folder: str | os.PathLike[str]) -> Path:
+def upload(save: Callable[[str], object], repo_id: str, *, private: bool) -> str:
+    """Put what `save` writes into a folder on the Hugging Face hub; gives its address."""
+    import tempfile
+
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+    api.create_repo(repo_id, private=private, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        save(folder)
+        return str(api.upload_folder(repo_id=repo_id, folder_path=folder))
+
+
+def local_folder(folder: str | os.PathLike[str]) -> Path:
+    """Where an artefact lies: the folder itself, or a download from the Hugging Face hub."""
     path = Path(folder)
     if path.exists():
         return path

@@ -1,0 +1,192 @@
+"""How good a policy is without a robot or simulator: tokens and actions of held-out episodes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from oatkit.data import Dataset
+from oatkit.measure.tokenizer import encode_in_blocks
+from oatkit.policies import LightPolicy
+from oatkit.policies.bar import bar_loss, covering, entropy_bits, targets
+from oatkit.policies.observation import Observations
+from oatkit.types import PolicyBudget, PolicyMeasurement, PolicySlot, Tokens
+
+MAX_CHUNKS = 2048
+"""Of a larger split so many are measured, evenly spread."""
+BLOCK = 256
+READ = 32
+"""Chunks whose full images are in memory at once."""
+
+
+def measure_policy(
+    policy: LightPolicy, dataset: Dataset, *, path: str = "", split: str = "all", seed: int = 0
+) -> PolicyMeasurement:
+    """Token accuracy and entropy of every slot, action errors of every trained budget.
+
+    Args:
+        policy: Trained.
+        dataset: Held-out episodes.
+        path: Of the artefact, for the record.
+        split: What the episodes are, for the record.
+        seed: Of sampling.
+    """
+    observations, wanted_BTA, is_pad_BT = observations_to_measure(policy, dataset, MAX_CHUNKS)
+    loss, slots = measure_slots(policy, observations, wanted_BTA)
+    generator = torch.Generator().manual_seed(seed)
+    parts, num_invalid = [], 0
+    for block in _blocks(observations):
+        drawn, problems = policy.draw_once(block, generator)
+        num_invalid += len(problems)
+        parts.append(drawn)
+    full_BTA = torch.cat([part.chunk for part in parts]).cpu()
+    most = max(part.tokens.ids.shape[1] for part in parts)
+    ids_BK = torch.cat([F.pad(p.tokens.ids, (0, most - p.tokens.ids.shape[1])) for p in parts])
+    sampled = Tokens(ids_BK, torch.cat([part.tokens.lengths for part in parts]))
+    calls_B = torch.cat([part.calls for part in parts])
+    tokenizer = policy.tokenizer
+    true = encode_in_blocks(tokenizer, wanted_BTA)
+    budgets = []
+    for budget in tokenizer.budgets:
+        chunk_BTA, kept_B, num_calls = full_BTA, sampled.lengths, calls_B.double().mean()
+        if budget < tokenizer.max_tokens:
+            chunk_BTA = tokenizer.decode(sampled, budget=budget).cpu()
+            kept_B = kept_B.clamp(max=budget)
+            num_calls = torch.tensor(policy.schedule.calls_for(budget))
+        floor_BTA = tokenizer.decode(true, budget=budget).cpu()
+        budgets.append(
+            _errors(chunk_BTA, wanted_BTA, is_pad_BT, floor_BTA, budget, kept_B, float(num_calls))
+        )
+    return PolicyMeasurement(
+        path=path,
+        kind=tokenizer.kind,
+        data=str(dataset.path),
+        split=split,
+        num_chunks=len(observations),
+        num_parameters=sum(p.numel() for p in policy.net.parameters()),
+        loss=loss,
+        slots=tuple(slots),
+        budgets=tuple(budgets),
+        auto=_measure_auto(policy, observations, wanted_BTA, is_pad_BT, true, generator),
+        invalid=num_invalid / len(observations),
+        variance=_variance_ratio(full_BTA, wanted_BTA),
+    )
+
+
+def observations_to_measure(
+    policy: LightPolicy, dataset: Dataset, most: int
+) -> tuple[Observations, Tensor, NDArray[np.bool_]]:
+    """Evenly spread observations, their raw chunks (B, T, A) and padding (B, T)."""
+    spec = policy.spec
+    chunks = dataset.chunks(
+        policy.tokenizer.horizon, history=spec.history, cameras=tuple(spec.cameras)
+    )
+    indices = np.linspace(0, len(chunks) - 1, min(len(chunks), most)).astype(int)
+    parts = []
+    for some in np.split(indices, range(READ, len(indices), READ)):
+        observations, _ = spec.read(chunks.batch(some))
+        parts.append(policy.net.shrunk(observations).tensors())
+    task, state, *images = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+    actions_BTA, is_pad_BT = chunks.actions(indices)
+    return Observations(task, state, tuple(images)), torch.from_numpy(actions_BTA), is_pad_BT
+
+
+@torch.inference_mode()
+def measure_slots(
+    policy: LightPolicy, observations: Observations, actions_BTA: Tensor
+) -> tuple[float, list[PolicySlot]]:
+    """The training loss, and every slot that some sequence reaches; true tokens are fed."""
+    net, tokenizer = policy.net, policy.tokenizer
+    tokens = encode_in_blocks(tokenizer, actions_BTA)
+    schedule = policy.schedule
+    if net.end_id is not None:
+        longest = min(int(tokens.lengths.max()) + 1, schedule.num_tokens)
+        schedule = covering(schedule, longest)
+    num_slots = schedule.num_tokens
+    tokens = Tokens(F.pad(tokens.ids, (0, num_slots - tokens.ids.shape[1])), tokens.lengths)
+    wanted_BK, counts_BK = targets(tokens, num_slots, net.end_id)
+    losses: list[float] = []
+    rows: list[Tensor] = []
+    for start, block in enumerate(_blocks(observations)):
+        part = slice(start * BLOCK, start * BLOCK + len(block))
+        own = Tokens(tokens.ids[part].to(policy.device), tokens.lengths[part].to(policy.device))
+        logits = net.logits(own.ids, schedule, net.encode(block.to(policy.device)))
+        losses.append(len(block) * float(bar_loss(logits, own, schedule, net.end_id)))
+        wanted = wanted_BK[part].to(policy.device)
+        surprise = F.cross_entropy(logits.transpose(1, 2), wanted, reduction="none") / math.log(2)
+        is_right = (logits.argmax(dim=-1) == wanted).float()
+        rows.append(torch.stack([is_right, entropy_bits(logits), surprise]).cpu())
+    numbers_3BK = torch.cat(rows, dim=1) * counts_BK
+    reached_K = counts_BK.sum(dim=0)
+    means_3K = numbers_3BK.sum(dim=1) / reached_K.clamp(min=1)
+    slots = [
+        PolicySlot(int(reached) / len(observations), *means.tolist())
+        for reached, means in zip(reached_K, means_3K.T, strict=True)
+        if reached > 0
+    ]
+    return sum(losses) / len(observations), slots
+
+
+def _measure_auto(
+    policy: LightPolicy,
+    observations: Observations,
+    wanted_BTA: Tensor,
+    is_pad_BT: NDArray[np.bool_],
+    true: Tokens,
+    generator: torch.Generator,
+) -> PolicyBudget | None:
+    if policy.auto is None:
+        return None
+    parts = [policy.draw_once(b, generator, policy.auto)[0] for b in _blocks(observations)]
+    chunk_BTA = torch.cat([part.chunk for part in parts]).cpu()
+    kept_B = torch.cat([part.tokens.lengths for part in parts])
+    calls = float(torch.cat([part.calls for part in parts]).double().mean())
+    floor_BTA = policy.tokenizer.decode(true).cpu()
+    return _errors(chunk_BTA, wanted_BTA, is_pad_BT, floor_BTA, None, kept_B, calls)
+
+
+def _errors(
+    chunk_BTA: Tensor,
+    wanted_BTA: Tensor,
+    is_pad_BT: NDArray[np.bool_],
+    floor_BTA: Tensor,
+    budget: int | None,
+    kept_B: Tensor,
+    calls: float,
+) -> PolicyBudget:
+    error_BTA = (chunk_BTA - wanted_BTA).double()
+    is_valid_B = torch.isfinite(error_BTA).all(dim=(1, 2))
+    valid_BTA = error_BTA[is_valid_B]
+    is_real_BT = ~torch.from_numpy(is_pad_BT)[is_valid_B]
+    has_any = len(valid_BTA) > 0
+    return PolicyBudget(
+        budget=budget,
+        tokens=float(kept_B.double().mean()),
+        calls=calls,
+        mse=float(valid_BTA.square().mean()) if has_any else None,
+        mse_without_padding=float(valid_BTA[is_real_BT].square().mean()) if has_any else None,
+        tokenizer_mse=float((floor_BTA - wanted_BTA).double().square().mean()),
+        mae=tuple(valid_BTA.abs().mean(dim=(0, 1)).tolist()) if has_any else (),
+    )
+
+
+def _variance_ratio(chunk_BTA: Tensor, wanted_BTA: Tensor) -> tuple[float, ...]:
+    """Of each dimension over the chunks that decode; empty where none does."""
+    is_valid_B = torch.isfinite(chunk_BTA).all(dim=(1, 2))
+    if not is_valid_B.any():
+        return ()
+    found, wanted = (
+        x_BTA[is_valid_B].double().flatten(0, 1).var(dim=0, correction=0)
+        for x_BTA in (chunk_BTA, wanted_BTA)
+    )
+    return tuple((found / wanted.clamp(min=1e-30)).tolist())
+
+
+def _blocks(observations: Observations) -> list[Observations]:
+    parts = zip(*(torch.split(tensor, BLOCK) for tensor in observations.tensors()), strict=True)
+    return [Observations(task, state, tuple(images)) for task, state, *images in parts]

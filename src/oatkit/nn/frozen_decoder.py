@@ -1,0 +1,168 @@
+"""`TokenDecoder` for generation: the same logits, as few operations as possible.
+
+A call with one or a few slots is bound by reading the weights and by the number of operations.
+So weights are kept in the layout that small products read fastest (input-major), residuals are
+added by the products, and cross-attention is folded. With context keys K and values V of a head,
+
+    softmax((h Wq) K^T) V Wo  =  softmax(h A) M,    A = Wq K^T (D, S),  M = V Wo (S, D)
+
+where A and M are computed once per observation: two products with S columns a head instead of two
+with D.
+
+Shape letters: B batch, G slot of a call, R = B x G rows, S context slot, H head, C head width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from oatkit.nn.token_decoder import TokenDecoder
+from oatkit.nn.transformer import CrossAttention, Mlp, SelfAttention
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """Weights of one layer, (inputs, outputs), and its norms (weight, bias)."""
+
+    norm_1: tuple[Tensor, Tensor]
+    qkv: Tensor
+    out: Tensor
+    norm_2: tuple[Tensor, Tensor]
+    norm_3: tuple[Tensor, Tensor]
+    widen: Tensor
+    widen_bias: Tensor
+    narrow: Tensor
+    narrow_bias: Tensor
+
+
+class FrozenDecoder:
+    """The weights of a decoder as they are now; `is_current` says whether they still are."""
+
+    def __init__(self, decoder: TokenDecoder) -> None:
+        self._parameters = list(decoder.parameters())
+        self._made_from = _state_of(self._parameters)
+        self.num_heads = cast(SelfAttention, decoder.attention[0]).num_heads
+        self.symbols, self.positions = decoder.symbols.detach(), decoder.positions.detach()
+        self.width = self.symbols.shape[1]
+        self.norm = _norm(decoder.norm)
+        self.bias = decoder.bias.detach()
+        self.head = _input_major(self.symbols[: len(self.bias)])
+        parts = zip(decoder.attention, decoder.reading, decoder.mlp, strict=True)
+        layers = [
+            (cast(SelfAttention, a), cast(CrossAttention, r), cast(Mlp, m)) for a, r, m in parts
+        ]
+        self.layers = [_layer(*modules) for modules in layers]
+        self.folding = torch.cat([self._folding(reading) for _, reading, _ in layers])
+
+    @property
+    def is_current(self) -> bool:
+        return self._made_from == _state_of(self._parameters)
+
+    def start(
+        self, context: Sequence[tuple[Tensor, Tensor]], batch_size: int, num_slots: int
+    ) -> FrozenGeneration:
+        """Generation with an empty cache.
+
+        Args:
+            context: Keys and values (B, H, S, C) of every layer.
+            batch_size: B.
+            num_slots: Room in the cache.
+        """
+        return FrozenGeneration(self, context, batch_size, num_slots)
+
+    def _folding(self, reading: CrossAttention) -> Tensor:
+        """(2 H, C, D): what keys, then what values are multiplied with."""
+        head_width = self.width // self.num_heads
+        query_DD = reading.query.weight.detach() * head_width**-0.5
+        out_DD = reading.out.weight.detach().t()
+        return torch.cat([query_DD, out_DD]).view(-1, head_width, self.width)
+
+
+class FrozenGeneration:
+    """One generation: a context and a cache."""
+
+    def __init__(
+        self,
+        frozen: FrozenDecoder,
+        context: Sequence[tuple[Tensor, Tensor]],
+        batch_size: int,
+        num_slots: int,
+    ) -> None:
+        self._frozen = frozen
+        self._length = 0
+        heads, width = frozen.num_heads, frozen.width
+        pairs_NBHSC = torch.stack([part for pair in context for part in pair])
+        pairs = pairs_NBHSC.transpose(1, 2).reshape(len(frozen.folding), -1, width // heads)
+        folded = torch.bmm(pairs, frozen.folding)
+        shape = (len(frozen.layers), 2, heads, batch_size, -1, width)
+        folded_L2BXD = folded.view(shape).transpose(2, 3).flatten(3, 4)
+        # (B, D, H S) and (B, H S, D)
+        self._folded = [(into.transpose(1, 2), back) for into, back in folded_L2BXD]
+        shape = (len(frozen.layers), 2, batch_size, heads, num_slots, width // heads)
+        self._caches = frozen.head.new_empty(shape).unbind()
+
+    def feed(
+        self, inputs_BG: Tensor, positions_G: Tensor, mask_GS: Tensor | None, num_kept: int
+    ) -> Tensor:
+        """Logits (B, G, V); only the first `num_kept` slots stay in the cache."""
+        frozen, (batch_size, num_slots) = self._frozen, inputs_BG.shape
+        heads, width = frozen.num_heads, frozen.width
+        start, end = self._length, self._length + num_slots
+        rows = (batch_size, num_slots, width)
+        split = (batch_size, num_slots, 3, heads, width // heads)
+        shape = (width,)
+        x_RD = (frozen.symbols[inputs_BG] + frozen.positions[positions_G]).view(-1, width)
+        for layer, cache, (into, back) in zip(
+            frozen.layers, self._caches, self._folded, strict=True
+        ):
+            h_RD = torch.layer_norm(x_RD, shape, *layer.norm_1)
+            qkv = torch.mm(h_RD, layer.qkv).view(split).permute(2, 0, 3, 1, 4)
+            cache[:, :, :, start:end] = qkv[1:]
+            keys, values = cache[:, :, :, :end].unbind()
+            seen = F.scaled_dot_product_attention(qkv[0], keys, values, attn_mask=mask_GS)
+            x_RD = torch.addmm(x_RD, seen.transpose(1, 2).reshape(-1, width), layer.out)
+
+            h_RD = torch.layer_norm(x_RD, shape, *layer.norm_2)
+            scores = torch.bmm(h_RD.view(rows), into).view(batch_size, num_slots, heads, -1)
+            share = scores.softmax(dim=-1).view(batch_size, num_slots, -1)
+            x_RD = torch.baddbmm(x_RD.view(rows), share, back).view(-1, width)
+
+            h_RD = torch.layer_norm(x_RD, shape, *layer.norm_3)
+            wide = F.gelu(torch.addmm(layer.widen_bias, h_RD, layer.widen), approximate="tanh")
+            x_RD = torch.addmm(x_RD + layer.narrow_bias, wide, layer.narrow)
+        self._length += num_kept
+        h_RD = torch.layer_norm(x_RD, shape, *frozen.norm)
+        return torch.addmm(frozen.bias, h_RD, frozen.head).view(batch_size, num_slots, -1)
+
+
+def _layer(attention: SelfAttention, reading: CrossAttention, mlp: Mlp) -> _Layer:
+    return _Layer(
+        norm_1=_norm(attention.norm),
+        qkv=_input_major(attention.qkv.weight),
+        out=_input_major(attention.out.weight),
+        norm_2=_norm(reading.norm),
+        norm_3=_norm(mlp.norm),
+        widen=_input_major(mlp.widen.weight),
+        widen_bias=mlp.widen.bias.detach(),
+        narrow=_input_major(mlp.narrow.weight),
+        narrow_bias=mlp.narrow.bias.detach(),
+    )
+
+
+def _input_major(weight: Tensor) -> Tensor:
+    return weight.detach().t().contiguous()
+
+
+def _norm(norm: torch.nn.LayerNorm) -> tuple[Tensor, Tensor]:
+    return norm.weight.detach(), norm.bias.detach()
+
+
+def _state_of(parameters: Sequence[Tensor]) -> list[tuple[int, int]]:
+    """Changes when a parameter is written to or moved."""
+    return [(p.data_ptr(), 0 if p.is_inference() else p._version) for p in parameters]

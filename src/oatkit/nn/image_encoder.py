@@ -1,0 +1,120 @@
+"""Images to one vector each: a ResNet-18 with group norm, and a spatial softmax.
+
+Group norm, because batches are small and a policy is also called with one image. The spatial
+softmax keeps where something is seen, which averaging would lose.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from oatkit.nn.random import SampleRandom
+
+CHANNELS_PER_GROUP = 16
+
+
+class ResidualBlock(nn.Module):
+    """Two 3 x 3 convolutions around a shortcut."""
+
+    def __init__(self, num_in: int, num_out: int, stride: int) -> None:
+        super().__init__()
+        self.convolve = nn.Sequential(
+            nn.Conv2d(num_in, num_out, 3, stride, 1, bias=False),
+            _norm(num_out),
+            nn.ReLU(),
+            nn.Conv2d(num_out, num_out, 3, 1, 1, bias=False),
+            _norm(num_out),
+        )
+        self.shortcut = nn.Sequential()
+        if stride > 1 or num_in != num_out:
+            self.shortcut.extend(
+                [nn.Conv2d(num_in, num_out, 1, stride, bias=False), _norm(num_out)]
+            )
+
+    def forward(self, x_NCHW: Tensor) -> Tensor:
+        return F.relu(self.shortcut(x_NCHW) + self.convolve(x_NCHW))
+
+
+class SpatialSoftmax(nn.Module):
+    """The mean position of each of some learned features, in [-1, 1]: (N, C, H, W) -> (N, 2 P)."""
+
+    def __init__(self, num_channels: int, num_points: int) -> None:
+        super().__init__()
+        self.features = nn.Conv2d(num_channels, num_points, 1)
+
+    def forward(self, x_NCHW: Tensor) -> Tensor:
+        maps_NPHW = self.features(x_NCHW)
+        height, width = maps_NPHW.shape[2:]
+        share_NPHW = maps_NPHW.flatten(2).softmax(dim=-1).view_as(maps_NPHW)
+        rows_H = torch.linspace(-1, 1, height, device=x_NCHW.device)
+        columns_W = torch.linspace(-1, 1, width, device=x_NCHW.device)
+        down_NP = share_NPHW.sum(dim=3) @ rows_H
+        right_NP = share_NPHW.sum(dim=2) @ columns_W
+        return torch.cat([right_NP, down_NP], dim=1)
+
+
+class ImageEncoder(nn.Module):
+    """(N, 3, H, W) from 0 to 1 -> (N, width).
+
+    Args:
+        width: Of the vectors.
+        num_channels: Of the first stage; it doubles in each of the four.
+        num_points: Features whose position is told.
+    """
+
+    def __init__(self, width: int, *, num_channels: int = 64, num_points: int = 32) -> None:
+        super().__init__()
+        stem = [nn.Conv2d(3, num_channels, 7, 2, 3, bias=False), _norm(num_channels), nn.ReLU()]
+        blocks: list[nn.Module] = [*stem, nn.MaxPool2d(3, 2, 1)]
+        num_in = num_channels
+        for stage in range(4):
+            num_out = num_channels << stage
+            blocks.append(ResidualBlock(num_in, num_out, 1 if stage == 0 else 2))
+            blocks.append(ResidualBlock(num_out, num_out, 1))
+            num_in = num_out
+        self.trunk = nn.Sequential(*blocks)
+        self.pool = SpatialSoftmax(num_in, num_points)
+        self.project = nn.Linear(2 * num_points, width)
+
+    def forward(self, images_NCHW: Tensor) -> Tensor:
+        return self.project(self.pool(self.trunk(2 * images_NCHW - 1)))
+
+
+def resize_and_crop(
+    images_BSCHW: Tensor, size: int, crop: int, random: SampleRandom | None
+) -> Tensor:
+    """Square images from 0 to 1, (B, S, 3, crop, crop).
+
+    Args:
+        images_BSCHW: uint8, or floats from 0 to 1.
+        size: Height and width before the crop.
+        crop: After it. In the middle, or with `random` anywhere, the same for all frames S.
+        random: Of the samples.
+    """
+    images = resize(images_BSCHW, size)
+    room = size - crop
+    if random is None:
+        start = room // 2
+        return images[..., start : start + crop, start : start + crop]
+    starts = (random.uniform(2) * (room + 1)).long().tolist()
+    return torch.stack(
+        [
+            image[..., down : down + crop, right : right + crop]
+            for image, (down, right) in zip(images, starts, strict=True)
+        ]
+    )
+
+
+def resize(images_BSCHW: Tensor, size: int) -> Tensor:
+    """Square images from 0 to 1, (B, S, 3, size, size)."""
+    flat = images_BSCHW.flatten(0, 1)
+    flat = flat.float() / 255 if flat.dtype == torch.uint8 else flat
+    if flat.shape[2:] != (size, size):
+        flat = F.interpolate(flat, (size, size), mode="bilinear", antialias=True)
+    return flat.view(*images_BSCHW.shape[:3], size, size)
+
+
+def _norm(num_channels: int) -> nn.GroupNorm:
+    return nn.GroupNorm(max(1, num_channels // CHANNELS_PER_GROUP), num_channels)

@@ -1,0 +1,73 @@
+"""A transformer over token slots that reads a context; `frozen_decoder` generates with it.
+
+Shape letters: B batch, K token slot, S context slot, D width, V predicted symbols.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from oatkit.nn.random import SampleRandom
+from oatkit.nn.transformer import CrossAttention, KeysValues, Mlp, SelfAttention, drop
+
+
+class TokenDecoder(nn.Module):
+    """Each layer: self-attention under a mask, cross-attention to the context, an MLP.
+
+    Args:
+        num_inputs: Symbols that a slot may hold.
+        num_outputs: The first so many of them may be predicted; the head is tied to them.
+        num_positions: Of the slots.
+        width: Of slots and context.
+        num_layers: How many.
+        num_heads: Divides the width.
+        dropout: Share of each residual branch that training drops.
+    """
+
+    def __init__(
+        self,
+        num_inputs: int,
+        num_outputs: int,
+        num_positions: int,
+        *,
+        width: int,
+        num_layers: int,
+        num_heads: int,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.symbols = nn.Parameter(0.02 * torch.randn(num_inputs, width))
+        self.positions = nn.Parameter(0.02 * torch.randn(num_positions, width))
+        self.bias = nn.Parameter(torch.zeros(num_outputs))
+        self.keys_values = KeysValues(width, num_heads, num_layers)
+        self.attention = nn.ModuleList(SelfAttention(width, num_heads) for _ in range(num_layers))
+        self.reading = nn.ModuleList(CrossAttention(width, num_heads) for _ in range(num_layers))
+        self.mlp = nn.ModuleList(Mlp(width) for _ in range(num_layers))
+        self.norm = nn.LayerNorm(width)
+        self.dropout = dropout
+
+    def forward(
+        self,
+        inputs_BK: Tensor,
+        positions_K: Tensor,
+        mask: Tensor | None,
+        context: list[tuple[Tensor, Tensor]],
+        random: SampleRandom | None = None,
+    ) -> Tensor:
+        """Logits (B, K, V).
+
+        Args:
+            inputs_BK: Symbols.
+            positions_K: Of the slots.
+            mask: (K, K) bool; None where every slot sees all.
+            context: What `keys_values` made of it.
+            random: For dropout.
+        """
+        x = self.symbols[inputs_BK] + self.positions[positions_K]
+        for layer, (keys, values) in enumerate(context):
+            x = x + drop(self.attention[layer](x, mask), self.dropout, random)
+            x = x + drop(self.reading[layer](x, keys, values), self.dropout, random)
+            x = x + drop(self.mlp[layer](x), self.dropout, random)
+        return F.linear(self.norm(x), self.symbols[: len(self.bias)], self.bias)

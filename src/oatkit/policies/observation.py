@@ -1,0 +1,198 @@
+"""What a policy observes: LeRobot's keys checked and made into tensors.
+
+    one frame, the policy keeps the history      a batch with its history
+    observation.state            (state_dim,)    (B, history, state_dim)
+    observation.images.<camera>  (H, W, 3)       (B, history, H, W, 3)
+    task                         text            B texts
+
+Images are uint8, or floats from 0 to 1; channels may also come first, as in LeRobot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from oatkit.data import Dataset, Normalizer
+from oatkit.errors import unknown_name
+
+STATE = "observation.state"
+IMAGES = "observation.images."
+TASK = "task"
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """A batch of observations as tensors.
+
+    Attributes:
+        task: (B,) int64, place among the known tasks.
+        state: (B, history, state_dim) float32, normalised; state_dim is 0 without a state.
+        images: For each camera (B, history, 3, H, W), uint8 or float from 0 to 1.
+    """
+
+    task: Tensor
+    state: Tensor
+    images: tuple[Tensor, ...]
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+    def to(self, device: torch.device) -> Observations:
+        images = tuple(image.to(device) for image in self.images)
+        return Observations(self.task.to(device), self.state.to(device), images)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return (self.task, self.state, *self.images)
+
+
+@dataclass(frozen=True)
+class ObservationSpec:
+    """What a policy was trained to observe.
+
+    Attributes:
+        history: Frames, the current one included.
+        state: Raw to normalised state; None where the policy does not read it.
+        cameras: Name to height and width.
+        tasks: The known instructions.
+    """
+
+    history: int
+    state: Normalizer | None
+    cameras: dict[str, tuple[int, int]]
+    tasks: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.history < 1:
+            raise ValueError(f"history is {self.history}, expected at least 1")
+        if self.state is None and not self.cameras:
+            raise ValueError("a policy that reads neither state nor cameras observes nothing")
+
+    @classmethod
+    def for_dataset(
+        cls,
+        dataset: Dataset,
+        *,
+        history: int,
+        cameras: Sequence[str] = (),
+        reads_state: bool = True,
+    ) -> ObservationSpec:
+        """Of a dataset's state and some of its cameras."""
+        sizes = {}
+        for name in cameras:
+            if name not in dataset.cameras:
+                raise ValueError(unknown_name("camera", name, dataset.cameras))
+            sizes[name] = (dataset.cameras[name].height, dataset.cameras[name].width)
+        state = Normalizer.fit(dataset.state_statistics()) if reads_state else None
+        return cls(history, state, sizes, dataset.tasks)
+
+    @property
+    def state_dim(self) -> int:
+        return 0 if self.state is None else self.state.dim
+
+    def read(self, observation: Mapping[str, Any]) -> tuple[Observations, bool]:
+        """The tensors of an observation, and whether it was one frame (history and batch are 1)."""
+        self._check_keys(observation)
+        parts: dict[str, Tensor] = {}
+        if self.state is not None:
+            parts[STATE] = self._state(_as_tensor(STATE, observation[STATE]))
+        for camera, size in self.cameras.items():
+            key = f"{IMAGES}{camera}"
+            parts[key] = self._image(key, _as_tensor(key, observation[key]), size)
+        leading = {key: part.shape[:2] for key, part in parts.items()}
+        if len(set(leading.values())) > 1:
+            sizes = ", ".join(f"{key} {tuple(shape)}" for key, shape in leading.items())
+            raise ValueError(f"batch and history differ between parts of the observation: {sizes}")
+        first = next(iter(parts))
+        is_single = np.ndim(observation[first]) == (1 if first == STATE else 3)
+        batch_size, num_frames = next(iter(leading.values()))
+        state = parts.pop(STATE, torch.zeros(batch_size, num_frames, 0))
+        task = self._task(observation.get(TASK), batch_size)
+        return Observations(task, state, tuple(parts.values())), is_single
+
+    def _check_keys(self, observation: Mapping[str, Any]) -> None:
+        wanted = [*([STATE] if self.state else []), *(f"{IMAGES}{name}" for name in self.cameras)]
+        wanted += [TASK] if len(self.tasks) > 1 else []
+        missing = [key for key in wanted if key not in observation]
+        if missing:
+            raise ValueError(
+                f"the observation has no {missing[0]!r}; it has {sorted(observation)}, and the "
+                f"policy reads {wanted}"
+            )
+        for key in observation:
+            if key.startswith(IMAGES) and key.removeprefix(IMAGES) not in self.cameras:
+                raise ValueError(unknown_name("camera", key.removeprefix(IMAGES), self.cameras))
+
+    def _state(self, state: Tensor) -> Tensor:
+        assert self.state is not None
+        framed = state[None, None] if state.ndim == 1 else state
+        if framed.ndim != 3 or framed.shape[-1] != self.state_dim or not self._fits(state, framed):
+            raise ValueError(
+                f"{STATE} is {tuple(state.shape)}, expected ({self.state_dim},) for one frame or "
+                f"(batch, {self.history}, {self.state_dim}) with its history"
+            )
+        if not torch.isfinite(framed).all():
+            raise ValueError(f"{STATE} is not finite")
+        return self.state.normalize(framed.float())
+
+    def _image(self, key: str, image: Tensor, size: tuple[int, int]) -> Tensor:
+        framed = image[None, None] if image.ndim == 3 else image
+        if framed.ndim == 5 and framed.shape[-1] == 3:
+            framed = framed.movedim(-1, -3)
+        if framed.ndim != 5 or framed.shape[2:] != (3, *size) or not self._fits(image, framed):
+            shape = f"{size[0]}, {size[1]}, 3"
+            raise ValueError(
+                f"{key} is {tuple(image.shape)}, expected ({shape}) for one frame or (batch, "
+                f"{self.history}, {shape}) with its history"
+            )
+        if framed.dtype == torch.uint8:
+            return framed
+        if not framed.is_floating_point() or not ((framed >= 0) & (framed <= 1)).all():
+            raise ValueError(f"{key} is {image.dtype}, expected uint8 or floats from 0 to 1")
+        return framed.float()
+
+    def _fits(self, given: Tensor, framed: Tensor) -> bool:
+        return given.ndim != framed.ndim or framed.shape[1] == self.history
+
+    def _task(self, task: Any, batch_size: int) -> Tensor:
+        if task is None or not self.tasks:
+            return torch.zeros(batch_size, dtype=torch.int64)
+        texts = [task] * batch_size if isinstance(task, str) else list(task)
+        if len(texts) != batch_size:
+            raise ValueError(f"there are {len(texts)} tasks for {batch_size} observations")
+        for text in texts:
+            if text not in self.tasks:
+                raise ValueError(unknown_name("task", str(text), self.tasks))
+        return torch.tensor([self.tasks.index(text) for text in texts])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "history": self.history,
+            "state": None if self.state is None else self.state.to_json(),
+            "cameras": {name: list(size) for name, size in self.cameras.items()},
+            "tasks": list(self.tasks),
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> ObservationSpec:
+        state = values["state"]
+        return cls(
+            history=values["history"],
+            state=None if state is None else Normalizer.from_json(state),
+            cameras={name: (size[0], size[1]) for name, size in values["cameras"].items()},
+            tasks=tuple(values["tasks"]),
+        )
+
+
+def _as_tensor(key: str, value: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{key} holds {array.dtype}, expected numbers")
+    return torch.from_numpy(np.ascontiguousarray(array))

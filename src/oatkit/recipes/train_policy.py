@@ -1,0 +1,214 @@
+"""`oatkit policy train`: a dataset and a tokenizer in, a self-contained policy artefact out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.console import Console
+from torch import Tensor, nn
+from tyro.conf import arg
+
+from oatkit.data import Dataset
+from oatkit.measure.policy import measure_slots, observations_to_measure
+from oatkit.nn.random import SampleRandom
+from oatkit.policies import LightPolicy, load_policy
+from oatkit.policies.observation import Observations
+from oatkit.presets import policy_preset
+from oatkit.recipes.dataset_options import Columns, DatasetOptions
+from oatkit.recipes.token_cache import artefact_digest, cached_tokens
+from oatkit.recipes.train_options import changed
+from oatkit.tokenizers import load_tokenizer
+from oatkit.train import train
+from oatkit.types import Tokens
+
+MAX_CHUNKS_TO_EVALUATE = 512
+
+
+@dataclass(frozen=True)
+class TrainPolicy:
+    """Train the light policy on a tokenizer's tokens.
+
+    Example:
+        oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --out out/policy
+    """
+
+    data: Annotated[str, arg(metavar="PATH")]
+    """Dataset: file, folder or hub id."""
+    out: Path
+    """Where to write the artefact; a run that was stopped goes on from there."""
+    tokenizer: Annotated[Path | None, arg(metavar="DIR")] = None
+    """Tokenizer artefact; it is frozen and stored with the policy."""
+    preset: Literal["tiny", "small", "paper"] = "small"
+    """Size and training recipe."""
+    cameras: tuple[str, ...] = ()
+    """Cameras to read; none by default."""
+    state: bool = True
+    """Whether to read the state."""
+    history: int = 2
+    """Frames that are observed, the current one included."""
+    endpoints: tuple[int, ...] = ()
+    """Generation schedule to train under; the tokenizer's own by default."""
+    dropout: float | None = None
+    """Share of each residual branch that training drops; the preset's by default."""
+    held_out: float | None = None
+    """Share of the episodes that is never trained on; the tokenizer's, else 0.1."""
+    split_seed: int | None = None
+    """Which episodes those are; the tokenizer's, else 0."""
+    steps: int | None = None
+    """Training steps; the preset's by default."""
+    batch_size: int | None = None
+    """Chunks a step; the preset's by default."""
+    learning_rate: float | None = None
+    """The preset's by default."""
+    ema: float | None = None
+    """Decay of the moving average of the weights, 0 for none; the preset's by default."""
+    precision: Literal["float32", "bfloat16"] | None = None
+    """Of the computation; float32 by default."""
+    accumulate: int | None = None
+    """In how many parts a batch is computed."""
+    seed: int = 0
+    """Of the initial weights, the samples and everything random in training."""
+    checkpoint_every: int | None = None
+    """Steps between checkpoints; the preset's by default."""
+    trackers: tuple[Literal["tensorboard", "wandb", "trackio"], ...] = ()
+    """Where else to log."""
+    init: Annotated[Path | None, arg(metavar="DIR")] = None
+    """Start from this policy; its tokenizer, cameras, history and normaliser are kept."""
+    columns: Columns = DatasetOptions()
+
+
+def train_policy(options: TrainPolicy, console: Console) -> LightPolicy:
+    """Train what the options say, calibrate its thresholds on held-out episodes, and save it."""
+    dataset = options.columns.open(options.data)
+    policy, split = _start(options, dataset)
+    tokenizer = policy.tokenizer
+    if policy.schedule != tokenizer.schedule:
+        console.print(
+            f"note: {tokenizer.kind} is meant to be generated up to "
+            f"{list(tokenizer.schedule.endpoints)} tokens stage by stage, the policy is trained on "
+            f"{list(policy.schedule.endpoints)}",
+            markup=False,
+            soft_wrap=True,
+        )
+    for difference in tokenizer.check(dataset):
+        console.print(f"note: {tokenizer.kind}: {difference}", markup=False, soft_wrap=True)
+    train_set, held_out = dataset.split(**split)
+    job = PolicyJob(policy, train_set, held_out, options.columns.cache)
+    config = changed(policy_preset(options.preset).train, options)
+    count = sum(p.numel() for p in job.module.parameters())
+    console.print(f"training on {tokenizer.kind}: {count:,} parameters, {config.steps:,} steps")
+    facts = policy.to_json()
+    identity = {
+        "net": facts["net"],
+        "observation": facts["observation"],
+        "tokenizer": artefact_digest(tokenizer),
+        "data": train_set.fingerprint,
+        "init": None if options.init is None else str(options.init),
+    }
+    train(job, config, options.out, identity=identity)
+    policy.to("cpu")  # training may have moved the network
+    policy.calibrate(job.unseen, job.unseen_actions, torch.Generator().manual_seed(options.seed))
+    policy.extras = {
+        "split": {"held_out": split["fraction"], "seed": split["seed"]},
+        "train": asdict(config),
+        "data": {"fingerprint": train_set.fingerprint, "fps": dataset.fps},
+    }
+    policy.save_pretrained(options.out)
+    return policy
+
+
+def _start(options: TrainPolicy, dataset: Dataset) -> tuple[LightPolicy, dict[str, Any]]:
+    """The policy as training begins, and how episodes are split."""
+    torch.manual_seed(options.seed)
+    if options.init is not None:
+        default = TrainPolicy(data=options.data, out=options.out)
+        for name in ("tokenizer", "cameras", "state", "history", "endpoints", "dropout"):
+            if getattr(options, name) != getattr(default, name):
+                raise ValueError(f"{options.init} has its own {name}: leave --{name} out")
+        policy = load_policy(options.init)
+        _require_dims(options, dataset, policy)
+        return policy.with_tasks(dataset.tasks), _split(options, policy.extras)
+    if options.tokenizer is None:
+        raise ValueError("name a tokenizer artefact with --tokenizer, or a policy with --init")
+    tokenizer = load_tokenizer(options.tokenizer)
+    split = _split(options, tokenizer.extras)
+    net = replace(policy_preset(options.preset).net, endpoints=options.endpoints or None)
+    if options.dropout is not None:
+        net = replace(net, dropout=options.dropout)
+    policy = LightPolicy.for_dataset(
+        net,
+        tokenizer,
+        dataset.split(**split)[0],
+        history=options.history,
+        cameras=options.cameras,
+        reads_state=options.state,
+    )
+    return policy, split
+
+
+def _require_dims(options: TrainPolicy, dataset: Dataset, policy: LightPolicy) -> None:
+    for name, has, wanted in (
+        ("action", dataset.action_dim, policy.tokenizer.action_dim),
+        ("state", dataset.state_dim, policy.spec.state_dim or dataset.state_dim),
+    ):
+        if has != wanted:
+            raise ValueError(
+                f"{options.init} is for {wanted} {name} dimensions, {options.data} has {has}"
+            )
+
+
+def _split(options: TrainPolicy, extras: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `Dataset.split`: what the tokenizer did not see, the policy does not see."""
+    made = {"held_out": 0.1, "seed": 0} | dict(extras.get("split", {}))
+    fraction = made["held_out"] if options.held_out is None else options.held_out
+    return {
+        "fraction": fraction,
+        "seed": made["seed"] if options.split_seed is None else options.split_seed,
+    }
+
+
+class PolicyJob:
+    """Training the network on observations and the tokens of what follows them."""
+
+    def __init__(
+        self, policy: LightPolicy, train_set: Dataset, held_out: Dataset, cache: Path | None
+    ) -> None:
+        self.module: nn.Module = policy.net
+        self._policy = policy
+        self._tokens = cached_tokens(policy.tokenizer, train_set, cache)
+        self._chunks = train_set.chunks(
+            policy.tokenizer.horizon,
+            history=policy.spec.history,
+            cameras=tuple(policy.spec.cameras),
+        )
+        self.num_samples = len(self._chunks)
+        self.unseen, self.unseen_actions, _ = observations_to_measure(
+            policy, held_out, MAX_CHUNKS_TO_EVALUATE
+        )
+
+    def batch(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
+        tokens = self._tokens.take(indices)
+        observations, _ = self._policy.spec.read(self._chunks.batch(indices))
+        return (tokens.ids, tokens.lengths, *observations.tensors())
+
+    def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> Tensor:
+        ids_BK, lengths_B, task_B, state_BSD, *images = batch
+        observations = Observations(task_B, state_BSD, tuple(images))
+        policy = self._policy
+        return policy.net.loss(observations, Tokens(ids_BK, lengths_B), policy.schedule, random)
+
+    def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:
+        pass
+
+    def evaluate(self) -> dict[str, float]:
+        """Loss and token accuracy on held-out chunks."""
+        loss, slots = measure_slots(self._policy, self.unseen, self.unseen_actions)
+        reached = sum(slot.share for slot in slots)
+        accuracy = sum(slot.share * slot.accuracy for slot in slots) / reached
+        return {"val_loss": loss, "val_accuracy": accuracy}

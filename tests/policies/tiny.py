@@ -1,0 +1,92 @@
+"""A small dataset and small policies on every kind of tokenizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from oatkit.data import Dataset
+from oatkit.policies import LightConfig, LightPolicy
+from oatkit.tokenizers import ActionTokenizer, make_config
+from oatkit.tokenizers.codec import FittedCodec
+
+HORIZON, ACTION_DIM, STATE_DIM, HEIGHT, WIDTH = 8, 3, 5, 20, 24
+TASKS = ("open the door", "close the door")
+LEARNED = {"width": 16, "num_layers": 1, "num_heads": 2}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "oat": {"num_tokens": 6, "levels": (5, 4), **LEARNED},
+    "oat-pow2": {"num_tokens": 8, "levels": (5, 4), **LEARNED},
+    "bin": {"num_bins": 16},
+    "fast": {"vocab_size": 300},
+    "quest": {"levels": (5, 4), **LEARNED},
+    "acodec": {"num_tokens": 4, "codebook_size": 32, "latent_dim": 8, **LEARNED},
+    "klt": {"num_tokens": 6, "levels": (5, 4)},
+}
+CONFIG = LightConfig(
+    width=16,
+    num_layers=2,
+    num_heads=2,
+    dropout=0.0,
+    image_size=40,
+    crop_size=36,
+    image_channels=4,
+    num_points=4,
+)
+
+
+def write_dataset(path: Path, *, num_episodes: int = 10, length: int = 20) -> Path:
+    """Actions that follow from the state, two tasks, one camera."""
+    rng = np.random.default_rng(0)
+    path.mkdir(parents=True)
+    for index in range(num_episodes):
+        state = rng.normal(size=(length, STATE_DIM)).cumsum(axis=0)
+        noise = 0.1 * rng.normal(size=(length, ACTION_DIM))
+        np.savez(
+            path / f"{index:02d}.npz",
+            **{
+                "action": np.tanh(state[:, :ACTION_DIM]) * [1.0, 100.0, 0.01] + noise * 0.01,
+                "observation.state": state,
+                "observation.images.front": rng.integers(
+                    256, size=(length, HEIGHT, WIDTH, 3), dtype=np.uint8
+                ),
+            },
+            task=TASKS[index % 2],
+        )
+    return path
+
+
+def make_tokenizer(kind: str, dataset: Dataset, **settings: Any) -> ActionTokenizer:
+    """Fitted where that is quick, else with random weights."""
+    torch.manual_seed(0)
+    sizes = {"horizon": HORIZON, "action_dim": ACTION_DIM, **SETTINGS[kind], **settings}
+    tokenizer = ActionTokenizer.for_dataset(make_config(kind, **sizes), dataset)
+    if isinstance(tokenizer.codec, FittedCodec):
+        actions = dataset.chunks(HORIZON).actions(np.arange(dataset.num_frames))[0]
+        chunks = torch.from_numpy(tokenizer.normalizer.normalize(actions))
+        tokenizer.codec.fit(lambda: iter([chunks]))
+    return tokenizer
+
+
+def make_policy(kind: str, dataset: Dataset, **settings: Any) -> LightPolicy:
+    tokenizer = make_tokenizer(kind, dataset)
+    torch.manual_seed(1)
+    policy = LightPolicy.for_dataset(CONFIG, tokenizer, dataset, **settings)
+    for parameter in policy.net.parameters():
+        if parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, std=0.3)
+    return policy
+
+
+def batch(policy: LightPolicy, dataset: Dataset, size: int = 3) -> dict[str, Any]:
+    chunks = dataset.chunks(
+        HORIZON, history=policy.spec.history, cameras=tuple(policy.spec.cameras)
+    )
+    return chunks.batch(np.linspace(0, len(chunks) - 1, size).astype(int))
+
+
+def row(observation: dict[str, Any], index: int) -> dict[str, Any]:
+    """One row of a batch as a batch of one."""
+    return {key: values[index : index + 1] for key, values in observation.items()}
