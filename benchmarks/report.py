@@ -29,7 +29,7 @@ def main() -> None:
 def render() -> str:
     sections = (
         *(INTRODUCTION, data_memory(load("data_memory")), sampling()),
-        *(rate_distortion(), convergence(), tokenizer_speed()),
+        *(rate_distortion(), predictability(), convergence(), tokenizer_speed()),
     )
     return "\n".join(sections)
 
@@ -140,6 +140,36 @@ def _splits_table(splits: dict[str, list[float]]) -> list[str]:
             for count, errors in splits.items()
         ),
     ]
+
+
+def predictability() -> str:
+    record = load("token_predictability")
+    rows = [
+        f"| `{name}` | "
+        + " | ".join(f"{row['accuracy'][slot - 1]:.0%}" for slot in BUDGETS)
+        + " | "
+        + " | ".join(f"{1e3 * row['mse'][str(k)]:.3g}" for k in BUDGETS)
+        + " |"
+        for name, row in record["results"].items()
+    ]
+    return "\n".join(
+        [
+            "## Can a policy predict the tokens?\n",
+            f"The light policy from MetaWorld's state, {record['settings']['steps']} steps on each "
+            "tokenizer of the table above, held-out episodes. Left: how",
+            "often the likeliest id of a slot is the true one, given the true ids before. Right: mean",
+            "squared error x 1000 of the chunks that the policy samples itself, by budget.\n",
+            "| tokenizer | "
+            + " | ".join(f"slot {k}" for k in BUDGETS)
+            + " | "
+            + " | ".join(f"error at {k}" for k in BUDGETS)
+            + " |",
+            "|---|" + "---|" * 10,
+            *rows,
+            "",
+            "(`benchmarks/token_predictability.py`)\n",
+        ]
+    )
 
 
 def convergence() -> str:

@@ -1,0 +1,61 @@
+"""Can a policy predict the tokens? The light policy on learned, analytic and mixed tokens.
+
+    python -m benchmarks.token_predictability [--steps 1500]
+
+Uses the MetaWorld tokenizers that `benchmarks.tokenizer_rate_distortion` leaves in `out/bench`. The
+same policy (from state, preset `small`) is trained on each and measured on held-out episodes: how
+often the likeliest id is the right one given the true earlier ones, and the error of the chunk
+that it generates itself, beside what the tokenizer leaves of the true tokens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+import oatkit
+from benchmarks.record import RESULTS, write_result
+from benchmarks.tokenizer_rate_distortion import OUT, metaworld
+from oatkit.measure.policy import measure_policy
+from oatkit.recipes.train_policy import TrainPolicy, train_policy
+
+NAME = "token_predictability"
+SEED = 0
+TOKENIZERS = ("oat", "oat-4+12refined", "klt", "klt-scalarcells")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=1500)
+    steps = parser.parse_args().steps
+    saved = RESULTS / f"{NAME}.json"
+    results = json.loads(saved.read_text())["results"] if saved.exists() else {}
+    for name in TOKENIZERS:
+        if name not in results:
+            print(name, flush=True)
+            results[name] = measure(OUT / "metaworld" / name, OUT / "policies" / name, steps)
+            write_result(NAME, seed=SEED, settings={"steps": steps}, results=results)
+
+
+def measure(tokenizer: Path, out: Path, steps: int) -> dict[str, Any]:
+    options = TrainPolicy(
+        data=str(metaworld()), out=out, tokenizer=tokenizer, steps=steps, seed=SEED
+    )
+    policy = train_policy(options, Console())
+    held_out = oatkit.open_dataset(metaworld()).split(0.1, seed=0)[1]
+    found = measure_policy(policy, held_out, split="val", seed=SEED)
+    return {
+        "loss": found.loss,
+        "accuracy": [slot.accuracy for slot in found.slots],
+        "loss_bits": [slot.loss_bits for slot in found.slots],
+        "mse": {str(b.budget): b.mse for b in found.budgets},
+        "tokenizer_mse": {str(b.budget): b.tokenizer_mse for b in found.budgets},
+    }
+
+
+if __name__ == "__main__":
+    main()
