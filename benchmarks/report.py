@@ -157,8 +157,8 @@ def predictability() -> str:
             "## Can a policy predict the tokens?\n",
             f"The light policy from MetaWorld's state, {record['settings']['steps']} steps on each "
             "tokenizer of the table above, held-out episodes. Left: how",
-            "often the likeliest id of a slot is the true one, given the true ids before. Right: mean",
-            "squared error x 1000 of the chunks that the policy samples itself, by budget.\n",
+            "often the likeliest id of a slot is the true one, given the true ids before. Right:",
+            "mean squared error x 1000 of the chunks that the policy samples itself, by budget.\n",
             "| tokenizer | "
             + " | ".join(f"slot {k}" for k in BUDGETS)
             + " | "
