@@ -29,7 +29,7 @@ def main() -> None:
 def render() -> str:
     sections = (
         *(INTRODUCTION, data_memory(load("data_memory")), sampling()),
-        *(rate_distortion(), predictability(), convergence(), tokenizer_speed()),
+        *(rate_distortion(), predictability(), convergence(), tokenizer_speed(), fast_speed()),
     )
     return "\n".join(sections)
 
@@ -221,6 +221,20 @@ def tokenizer_speed() -> str:
             "The last row has the width and depth of the first public OAT code, of which 74, 1178",
             "and 552 chunks a second are known on 2 cores of 240 GFLOP/s, 4.1 and 8.2 ms for one.",
             "(`benchmarks/tokenizer_speed.py`)\n",
+        ]
+    )
+
+
+def fast_speed() -> str:
+    result = load("fast_speed")["results"]
+    return "\n".join(
+        [
+            "## FAST in batches\n",
+            f"Chunks a second: {result['encode_batch_chunks_per_s']:,} encoded in a batch against "
+            f"{result['encode_loop_chunks_per_s']:,} one by one,",
+            f"{result['decode_batch_chunks_per_s']:,} decoded against "
+            f"{result['decode_loop_chunks_per_s']:,} ({result['mean_tokens']} tokens a chunk).",
+            "(`benchmarks/fast_speed.py`)\n",
         ]
     )
 

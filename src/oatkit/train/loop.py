@@ -166,8 +166,11 @@ class _Run:
         self, job: Job, config: TrainConfig, out: Path, identity: Mapping[str, Any]
     ) -> None:
         from accelerate import Accelerator
+        from accelerate.state import AcceleratorState
 
         _require_trackers(config.trackers)
+        # or a second run of this process would have to have the precision of the first
+        AcceleratorState._reset_state()
         self.job, self.config, self.out = job, config, out
         self.accelerator = Accelerator(
             mixed_precision="bf16" if config.precision == "bfloat16" else "no",
