@@ -25,7 +25,7 @@ from oatkit.recipes.train_policy import TrainPolicy, train_policy
 
 NAME = "token_predictability"
 SEED = 0
-TOKENIZERS = ("oat", "oat-4+12refined", "klt", "klt-scalarcells")
+TOKENIZERS = ("oat", "oat-4+12refined", "klt")
 
 
 def main() -> None:
