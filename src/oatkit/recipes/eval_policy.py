@@ -295,6 +295,7 @@ def _settings(
     return {
         "env": simulator.name,
         **asdict(rollout),
+        "state_keys": list(rollout.state_keys),
         "horizon": policy.tokenizer.horizon,
         "history": policy.spec.history,
         "max_steps": simulator.max_steps,
