@@ -19,9 +19,9 @@ from oatkit.envs.kinds import SIMULATORS
 from oatkit.errors import ArtefactError, MissingExtraError, OatkitError
 from oatkit.evaluate.episodes import Evaluation, Job
 from oatkit.policies import LightPolicy
-from oatkit.recipes.eval_policy import RECORD, EvalPolicy, eval_policy
+from oatkit.recipes.eval_policy import RECORD, EvalPolicy, draw, eval_policy
 from oatkit.types import EpisodeResult, PolicyEvaluation, record_from_json
-from tests.evaluate.plane import HORIZON, PLANE, TASKS
+from tests.evaluate.plane import HORIZON, PLANE, TASKS, dying_once
 from tests.policies import tiny
 
 Eval = Callable[..., PolicyEvaluation]
@@ -182,6 +182,22 @@ def test_wrong_options(run: Eval, tmp_path: Path, change: dict[str, Any], messag
     with pytest.raises(ValueError, match=message):
         run(**change)
     assert not (tmp_path / "a").exists()
+
+
+def test_a_worker_that_died_is_in_the_record(
+    run: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = run("b")
+    dying = replace(PLANE, make=dying_once(tmp_path / "died"))
+    monkeypatch.setitem(SIMULATORS, "plane", dying)
+    record = run()
+    assert record.worker_deaths == 1
+    repeated = [e for e in record.episodes if e.repeats]
+    assert len(repeated) == 4  # all that the worker had under way
+    shown = draw(record).plain
+    assert "1 simulator processes died; 4 episodes were repeated" in shown
+    kept = replace(record, episodes=tuple(replace(e, repeats=0) for e in record.episodes))
+    assert outcomes(kept) == outcomes(expected)
 
 
 def test_a_missing_package_is_named(run: Eval, monkeypatch: pytest.MonkeyPatch) -> None:

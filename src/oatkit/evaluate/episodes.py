@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import wait
 from pathlib import Path
 from statistics import fmean
@@ -143,8 +143,8 @@ class Evaluation:
 
     Attributes:
         worker_deaths: Worker processes that were started again.
-        latencies_ms: Budget to the median time of a query for one observation alone; None where
-            none gave a chunk.
+        latencies_ms: Budget to the median time of a query for one observation alone, while the
+            simulators wait; None where none gave a chunk.
     """
 
     def __init__(
@@ -165,11 +165,13 @@ class Evaluation:
         self._view = policy_view(policy.spec, simulator, rollout.state_keys)
         self._num_workers = num_workers
         self._num_slots = num_slots
+        self._budgets: tuple[int | None, ...] = ()
         self.worker_deaths = 0
         self.latencies_ms: dict[int | None, float | None] = {}
 
     def run(self, jobs: Sequence[Job]) -> Generator[EpisodeResult, None, None]:
         """Run episodes; those of a task are best side by side, for a change makes simulators."""
+        self._budgets = tuple(dict.fromkeys(job.budget for job in jobs))
         require_tasks(self._policy.spec, self._simulator, {job.task: None for job in jobs})
         waiting = deque(jobs)
         num_workers = min(self._num_workers, len(jobs))
@@ -182,6 +184,8 @@ class Evaluation:
             busy = list(workers)
             for worker, episodes in under_way.items():
                 worker.send([self._begin(episode) for episode in episodes])
+            for worker in busy:  # all wait for the first query, so that its time can be measured
+                wait([worker.connection])
             while busy:
                 answered = wait([worker.connection for worker in busy])
                 ready = [worker for worker in busy if worker.connection in answered]
@@ -261,10 +265,12 @@ class Evaluation:
     def _decide(self, asking: Sequence[tuple[_Running, Report]]) -> dict[int, NDArray[np.float32]]:
         """Actions to execute for each episode, by its `id`; none where there is no chunk."""
         decided = {}
+        if asking and not self.latencies_ms:
+            self.latencies_ms = {
+                budget: self._latency(asking[0], budget) for budget in self._budgets
+            }
         for budget in dict.fromkeys(episode.job.budget for episode, _ in asking):
             rows = [(e, r) for e, r in asking if e.job.budget == budget]
-            if budget not in self.latencies_ms:
-                self.latencies_ms[budget] = self._latency(rows[0])
             try:
                 predictions = [(rows, self._predict(rows))]
             except DecodeError:  # which row it was is found by asking for each
@@ -309,11 +315,13 @@ class Evaluation:
                 "trained on with --state-key"
             )
 
-    def _latency(self, row: tuple[_Running, Report]) -> float | None:
+    def _latency(self, row: tuple[_Running, Report], budget: int | None) -> float | None:
+        episode, report = row
+        asked = (replace(episode, job=replace(episode.job, budget=budget)), report)
         times = []
         for _ in range(LATENCY_REPEATS + 1):  # the first warms up
             try:
-                times.append(self._predict([row]).elapsed_ms)
+                times.append(self._predict([asked]).elapsed_ms)
             except DecodeError:
                 continue
         return float(np.median(times[1:])) if len(times) > 1 else None

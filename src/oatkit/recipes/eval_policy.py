@@ -11,7 +11,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -120,9 +120,11 @@ def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
         for episode in range(options.episodes)
         if (task, budget, episode) not in done
     ]
-    record = _run(policy, simulator, rollout, jobs, record, options, console)
-    compared = _compare(record, others)
-    record = replace(record, comparisons=compared)
+    if record.episodes:
+        console.print(f"{len(record.episodes)} episodes were finished before")
+    if jobs:
+        record = _run(policy, simulator, rollout, jobs, record, options, console)
+    record = replace(record, comparisons=_compare(record, others))
     write_record(path, record)
     console.print(draw(record))
     return record
@@ -159,7 +161,7 @@ def _run(
 
     with (
         _stops_explained(path),
-        _progress(len(jobs), len(record.episodes), console) as show,
+        _progress(len(jobs), console) as show,
         closing(evaluation.run(jobs)) as results,
     ):
         try:
@@ -342,7 +344,8 @@ def _stops_explained(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _progress(num_jobs: int, num_done: int, console: Console) -> Iterator[Any]:
+def _progress(num_jobs: int, console: Console) -> Iterator[Callable[[EpisodeResult], None]]:
+    """A bar of the episodes; call what is yielded with each that ends."""
     columns = (
         TextColumn("{task.description:30}"),
         BarColumn(),
@@ -350,8 +353,6 @@ def _progress(num_jobs: int, num_done: int, console: Console) -> Iterator[Any]:
         TextColumn("{task.fields[solved]} solved"),
         TimeRemainingColumn(),
     )
-    if num_done:
-        console.print(f"{num_done} episodes were finished before")
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("starting", total=num_jobs, solved=0)
         solved = 0
