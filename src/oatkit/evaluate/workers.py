@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -119,7 +120,8 @@ class Worker:
         self.process = context.Process(
             target=serve, args=(theirs, self._simulator, self._view), daemon=True
         )
-        self.process.start()
+        with ctrl_c_ignored():
+            self.process.start()
         theirs.close()
 
     def send(self, orders: Sequence[Order]) -> None:
@@ -148,9 +150,21 @@ class Worker:
         self.process.close()
 
 
+@contextmanager
+def ctrl_c_ignored() -> Iterator[None]:
+    """Processes that start meanwhile ignore it for good: their parent decides what it means."""
+    if threading.current_thread() is not threading.main_thread():  # only that one gets signals
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def serve(connection: Connection, simulator: SimulatorKind, view: View) -> None:
     """The worker's side: answer orders until the parent closes its end, or is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent alone decides what Ctrl-C means
     slots: dict[int, Slot] = {}
     while True:
         try:
