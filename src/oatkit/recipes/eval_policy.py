@@ -390,9 +390,8 @@ def draw(record: PolicyEvaluation) -> Text:
             text.append(row.rstrip("\n") + f"  {task.task}\n", style="dim")
     for c in record.comparisons:
         text.append(
-            f"{c.second} against {c.first}: {c.difference:+.1%} "
-            f"({c.low:+.1%} to {c.high:+.1%}, p {c.p_value:.2g}; of {c.episodes} episodes "
-            f"{c.only_second} and {c.only_first} solved by one alone)\n"
+            f"{c.second} against {c.first}: {c.difference:+.1%} ({c.low:+.1%} to {c.high:+.1%}, "
+            f"p {c.p_value:.2g}; {c.only_second} and {c.only_first} of {c.episodes} alone)\n"
         )
     errors = sum(e.error is not None for e in record.episodes)
     repeats = sum(e.repeats > 0 for e in record.episodes)
@@ -407,7 +406,7 @@ def draw(record: PolicyEvaluation) -> Text:
 
 
 def _row(name: str, rate: str, interval: str, *cells: str) -> str:
-    return f"{name:>8}{rate:>10}{interval:>18}" + "".join(f"{cell:>9}" for cell in cells) + "\n"
+    return f"{name:>8}{rate:>10}{interval:>18}" + "".join(f"{cell:>8}" for cell in cells) + "\n"
 
 
 def _interval(low: float, high: float) -> str:
