@@ -117,6 +117,20 @@ def _policy_measure(prog: str, args: Sequence[str]) -> int:
     return run_measure(_parse(MeasurePolicy, prog, args), console())
 
 
+def _policy_eval(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.eval_policy import RECORD, EvalPolicy, eval_policy
+
+    options = _parse(EvalPolicy, prog, args)
+    eval_policy(options, console())
+    record = shlex.quote(str(options.out / RECORD))
+    videos = options.out / "videos"
+    _say(
+        f"wrote {options.out / RECORD}" + (f" and {videos}" if videos.exists() else ""),
+        f"next: oatkit policy eval ANOTHER --env {options.env} --against {record} --out DIR",
+    )
+    return 0
+
+
 def _demo(prog: str, args: Sequence[str]) -> int:
     from oatkit.recipes.demo import Demo, run_demo
 
@@ -158,10 +172,11 @@ OATKIT = Group(
             "oatkit tokenizer train --data out/metaworld --kind oat-pow2 --out out/oat-pow2",
         ),
         "policy": Group(
-            "train and measure policies",
+            "train, measure and evaluate policies",
             {
                 "train": Command("a dataset and a tokenizer in, a policy out", _policy_train),
                 "measure": Command("tokens and actions of held-out episodes", _policy_measure),
+                "eval": Command("success in a simulator, with intervals", _policy_eval),
             },
             "oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --out out/policy",
         ),

@@ -439,6 +439,121 @@ class PolicyMeasurement:
     version: int = 1
 
 
+@dataclass(frozen=True)
+class SuccessRate:
+    """How many episodes succeeded, with the Wilson 95 % interval of the rate."""
+
+    successes: int
+    episodes: int
+    rate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class EpisodeResult:
+    """One episode of a policy in a simulator."""
+
+    task: str
+    budget: int | None
+    """None for "auto"."""
+    episode: int
+    seed: int
+    """What the simulator was reset with: the same for every policy and budget."""
+    is_success: bool
+    """Solved at any step; the episode ends there."""
+    score: float | None
+    """The best of any step, where the simulator grades; 0 to 1."""
+    steps: int
+    queries: int
+    """How often the policy was asked for a chunk."""
+    calls: float
+    """Mean stages of a query."""
+    tokens: float
+    """Mean number of tokens that were decoded in a query."""
+    latency_ms: float
+    """Mean time of a query, from observation to chunk, shared by the episodes it was made for."""
+    clipped: float
+    """Share of the executed actions that lay outside the simulator's bounds and were clipped."""
+    repeats: int
+    """How often it was begun anew because its worker process died."""
+    error: str | None
+    """Why the policy had no chunk to give, which ends the episode without success."""
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """One task at one budget."""
+
+    task: str
+    success: SuccessRate
+    score: float | None
+    """Mean of the episodes' best."""
+
+
+@dataclass(frozen=True)
+class BudgetResult:
+    """All tasks at one budget."""
+
+    budget: int | None
+    """None for "auto"."""
+    tasks: tuple[TaskResult, ...]
+    success: SuccessRate
+    """Of all episodes together."""
+    mean_success: float
+    """Of the tasks, each counted the same."""
+    score: float | None
+    steps: float
+    """Mean of an episode."""
+    calls: float
+    """Mean stages of a query."""
+    tokens: float
+    """Mean number of tokens that were decoded in a query."""
+    latency_ms: float | None
+    """Median time of a query for one observation alone, measured apart from the episodes."""
+
+
+@dataclass(frozen=True)
+class PairedComparison:
+    """Two policies or budgets on the same episodes."""
+
+    first: str
+    second: str
+    episodes: int
+    only_first: int
+    """Episodes that only the first solved."""
+    only_second: int
+    difference: float
+    """Success rate of the second less that of the first."""
+    low: float
+    """95 % interval of the difference (Newcombe's for paired proportions)."""
+    high: float
+    p_value: float
+    """Exact McNemar test, two-sided: how likely so uneven a split is if both are equally good."""
+
+
+@dataclass(frozen=True)
+class PolicyEvaluation:
+    """What `oatkit policy eval` finds."""
+
+    policy: str
+    kind: str
+    """Of the tokenizer."""
+    settings: dict[str, Any]
+    """The protocol: what decides an episode, and so must be the same when an evaluation goes on."""
+    versions: dict[str, str]
+    worker_deaths: int = 0
+    """Worker processes that died and were started again."""
+    seconds: float = 0.0
+    latencies_ms: dict[str, float | None] = field(default_factory=dict)
+    """Budget to the median time of a query for one observation alone."""
+    episodes: tuple[EpisodeResult, ...] = ()
+    budgets: tuple[BudgetResult, ...] = ()
+    comparisons: tuple[PairedComparison, ...] = ()
+    schema: str = "oatkit/policy-evaluation"
+    version: int = 1
+
+
 Ablation = Literal["levels", "horizons", "nesting"]
 
 

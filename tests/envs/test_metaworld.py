@@ -12,17 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oatkit.envs.metaworld import (
-    ENVIRONMENT_STATE_KEY,
     FPS,
-    GOALS_PER_SEED,
     MAX_STEPS,
     PAPER_TASKS,
-    STATE_KEY,
     TASKS,
     MetaWorld,
+    scripted_expert,
+)
+from oatkit.envs.simulator import (
+    ENVIRONMENT_STATE_KEY,
+    GOALS_PER_SEED,
+    STATE_KEY,
     demonstration_seed,
     evaluation_seed,
-    scripted_expert,
 )
 from oatkit.errors import MissingExtraError, OatkitError
 

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import oatkit
-from oatkit.envs.metaworld import FPS, TASKS, MetaWorld, demonstration_seed, scripted_expert
+from oatkit.envs.metaworld import FPS, TASKS, MetaWorld, scripted_expert
+from oatkit.envs.simulator import demonstration_seed
 from oatkit.errors import DatasetError
 from oatkit.recipes import make_metaworld as recipe
 from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld

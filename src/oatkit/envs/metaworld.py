@@ -23,13 +23,22 @@ import sys
 import warnings
 from collections.abc import Callable
 from ctypes.util import find_library
-from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oatkit.envs.simulator import (
+    ENVIRONMENT_STATE_KEY,
+    STATE_KEY,
+    ImageSize,
+    Observation,
+    SimulatorKind,
+    StepResult,
+    checked_action,
+)
 from oatkit.errors import MissingExtraError, OatkitError, unknown_name
 
 TASKS = {
@@ -91,31 +100,9 @@ FPS = 80
 MAX_STEPS = 500
 ACTION_DIM = 4
 
-STATE_KEY = "observation.state"
-ENVIRONMENT_STATE_KEY = "observation.environment_state"
-
 CAMERA = "corner2"
 CAMERA_POSITION = (0.75, 0.075, 0.7)
 """Where LeRobot puts the camera: closer to the table than MetaWorld does."""
-
-GOALS_PER_SEED = 1_000_000
-
-Observation = dict[str, NDArray[np.float32]]
-
-
-@dataclass(frozen=True)
-class StepResult:
-    """What one step gave.
-
-    Attributes:
-        observation: As from `MetaWorld.reset`.
-        is_success: Whether the task is solved after this very step; it may be undone later.
-        is_over: Whether the step limit is reached, so that only `reset` may follow.
-    """
-
-    observation: Observation
-    is_success: bool
-    is_over: bool
 
 
 def task_name(task: str) -> str:
@@ -124,24 +111,6 @@ def task_name(task: str) -> str:
     if name not in TASKS:
         raise ValueError(unknown_name("MetaWorld task", task, TASKS))
     return name
-
-
-def demonstration_seed(seed: int, attempt: int) -> int:
-    """The goal seed of a demonstration: always even, so no evaluation ever has it."""
-    return 2 * _goal_number(seed, attempt)
-
-
-def evaluation_seed(seed: int, episode: int) -> int:
-    """The goal seed of an evaluation episode: always odd, so no demonstration ever has it."""
-    return 2 * _goal_number(seed, episode) + 1
-
-
-def _goal_number(seed: int, index: int) -> int:
-    if seed < 0:
-        raise ValueError(f"the seed is {seed}, expected 0 or more")
-    if not 0 <= index < GOALS_PER_SEED:
-        raise ValueError(f"a seed has goals 0 to {GOALS_PER_SEED - 1}, asked for {index}")
-    return seed * GOALS_PER_SEED + index
 
 
 class MetaWorld:
@@ -158,7 +127,7 @@ class MetaWorld:
     action_dim = ACTION_DIM
 
     def __init__(
-        self, task: str, *, image_size: tuple[int, int] | None = None, shadows: bool = True
+        self, task: str, image_size: ImageSize | None = None, *, shadows: bool = True
     ) -> None:
         self.task = task_name(task)
         self.instruction = TASKS[self.task]
@@ -201,7 +170,7 @@ class MetaWorld:
         """
         if self._steps_left == 0:
             raise RuntimeError("no episode is under way: call reset(goal_seed) before step(action)")
-        action_A = _checked_action(action)
+        action_A = checked_action(action, METAWORLD)
         observation_E, _, _, _, info = self._environment.step(action_A)
         self._steps_left -= 1
         return StepResult(
@@ -229,6 +198,22 @@ class MetaWorld:
             self._renderer.close()
             self._renderer = None
         self._environment.close()
+
+
+METAWORLD = SimulatorKind(
+    name="metaworld",
+    make=MetaWorld,
+    film=partial(MetaWorld, shadows=False),
+    tasks=TASKS,
+    default_tasks=PAPER_TASKS,
+    packages=("metaworld", "mujoco"),
+    extra="metaworld",
+    fps=FPS,
+    max_steps=MAX_STEPS,
+    action_low=(-1.0,) * ACTION_DIM,
+    action_high=(1.0,) * ACTION_DIM,
+    cameras=(CAMERA,),
+)
 
 
 def scripted_expert(
@@ -289,17 +274,6 @@ def _make_renderer(model: Any, image_size: tuple[int, int], *, shadows: bool) ->
 def _to_observation(observation_E: NDArray[np.float64]) -> Observation:
     environment_state_E = observation_E.astype(np.float32)
     return {STATE_KEY: environment_state_E[:4].copy(), ENVIRONMENT_STATE_KEY: environment_state_E}
-
-
-def _checked_action(action: ArrayLike) -> NDArray[np.float32]:
-    action_A = np.asarray(action, dtype=np.float32)
-    if action_A.shape != (ACTION_DIM,):
-        raise ValueError(f"an action has shape {action_A.shape}, expected ({ACTION_DIM},)")
-    if not np.isfinite(action_A).all():
-        raise ValueError(f"an action is not finite: {action_A.tolist()}")
-    if np.abs(action_A).max() > 1:
-        raise ValueError(f"an action is outside [-1, 1]: {action_A.tolist()}; clip it first")
-    return action_A
 
 
 def _import_metaworld() -> ModuleType:

@@ -48,16 +48,14 @@ from oatkit.data.whole import ASIDE, written_whole
 from oatkit.envs.metaworld import (
     ACTION_DIM,
     CAMERA,
-    ENVIRONMENT_STATE_KEY,
     FPS,
     PAPER_TASKS,
-    STATE_KEY,
     TASKS,
     MetaWorld,
-    demonstration_seed,
     scripted_expert,
     task_name,
 )
+from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY, demonstration_seed
 from oatkit.errors import DatasetError, MissingExtraError, OatkitError
 from oatkit.recipes.workers import worker_pool
 

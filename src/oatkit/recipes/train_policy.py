@@ -117,7 +117,11 @@ def train_policy(options: TrainPolicy, console: Console) -> LightPolicy:
     policy.extras = {
         "split": {"held_out": split["fraction"], "seed": split["seed"]},
         "train": asdict(config),
-        "data": {"fingerprint": train_set.fingerprint, "fps": dataset.fps},
+        "data": {
+            "fingerprint": train_set.fingerprint,
+            "fps": dataset.fps,
+            "state_keys": dataset.state.keys if dataset.state else (),
+        },
     }
     policy.save_pretrained(options.out)
     return policy

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+
+from oatkit.evaluate.workers import ctrl_c_ignored
 
 
 @contextmanager
@@ -24,7 +25,7 @@ def worker_pool(num_workers: int) -> Iterator[ProcessPoolExecutor]:
         pool = ProcessPoolExecutor(
             num_workers, mp_context=context, initializer=_prepare_worker, initargs=(lifeline,)
         )
-        with _ctrl_c_ignored():  # workers inherit it: the parent alone decides what it means
+        with ctrl_c_ignored():  # workers inherit it: the parent alone decides what it means
             for _ in range(num_workers):
                 pool.submit(os.getpid)  # starts a worker
         try:
@@ -34,18 +35,6 @@ def worker_pool(num_workers: int) -> Iterator[ProcessPoolExecutor]:
             raise
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _ctrl_c_ignored() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():  # only that one gets signals
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _prepare_worker(lifeline: Connection) -> None:

@@ -1,0 +1,118 @@
+"""PushT: a disc pushes a T onto its outline, behind the same small adapter.
+
+    environment = PushT()
+    observation = environment.reset(evaluation_seed(seed=0, episode=3))
+    result = environment.step([256.0, 256.0])
+
+Positions are pixels of a 512 x 512 plane. The score is clip(coverage / 0.95, 0, 1), and more than
+95 % covered is a success, as in published work; what is reported is the best of an episode.
+
+The only file that imports gym-pusht.
+
+Shape letters: A action (2), H W C image.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oatkit.envs.simulator import (
+    ENVIRONMENT_STATE_KEY,
+    STATE_KEY,
+    ImageSize,
+    Observation,
+    SimulatorKind,
+    StepResult,
+    checked_action,
+)
+from oatkit.errors import MissingExtraError, unknown_name
+
+TASKS = {"pusht": "push the T onto the target"}
+FPS = 10
+MAX_STEPS = 300
+
+
+class PushT:
+    """The one task of PushT.
+
+    Args:
+        task: "pusht".
+        image_size: (height, width) of what `render` gives; without it there is no rendering.
+    """
+
+    def __init__(self, task: str = "pusht", image_size: ImageSize | None = None) -> None:
+        if task not in TASKS:
+            raise ValueError(unknown_name("PushT task", task, TASKS))
+        self._can_render = image_size is not None
+        self._environment = _make_environment(image_size or (96, 96))
+        self._steps_left = 0
+
+    def reset(self, seed: int) -> Observation:
+        """Start the episode of a seed.
+
+        Returns:
+            `observation.state` (2,): the disc's x and y; `observation.environment_state` (3,): the
+            T's x, y and angle from 0 to 2 pi. Both float32, as in LeRobot's dataset.
+        """
+        observation, _ = self._environment.reset(seed=seed)
+        self._steps_left = MAX_STEPS
+        return _to_observation(observation)
+
+    def step(self, action: ArrayLike) -> StepResult:
+        """Steer the disc towards x, y: (2,) in [0, 512]; outside is an error, not clipped."""
+        if self._steps_left == 0:
+            raise RuntimeError("no episode is under way: call reset(seed) before step(action)")
+        action_A = checked_action(action, PUSHT)
+        observation, reward, _, _, info = self._environment.step(action_A.astype(np.float64))
+        self._steps_left -= 1
+        return StepResult(
+            observation=_to_observation(observation),
+            is_success=bool(info["is_success"]),
+            is_over=self._steps_left == 0,
+            score=float(reward),
+        )
+
+    def render(self) -> NDArray[np.uint8]:
+        """The plane from above, (H, W, 3) RGB, as the dataset's camera shows it."""
+        if not self._can_render:
+            raise ValueError("to render, make the environment with image_size=(height, width)")
+        image_HWC: NDArray[np.uint8] = self._environment._render()
+        return np.ascontiguousarray(image_HWC)
+
+    def close(self) -> None:
+        self._environment.close()
+
+
+PUSHT = SimulatorKind(
+    name="pusht",
+    make=PushT,
+    film=PushT,
+    tasks=TASKS,
+    default_tasks=tuple(TASKS),
+    packages=("gym-pusht", "pymunk"),
+    extra="pusht",
+    fps=FPS,
+    max_steps=MAX_STEPS,
+    action_low=(0.0, 0.0),
+    action_high=(512.0, 512.0),
+    cameras=("top", "image"),
+)
+
+
+def _make_environment(image_size: ImageSize) -> Any:
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it prints a greeting otherwise
+    try:
+        from gym_pusht.envs import PushTEnv
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("pusht") from error
+    height, width = image_size
+    return PushTEnv(obs_type="state", observation_height=height, observation_width=width)
+
+
+def _to_observation(observation: NDArray[np.float64]) -> Observation:
+    state = observation.astype(np.float32)
+    return {STATE_KEY: state[:2].copy(), ENVIRONMENT_STATE_KEY: state[2:].copy()}

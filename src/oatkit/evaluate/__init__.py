@@ -1,0 +1,1 @@
+"""Policies in simulators: run episodes, count success with intervals."""

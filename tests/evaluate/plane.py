@@ -1,0 +1,97 @@
+"""A fast simulator, true to the protocol, whose processes start without torch."""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oatkit.envs.simulator import (
+    ENVIRONMENT_STATE_KEY,
+    STATE_KEY,
+    ImageSize,
+    Observation,
+    SimulatorKind,
+    StepResult,
+    checked_action,
+)
+
+HORIZON, MAX_STEPS = 8, 30
+TASKS = {"near": "Go to the near goal.", "far": "Go to the far goal.", "never": "Go nowhere."}
+
+
+class Plane:
+    """A point goes to a goal: actions are velocities, and the score is how near it is."""
+
+    def __init__(
+        self, task: str, image_size: ImageSize | None = None, *, dies: Path | None = None
+    ) -> None:
+        self._task = task
+        self._size = image_size
+        self._dies = dies
+        self._steps = 0
+
+    def reset(self, seed: int) -> Observation:
+        rng = np.random.default_rng(seed)
+        self._at = np.zeros(2, np.float32)
+        reach = {"near": 1.0, "far": 2.5, "never": 1.0}[self._task]
+        self._goal = (reach * rng.uniform(0.5, 1, 2)).astype(np.float32)
+        self._steps = 0
+        return self._observe()
+
+    def step(self, action: Any) -> StepResult:
+        self._at = self._at + np.float32(0.1) * checked_action(action, PLANE)
+        self._steps += 1
+        if self._dies is not None and self._steps == 5 and not self._dies.exists():
+            self._dies.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        distance = float(np.abs(self._at - self._goal).max())
+        is_success = self._task != "never" and distance < 0.06
+        score = max(0.0, 1 - distance)
+        return StepResult(self._observe(), is_success, self._steps == MAX_STEPS, score)
+
+    def render(self) -> np.ndarray:
+        assert self._size is not None, "rendered without need"
+        return np.full((*self._size, 3), self._steps, np.uint8)
+
+    def close(self) -> None:
+        pass
+
+    def _observe(self) -> Observation:
+        return {STATE_KEY: self._at.copy(), ENVIRONMENT_STATE_KEY: self._goal.copy()}
+
+
+class AlwaysDying(Plane):
+    def step(self, action: Any) -> StepResult:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+
+class Broken(Plane):
+    def reset(self, seed: int) -> Observation:
+        raise RuntimeError(f"no scene for seed {seed}")
+
+
+PLANE = SimulatorKind(
+    name="plane",
+    make=Plane,
+    film=Plane,
+    tasks=TASKS,
+    default_tasks=("near", "far"),
+    packages=("numpy",),
+    extra="data",
+    fps=10,
+    max_steps=MAX_STEPS,
+    action_low=(-1.0, -1.0),
+    action_high=(1.0, 1.0),
+    cameras=("top",),
+)
+
+
+def dying_once(flag: Path) -> Any:
+    """Makes simulators of which the first to come so far kills its process."""
+    return partial(Plane, dies=flag)
