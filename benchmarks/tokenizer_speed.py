@@ -77,7 +77,7 @@ def measure(kind: str, size: dict[str, Any], batch_size: int) -> dict[str, float
     found: dict[str, float] = {"batch_size": batch_size}
     found["parameters"] = sum(p.numel() for p in codec.parameters())
     found |= speed("train", step, batch_size)
-    with torch.inference_mode():
+    with torch.no_grad():  # torch cannot count under inference_mode
         tokens = codec.encode(actions)
         found |= speed("encode", lambda: codec.encode(actions), batch_size)
         found |= speed("decode", lambda: codec.decode(tokens), batch_size)
