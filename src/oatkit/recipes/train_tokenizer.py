@@ -119,6 +119,7 @@ def train_tokenizer(options: TrainTokenizer, console: Console) -> ActionTokenize
         train(job, config, options.out, identity=identity)
         extras["train"] = asdict(config)
     if isinstance(tokenizer.codec, FittedCodec):
+        console.print(f"fitting {tokenizer.kind} on {train_set.num_frames:,} chunks")
         _fit(tokenizer, tokenizer.codec, train_set)
     extras["rate_distortion"] = rate_distortion(tokenizer, unseen_chunks(tokenizer, held_out))
     tokenizer.extras = extras
@@ -129,7 +130,7 @@ def train_tokenizer(options: TrainTokenizer, console: Console) -> ActionTokenize
 
 def _fit(tokenizer: ActionTokenizer, codec: FittedCodec, train_set: Dataset) -> None:
     with Progress(console=Console(stderr=True)) as progress:
-        bar = progress.add_task(f"fitting on {train_set.num_frames:,} chunks", total=1.0)
+        bar = progress.add_task("fitting", total=1.0)
         codec.fit(
             lambda: normalised_chunks(tokenizer, train_set),
             lambda share: progress.update(bar, completed=share),
