@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import warnings
@@ -14,12 +13,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from oatkit.data import Dataset
-from oatkit.errors import ArtefactError
 from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.policies.auto import MARGIN, AutoThresholds, calibrate, chunk_change
 from oatkit.policies.bar import (
@@ -43,7 +39,13 @@ from oatkit.policies.prediction import (
     resolve_budget,
 )
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
-from oatkit.tokenizers.tokenizer import local_folder, upload
+from oatkit.tokenizers.artefact import (
+    load_state,
+    local_folder,
+    read_artefact,
+    upload,
+    write_artefact,
+)
 from oatkit.types import Schedule
 
 FORMAT_VERSION = 1
@@ -397,36 +399,20 @@ class LightPolicy:
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
         """Write the artefact: `config.json`, `model.safetensors`, `tokenizer/` and a model card."""
         path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
         self.tokenizer.save_pretrained(path / "tokenizer")
-        state = {k: v.contiguous().cpu() for k, v in self.net.state_dict().items()}
-        save_file(state, path / "model.safetensors")
-        (path / "README.md").write_text(self._card())
-        (path / "config.json").write_text(json.dumps(self.to_json(), indent=2) + "\n")
+        write_artefact(path, self.to_json(), self.net.state_dict(), self._card())
         return path
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str]) -> LightPolicy:
         """Read an artefact from a folder or, by its id, from the Hugging Face hub."""
         path = local_folder(folder)
-        try:
-            config = json.loads((path / "config.json").read_text())
-            state = load_file(path / "model.safetensors")
-        except (OSError, ValueError, SafetensorError) as error:
-            raise ArtefactError(f"{path} is no readable policy artefact ({error})") from error
-        if config.get("schema") != "oatkit/policy" or config["version"] > FORMAT_VERSION:
-            raise ArtefactError(
-                f"{path} is {config.get('schema')} version {config.get('version')}, expected "
-                f"oatkit/policy up to version {FORMAT_VERSION}"
-            )
+        config, state = read_artefact(path, "policy", FORMAT_VERSION)
         sizes = dict(config["net"])
         sizes["endpoints"] = None if sizes["endpoints"] is None else tuple(sizes["endpoints"])
         spec = ObservationSpec.from_json(config["observation"])
         policy = cls.make(LightConfig(**sizes), load_tokenizer(path / "tokenizer"), spec)
-        try:
-            policy.net.load_state_dict(state)
-        except RuntimeError as error:
-            raise ArtefactError(f"{path}: model.safetensors is of another config") from error
+        load_state(policy.net.load_state_dict, state, path)
         if config["auto"] is not None:
             policy.auto = AutoThresholds(**config["auto"])
         known = {"schema", "version", "kind", "net", "observation", "auto"}

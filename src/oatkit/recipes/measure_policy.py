@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,7 +13,7 @@ from tyro.conf import Positional, arg
 from oatkit.measure.policy import measure_policy
 from oatkit.policies import load_policy
 from oatkit.recipes.dataset_options import Columns, DatasetOptions
-from oatkit.recipes.measure_tokenizer import select
+from oatkit.recipes.measure_tokenizer import select, write_measurements
 from oatkit.types import PolicyMeasurement
 
 MAX_SLOTS_SHOWN = 16
@@ -61,10 +60,7 @@ def run_measure(options: MeasurePolicy, console: Console) -> int:
         )
         console.print(draw(found[-1]))
     if options.out is not None:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        rows = [asdict(measurement) for measurement in found]
-        options.out.write_text(json.dumps(rows, indent=2) + "\n")
-        console.print(f"wrote {options.out}", markup=False, soft_wrap=True)
+        write_measurements(found, options.out, console)
     return 0
 
 

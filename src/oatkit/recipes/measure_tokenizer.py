@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -50,11 +51,15 @@ def run_measure(options: MeasureTokenizer, console: Console) -> int:
         found.append(measure_tokenizer(tokenizer, part, path=str(path), split=options.split))
         console.print(draw(found[-1]))
     if options.out is not None:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        rows = [asdict(measurement) for measurement in found]
-        options.out.write_text(json.dumps(rows, indent=2) + "\n")
-        console.print(f"wrote {options.out}", markup=False, soft_wrap=True)
+        write_measurements(found, options.out, console)
     return 0
+
+
+def write_measurements(found: Sequence[Any], out: Path, console: Console) -> None:
+    """Save records as one JSON list, and say so."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps([asdict(record) for record in found], indent=2) + "\n")
+    console.print(f"wrote {out}", markup=False, soft_wrap=True)
 
 
 def select(extras: dict[str, Any], dataset: Dataset, split: str) -> Dataset:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -12,12 +11,16 @@ from typing import Any, overload
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from oatkit.data import Dataset, Normalizer, Statistics
-from oatkit.errors import ArtefactError
+from oatkit.tokenizers.artefact import (
+    load_state,
+    local_folder,
+    read_artefact,
+    upload,
+    write_artefact,
+)
 from oatkit.tokenizers.codec import Codec, HasFiles, tokens_of_lists
 from oatkit.tokenizers.kinds import kind_named, make_codec, make_config
 from oatkit.types import NormalizationMode, Schedule, Tokens
@@ -256,36 +259,21 @@ class ActionTokenizer:
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
         """Write the artefact: `config.json`, `model.safetensors`, and a model card."""
         path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-        state = {k: v.contiguous().cpu() for k, v in self.codec.state_dict().items()}
-        save_file(state, path / "model.safetensors")
         if isinstance(self.codec, HasFiles):
+            path.mkdir(parents=True, exist_ok=True)
             self.codec.write_files(path)
-        (path / "README.md").write_text(self._card())
-        (path / "config.json").write_text(json.dumps(self.to_json(), indent=2) + "\n")
+        write_artefact(path, self.to_json(), self.codec.state_dict(), self._card())
         return path
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str]) -> ActionTokenizer:
         """Read an artefact from a folder or, by its id, from the Hugging Face hub."""
         path = local_folder(folder)
-        try:
-            config = json.loads((path / "config.json").read_text())
-            state = load_file(path / "model.safetensors")
-        except (OSError, ValueError, SafetensorError) as error:
-            raise ArtefactError(f"{path} is no readable tokenizer artefact ({error})") from error
-        if config.get("schema") != "oatkit/tokenizer" or config["version"] > FORMAT_VERSION:
-            raise ArtefactError(
-                f"{path} is {config.get('schema')} version {config.get('version')}, expected "
-                f"oatkit/tokenizer up to version {FORMAT_VERSION}"
-            )
+        config, state = read_artefact(path, "tokenizer", FORMAT_VERSION)
         codec = make_codec(make_config(config["kind"], **config["codec"]))
         if isinstance(codec, HasFiles):
             codec.read_files(path)
-        try:
-            codec.load_state_dict(state)
-        except RuntimeError as error:
-            raise ArtefactError(f"{path}: model.safetensors is of another config") from error
+        load_state(codec.load_state_dict, state, path)
         assert isinstance(codec, nn.Module)
         codec.eval()
         facts = config["data"]
@@ -340,32 +328,3 @@ def _to_tokens(ids: Any) -> Tokens:
     if isinstance(ids, np.ndarray) and ids.ndim == 2:
         return _to_tokens(torch.from_numpy(ids.astype(np.int64)))
     return tokens_of_lists(ids)
-
-
-def upload(save: Callable[[str], object], repo_id: str, *, private: bool) -> str:
-    """Put what `save` writes into a folder on the Hugging Face hub; gives its address."""
-    import tempfile
-
-    from huggingface_hub import HfApi
-
-    api = HfApi()
-    api.create_repo(repo_id, private=private, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        save(folder)
-        return str(api.upload_folder(repo_id=repo_id, folder_path=folder))
-
-
-def local_folder(folder: str | os.PathLike[str]) -> Path:
-    """Where an artefact lies: the folder itself, or a download from the Hugging Face hub."""
-    path = Path(folder)
-    if path.exists():
-        return path
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-
-    try:
-        return Path(snapshot_download(str(folder)))
-    except (OSError, HfHubHTTPError, HFValidationError) as error:
-        raise ArtefactError(
-            f"{folder} is no folder here and could not be fetched from the Hugging Face hub"
-        ) from error
