@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -108,8 +109,11 @@ def test_part_of_a_run_then_the_rest_equals_the_whole(tmp_path: Path) -> None:
     assert losses[1][-1] == losses[0][-1]
 
 
-def test_every_checkpoint_leads_to_the_same_end(tmp_path: Path) -> None:
-    config = replace(CONFIG, checkpoint_every=1, keep_checkpoints=100)
+@pytest.mark.parametrize("optimizer", ["adamw", "soap"])
+def test_every_checkpoint_leads_to_the_same_end(
+    tmp_path: Path, optimizer: Literal["adamw", "soap"]
+) -> None:
+    config = replace(CONFIG, optimizer=optimizer, checkpoint_every=1, keep_checkpoints=100)
     whole = trained(tmp_path, config)
     folders = sorted((tmp_path / "checkpoints").iterdir())
     assert [f.name for f in folders] == [f"step-{i:08d}" for i in range(1, 9)]
@@ -249,6 +253,9 @@ save_file(job.module.state_dict(), Path(sys.argv[1]) / "end.safetensors")
 """
 
 
+SOAP_SCRIPT = SCRIPT.replace("batch_size=16", "batch_size=16, optimizer='soap'")
+
+
 def start(out: Path, steps: int, script: str = SCRIPT) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", script, str(out), str(steps)],
@@ -270,14 +277,14 @@ def test_runs_killed_at_random_moments_end_bit_for_bit_the_same(tmp_path: Path) 
     checkpoints = Checkpoints(tmp_path / "killed/checkpoints", {})
     for _ in range(3):
         before = checkpoints.latest()
-        process = start(tmp_path / "killed", steps)
+        process = start(tmp_path / "killed", steps, SOAP_SCRIPT)
         while checkpoints.latest() == before and process.poll() is None:
             time.sleep(0.005)
         time.sleep(rng.uniform(0, 0.3))
         process.send_signal(signal.SIGKILL)
         assert end(process) == -signal.SIGKILL, "it ended before it was killed"
     for name in ("killed", "whole"):
-        process = start(tmp_path / name, steps)
+        process = start(tmp_path / name, steps, SOAP_SCRIPT)
         assert end(process) == 0
     ends = [load_file(tmp_path / name / "end.safetensors") for name in ("whole", "killed")]
     assert_equal(*ends)

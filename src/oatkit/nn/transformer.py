@@ -1,6 +1,6 @@
 """The few transformer parts the learned kinds are made of.
 
-Pre-norm, GELU, no biases in attention. Whatever does not depend on the batch (registers,
+Pre-norm, ReLU, no biases in attention. Whatever does not depend on the batch (registers,
 action-position queries) stays at batch size 1 until it meets what does.
 
 Shape letters: B batch, Q query slot, S source slot, D width, H head, C head width, L layer.
@@ -18,7 +18,7 @@ from oatkit.nn.random import SampleRandom
 
 
 class Mlp(nn.Module):
-    """Norm, widen by 4, GELU, narrow."""
+    """Norm, widen by 4, ReLU, narrow."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Mlp(nn.Module):
         self.narrow = nn.Linear(4 * width, width)
 
     def forward(self, x_BQD: Tensor) -> Tensor:
-        return self.narrow(F.gelu(self.widen(self.norm(x_BQD)), approximate="tanh"))
+        return self.narrow(F.relu(self.widen(self.norm(x_BQD))))
 
 
 class SelfAttention(nn.Module):

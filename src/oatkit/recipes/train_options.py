@@ -8,7 +8,7 @@ from typing import Any
 from oatkit.train import TrainConfig
 
 FLAGS = (
-    *("steps", "batch_size", "learning_rate", "ema", "precision", "accumulate"),
+    *("steps", "batch_size", "optimizer", "learning_rate", "ema", "precision", "accumulate"),
     *("checkpoint_every", "seed", "trackers"),
 )
 

@@ -64,6 +64,8 @@ class TrainPolicy:
     """Training steps; the preset's by default."""
     batch_size: int | None = None
     """Chunks a step; the preset's by default."""
+    optimizer: Literal["adamw", "soap"] | None = None
+    """The preset's by default; the learning rate should fit it."""
     learning_rate: float | None = None
     """The preset's by default."""
     ema: float | None = None

@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from oatkit.errors import TrainingError
 from oatkit.nn.random import SampleRandom, sample_keys
 from oatkit.train.checkpoint import Checkpoints
+from oatkit.train.soap import Soap
 
 Tracker = Literal["tensorboard", "wandb", "trackio"]
 
@@ -42,6 +43,8 @@ class TrainConfig:
     """Optimiser steps."""
     batch_size: int = 512
     """Samples a step, over all processes."""
+    optimizer: Literal["adamw", "soap"] = "adamw"
+    """`soap` turns each matrix into the eigenbasis of its gradients; see `soap.py`."""
     learning_rate: float = 5e-5
     schedule: Literal["constant", "cosine"] = "constant"
     min_ratio: float = 0.1
@@ -185,14 +188,7 @@ class _Run:
                 f"{config.accumulate} parts"
             )
         job.module.to(self.accelerator.device)
-        # fused: one pass over all parameters
-        self.optimizer = torch.optim.AdamW(
-            job.module.parameters(),
-            config.learning_rate,
-            config.betas,
-            weight_decay=config.weight_decay,
-            fused=True,
-        )
+        self.optimizer = _optimizer(job.module, config)
         self.average = _copy_state(job.module) if config.ema else None
         self.checkpoints = Checkpoints(
             out / "checkpoints", {**config.decisive(), **identity}, config.keep_checkpoints
@@ -313,6 +309,16 @@ class _Log:
                 file.write(json.dumps(row) + "\n")
         run.accelerator.log({k: v for k, v in row.items() if k != "step"}, step=step)
         self.progress.update(self._bar, numbers=f"loss {mean:.4g}  {rate:,.0f} samples/s")
+
+
+def _optimizer(module: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
+    settings: dict[str, Any] = {"lr": config.learning_rate, "betas": config.betas}
+    if config.optimizer == "soap":
+        return Soap(module.parameters(), **settings, weight_decay=config.weight_decay)
+    # fused: one pass over all parameters
+    return torch.optim.AdamW(
+        module.parameters(), **settings, weight_decay=config.weight_decay, fused=True
+    )
 
 
 def sample_indices(seed: int, step: int, batch_size: int, num_samples: int) -> NDArray[np.int64]:

@@ -1,0 +1,86 @@
+"""SOAP: plain Adam on vectors, its own coordinates on matrices."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from oatkit.train.soap import Soap, as_matrix
+
+
+def descend(optimizer: torch.optim.Optimizer, weight: nn.Parameter, curvature: Tensor) -> float:
+    """100 ever smaller steps down a quadratic whose axes are not those of the coordinates."""
+    for step in range(100):
+        for group in optimizer.param_groups:
+            group["lr"] = 0.1 * (1 - step / 100)
+        loss = ((curvature @ weight) ** 2).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss.item()
+
+
+def test_it_goes_down_a_turned_valley_faster_than_adamw() -> None:
+    generator = torch.Generator().manual_seed(2)
+    basis, _ = torch.linalg.qr(torch.randn(12, 12, generator=generator))
+    curvature = torch.logspace(0, -2, 12)[:, None] * basis
+    start = torch.randn(12, 5, generator=generator)
+    ends = []
+    for kind in (Soap, torch.optim.AdamW):
+        weight = nn.Parameter(start.clone())
+        ends.append(descend(kind([weight], lr=0.1, weight_decay=0.0), weight, curvature))
+    assert ends[0] < 0.5 * ends[1]
+
+
+def test_a_vector_gets_adam() -> None:
+    """From the second gradient on: the first one only begins the state."""
+    ours, theirs = (nn.Parameter(torch.tensor([1.0, -2.0, 3.0])) for _ in range(2))
+    betas = (0.9, 0.99)
+    soap = Soap([ours], lr=0.1, betas=betas, weight_decay=0.01)
+    adamw = torch.optim.AdamW([theirs], lr=0.1, betas=betas, weight_decay=0.01)
+    generator = torch.Generator().manual_seed(0)
+    for step in range(12):
+        grad = torch.randn(3, generator=generator)
+        for parameter, optimizer in ((ours, soap), (theirs, adamw)):
+            parameter.grad = grad.clone()
+            if step > 0 or optimizer is soap:
+                optimizer.step()
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_bases_stay_orthogonal_and_find_the_strong_direction() -> None:
+    generator = torch.Generator().manual_seed(0)
+    weight = nn.Parameter(torch.zeros(6, 4))
+    soap = Soap([weight], lr=0.1, refresh=2)
+    strong = torch.nn.functional.normalize(torch.randn(6, generator=generator), dim=0)
+    for _ in range(40):
+        amounts = torch.randn(4, generator=generator)
+        noise = 0.1 * torch.randn(6, 4, generator=generator)
+        weight.grad = strong[:, None] * amounts + noise
+        soap.step()
+    state = soap.state[weight]
+    for side, size in (("left", 6), ("right", 4)):
+        basis = state[f"{side}_basis"]
+        torch.testing.assert_close(basis.T @ basis, torch.eye(size), rtol=0, atol=1e-5)
+    assert abs(float(state["left_basis"][:, 0] @ strong)) > 0.99
+
+
+@pytest.mark.parametrize(
+    ("shape", "matrix", "sides"),
+    [
+        ((), (1, 1), set()),
+        ((5,), (1, 5), set()),
+        ((1, 4, 3), (4, 3), {"left", "right"}),
+        ((8, 3, 2), (24, 2), {"right"}),
+    ],
+)
+def test_sides(shape: tuple[int, ...], matrix: tuple[int, int], sides: set[str]) -> None:
+    weight = nn.Parameter(torch.randn(shape))
+    assert as_matrix(weight).shape == matrix
+    soap = Soap([weight], lr=0.1, largest_side=10)
+    weight.grad = torch.randn(shape)
+    soap.step()
+    assert {"left", "right"} & soap.state[weight].keys() == sides
+    soap.step()
+    assert torch.isfinite(weight).all()
