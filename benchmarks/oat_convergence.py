@@ -1,6 +1,6 @@
 """What makes `oat` converge faster: one change at a time, the same steps, the same chunks.
 
-    python -m benchmarks.oat_convergence [--steps 500]
+    python -m benchmarks.oat_convergence [--steps 300]
 
 The `small` size on MetaWorld; the learning rate falls to zero within the steps, so that every run
 is a finished one. Errors are on held-out episodes, of the averaged weights. `docs/log.md` says
@@ -25,13 +25,30 @@ from benchmarks.record import RESULTS, write_result
 from benchmarks.tokenizer_rate_distortion import metaworld
 from oatkit.data import Dataset
 from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.nn.transformer import Mlp
 from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.oat import Oat, OatConfig
+from oatkit.train.soap import Soap
 
 NAME = "oat_convergence"
 SEED = 0
 HORIZON, BATCH_SIZE, WARMUP = 32, 128, 50
 BUDGETS = (1, 2, 4, 8, 16)
+
+
+class SmoothMlp(Mlp):
+    def forward(self, x_BQD: Tensor) -> Tensor:
+        return self.narrow(F.gelu(self.widen(self.norm(x_BQD)), approximate="tanh"))
+
+
+class Smooth(Oat):
+    """GELU instead of ReLU."""
+
+    def __init__(self, config: OatConfig) -> None:
+        super().__init__(config)
+        for module in self.modules():
+            if isinstance(module, Mlp):
+                module.__class__ = SmoothMlp
 
 
 class WithoutRounding(Oat):
@@ -138,9 +155,12 @@ class PrincipalStart(Oat):
 
 VARIANTS: dict[str, tuple[type[Oat], dict[str, Any]]] = {
     "as it is": (Oat, {}),
-    "learning rate 2e-3": (Oat, {"learning_rate": 2e-3}),
-    "learning rate 8e-3": (Oat, {"learning_rate": 8e-3}),
-    "learning rate 16e-3": (Oat, {"learning_rate": 16e-3}),
+    "learning rate 5e-3": (Oat, {"learning_rate": 5e-3}),
+    "learning rate 2e-2": (Oat, {"learning_rate": 2e-2}),
+    "AdamW, learning rate 4e-3": (Oat, {"optimizer": "adamw", "learning_rate": 4e-3}),
+    "AdamW, learning rate 8e-3": (Oat, {"optimizer": "adamw", "learning_rate": 8e-3}),
+    "Muon, learning rate 2e-2": (Oat, {"optimizer": "muon", "learning_rate": 2e-2}),
+    "GELU": (Smooth, {}),
     "8 heads": (Oat, {"num_heads": 8}),
     "two budgets a chunk": (Oat, {"budgets_per_chunk": 2}),
     "registers and masks started small": (Oat, {"start": 0.1}),
@@ -156,7 +176,7 @@ VARIANTS: dict[str, tuple[type[Oat], dict[str, Any]]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--steps", type=int, default=300)
     steps = parser.parse_args().steps
     saved = RESULTS / f"{NAME}.json"
     results = json.loads(saved.read_text())["results"] if saved.exists() else {}
@@ -183,8 +203,9 @@ def measure(
 ) -> dict[str, Any]:
     """MetaWorld's raw actions are in [-1, 1] already."""
     torch.manual_seed(SEED)
-    rate = changes.get("learning_rate", 4e-3)
-    own = {k: v for k, v in changes.items() if k not in ("learning_rate", "start")}
+    rate = changes.get("learning_rate", 1e-2)
+    other = ("learning_rate", "start", "optimizer")
+    own = {k: v for k, v in changes.items() if k not in other}
     size = {"width": 64, "num_layers": 2, "num_heads": 4, "kind": "oat", **own}
     codec = kind(OatConfig(HORIZON, chunks.shape[2], **size))
     if isinstance(codec, PrincipalStart):
@@ -192,7 +213,7 @@ def measure(
     with torch.no_grad():
         for parameter in (codec.registers, codec.slots, codec.masks):
             parameter.mul_(changes.get("start", 1.0))
-    optimizer = torch.optim.AdamW(codec.parameters(), rate, weight_decay=0.0, fused=True)
+    optimizers = make_optimizers(codec, changes.get("optimizer", "soap"))
     average = [p.detach().clone() for p in codec.parameters()]
     random = torch.Generator().manual_seed(SEED)
     begun = time.perf_counter()
@@ -201,11 +222,12 @@ def measure(
         keys = sample_keys(SEED, step, torch.arange(BATCH_SIZE))
         torch.autograd.backward(codec.loss(batch, SampleRandom(keys)))
         torch.nn.utils.clip_grad_norm_(codec.parameters(), 1.0)
-        for group in optimizer.param_groups:
-            falling = 0.5 * (1 + math.cos(math.pi * step / steps))
-            group["lr"] = rate * min(1.0, (step + 1) / WARMUP) * falling
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        falling = 0.5 * (1 + math.cos(math.pi * step / steps))
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate * min(1.0, (step + 1) / WARMUP) * falling
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
         decay = min(0.99, (1 + step) / (10 + step))
         torch._foreach_lerp_(average, list(codec.parameters()), 1 - decay)
     seconds = time.perf_counter() - begun
@@ -217,6 +239,18 @@ def measure(
         else:
             found = errors(codec, codec.quantizer(codec._latents(unseen))[0], unseen)
     return {"mse": found, "seconds": round(seconds, 1)}
+
+
+def make_optimizers(codec: Oat, name: str) -> list[torch.optim.Optimizer]:
+    if name == "soap":
+        return [Soap(codec.parameters(), 0.0)]
+    if name == "adamw":
+        return [torch.optim.AdamW(codec.parameters(), weight_decay=0.0, fused=True)]
+    # matrices between layers; all else by AdamW, as is usual with Muon
+    inner = [p for p in codec.parameters() if p.ndim == 2 and min(p.shape) >= 16]
+    outer = [p for p in codec.parameters() if p.ndim != 2 or min(p.shape) < 16]
+    muon = torch.optim.Muon(inner, weight_decay=0.0, adjust_lr_fn="match_rms_adamw")
+    return [muon, torch.optim.AdamW(outer, weight_decay=0.0, fused=True)]
 
 
 def errors(codec: Oat, codes_BKC: Tensor, wanted_BTA: Tensor) -> list[float]:
