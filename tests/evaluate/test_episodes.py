@@ -223,9 +223,12 @@ class Spoilt(Pilot):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda c: c[..., :1], r"the chunk for near, episode 0 is \(8, 1\), expected \(4 or more"),
+        (
+            lambda c: c[..., :1],
+            r"for near, episode 0, step 0 is \(8, 1\), expected \(4 or more",
+        ),
         (lambda c: c[:, :3], r"is \(3, 2\), expected \(4 or more, 2\)"),
-        (lambda c: c * np.nan, "the chunk for near, episode 0 is not finite at step 0"),
+        (lambda c: c * np.nan, "the chunk for near, episode 0, step 0 is not finite"),
     ],
 )
 def test_a_wrong_chunk_is_refused(spoil: Any, message: str) -> None:

@@ -110,7 +110,10 @@ def test_identical_outcomes_do_not_differ() -> None:
 
 
 def test_the_mean_counts_every_task_the_same() -> None:
-    episodes = [episode(1, True, score=1.0), *(episode(s, False, task="far", score=0.5) for s in (1, 3, 5))]
+    episodes = [
+        episode(1, True, score=1.0),
+        *(episode(s, False, task="far", score=0.5) for s in (1, 3, 5)),
+    ]
     found = summarise(4, episodes, latency_ms=2.0)
     assert [(t.task, t.success.successes, t.success.episodes) for t in found.tasks] == [
         ("near", 1, 1),

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from oatkit.envs.simulator import STATE_KEY, SimulatorKind, evaluation_seed
 from oatkit.errors import DecodeError, OatkitError, unknown_name
+from oatkit.evaluate.actions import executable
 from oatkit.evaluate.workers import Begin, Film, Order, Play, Report, View, Worker
 from oatkit.policies import Prediction
 from oatkit.policies.observation import ObservationSpec
@@ -35,7 +36,7 @@ MAX_REPEATS = 3
 """How often an episode is begun anew when its worker dies or hangs; then it is no accident."""
 
 TIMEOUT_S = 300.0
-"""How long a worker may take for the orders of one query: seconds as a rule, or a video's minute."""
+"""How long a worker may take for its orders: seconds as a rule, or a minute for videos."""
 
 LATENCY_REPEATS = 5
 
@@ -353,25 +354,14 @@ class Evaluation:
         return float(np.median(times[1:])) if len(times) > 1 else None
 
     def _executable(self, episode: _Running, chunk_TA: Any) -> NDArray[np.float32]:
-        """The first part of a chunk, within the simulator's bounds.
-
-        A chunk of the wrong shape, too short or not finite is an error. What lies outside the
-        bounds is clipped and counted: decoders overshoot a little where demonstrations touch them.
-        """
-        low_A, high_A = self._simulator.bounds
-        chunk_TA = np.asarray(chunk_TA, np.float32)
-        where = f"the chunk for {episode.job.task}, episode {episode.job.episode}"
-        wanted = self._rollout.execute
-        if chunk_TA.ndim != 2 or len(chunk_TA) < wanted or chunk_TA.shape[1:] != low_A.shape:
-            raise ValueError(
-                f"{where} is {chunk_TA.shape}, expected ({wanted} or more, {len(low_A)})"
-            )
-        chunk_NA = chunk_TA[:wanted]
-        if not np.isfinite(chunk_NA).all():
-            raise ValueError(f"{where} is not finite at step {episode.steps}")
-        clipped_NA = chunk_NA.clip(low_A, high_A)
-        episode.is_clipped += (clipped_NA != chunk_NA).any(axis=1).tolist()
-        return clipped_NA
+        """The first part of a chunk, within the simulator's bounds."""
+        job = episode.job
+        what = f"the chunk for {job.task}, episode {job.episode}, step {episode.steps}"
+        actions_NA, is_clipped = executable(
+            chunk_TA, self._rollout.execute, *self._simulator.bounds, what
+        )
+        episode.is_clipped += is_clipped
+        return actions_NA
 
 
 @contextmanager
@@ -397,7 +387,11 @@ def _stacked(reports: Sequence[Report]) -> dict[str, NDArray[Any]]:
 
 def query_generator(seed: int, job: Job, query: int) -> torch.Generator:
     """The draws of one query: the same at every budget, whose tokens so are nested."""
-    entropy = [seed, crc32(job.task.encode()), job.episode, query]
+    return seeded_generator(seed, crc32(job.task.encode()), job.episode, query)
+
+
+def seeded_generator(*entropy: int) -> torch.Generator:
+    """A generator that some numbers decide, all of them alike."""
     state = np.random.SeedSequence(entropy).generate_state(2, np.uint32)
     return torch.Generator().manual_seed(int(state[0]) << 31 | int(state[1]) >> 1)
 

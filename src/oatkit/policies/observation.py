@@ -115,7 +115,8 @@ class ObservationSpec:
         task = self._task(observation.get(TASK), batch_size)
         return Observations(task, state, tuple(parts.values())), is_single
 
-    def _check_keys(self, observation: Mapping[str, Any]) -> None:
+    def select(self, observation: Mapping[str, Any]) -> dict[str, Any]:
+        """Only what the policy reads of an observation; what is missing is an error."""
         wanted = [*([STATE] if self.state else []), *(f"{IMAGES}{name}" for name in self.cameras)]
         wanted += [TASK] if len(self.tasks) > 1 else []
         missing = [key for key in wanted if key not in observation]
@@ -124,6 +125,10 @@ class ObservationSpec:
                 f"the observation has no {missing[0]!r}; it has {sorted(observation)}, and the "
                 f"policy reads {wanted}"
             )
+        return {key: observation[key] for key in wanted}
+
+    def _check_keys(self, observation: Mapping[str, Any]) -> None:
+        self.select(observation)
         for key in observation:
             if key.startswith(IMAGES) and key.removeprefix(IMAGES) not in self.cameras:
                 raise ValueError(unknown_name("camera", key.removeprefix(IMAGES), self.cameras))
