@@ -208,7 +208,7 @@ def test_wrong_tokenizers(
     assert "name at least one policy artefact" in capsys.readouterr().err
 
 
-def test_a_dataset_that_drifted_is_noted(
+def test_a_dataset_that_drifted_is_refused_or_noted(
     data: Path, tokenizers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / "other"
@@ -217,7 +217,12 @@ def test_a_dataset_that_drifted_is_noted(
         with np.load(path) as file:
             np.savez(other / path.name, **{**file, "action": 3 * file["action"]})
     flags = ("--tokenizer", str(tokenizers / "bin"), "--steps", "1")
-    assert train(other, tmp_path / "p", *flags) == 0
+    assert train(other, tmp_path / "p", *flags) == 2
+    error = capsys.readouterr().err
+    assert "is not what the tokenizer was fitted on: dimension 0 ('action_0') drifted" in error
+    assert "or go on with --allow-drift" in error
+    assert not (tmp_path / "p").exists()
+    assert train(other, tmp_path / "p", *flags, "--allow-drift") == 0
     assert "note: bin: dimension 0 ('action_0') drifted" in capsys.readouterr().out
 
 

@@ -157,8 +157,15 @@ class ObservationSpec:
             )
         if framed.dtype == torch.uint8:
             return framed
-        if not framed.is_floating_point() or not ((framed >= 0) & (framed <= 1)).all():
+        if not framed.is_floating_point():
             raise ValueError(f"{key} is {image.dtype}, expected uint8 or floats from 0 to 1")
+        low, high = (float(value) for value in framed.aminmax())
+        if not np.isfinite([low, high]).all():
+            raise ValueError(f"{key} is not finite")
+        if low < 0 or high > 1:
+            raise ValueError(
+                f"{key} has values from {low:g} to {high:g}, expected floats from 0 to 1, or uint8"
+            )
         return framed.float()
 
     def _fits(self, given: Tensor, framed: Tensor) -> bool:
