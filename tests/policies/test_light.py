@@ -478,7 +478,7 @@ BAD = {
     ),
     "image range": (
         _bad(**{FRONT: np.full((2, 2, 20, 24, 3), 200.0)}),
-        "observation.images.front has values from 200 to 200, expected floats from 0 to 1, or uint8",
+        "observation.images.front has values from 200 to 200, expected floats from 0 to 1",
     ),
     "image type": (
         _bad(**{FRONT: np.zeros((2, 2, 20, 24, 3), np.int64)}),

@@ -101,9 +101,10 @@ def train_policy(options: TrainPolicy, console: Console) -> LightPolicy:
     train_set, held_out = dataset.split(**split)
     differences = tokenizer.check(train_set)
     if differences and not options.allow_drift:
+        rest = f"; and {len(differences) - 1} more" if len(differences) > 1 else ""
         raise ValueError(
-            f"{options.data} is not what the tokenizer was fitted on: {'; '.join(differences)}. "
-            "Train a tokenizer on this data, or go on with --allow-drift"
+            f"{options.data} is not what the tokenizer was fitted on ({differences[0]}{rest}): "
+            "train a tokenizer on this data, or go on with --allow-drift"
         )
     for difference in differences:
         console.print(f"note: {tokenizer.kind}: {difference}", markup=False, soft_wrap=True)
