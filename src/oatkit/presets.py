@@ -1,9 +1,11 @@
-"""Named whole configurations of tokenizers and policies and their training.
+"""Named whole configurations of tokenizers and policies and their training, and the benchmarks.
 
 paper   the paper's tables. Tokenizers: 6 layers, 8 heads, width 256; AdamW 5e-5 constant, batch
         512. Policies: about 5M parameters; AdamW 1e-4, cosine to a tenth, batch 16
 small   a CPU in minutes; what the demo uses
 tiny    a CPU in seconds; what the tests use
+
+The benchmarks are the rows of the paper's table "Benchmark setup".
 """
 
 from __future__ import annotations
@@ -138,3 +140,158 @@ def policy_preset(name: str) -> PolicyPreset:
     if name not in POLICY_PRESETS:
         raise ValueError(unknown_name("preset", name, POLICY_PRESETS))
     return POLICY_PRESETS[name]
+
+
+@dataclass(frozen=True)
+class BenchmarkPreset:
+    """A row of the paper's table "Benchmark setup", and where it runs.
+
+    Attributes:
+        benchmark: The paper's name of it.
+        tasks: As the paper lists them: tasks, or suites of them.
+        num_tasks: How many tasks these are.
+        horizon: Steps of a chunk.
+        action_dim: Of an action.
+        fps: Steps a second.
+        median_steps: Of a demonstration.
+        driver: What praxis-eval calls the simulator; None for a real robot.
+        selectors: What praxis-eval calls `tasks`, one evaluation each.
+        episodes: Of each task.
+    """
+
+    benchmark: str
+    tasks: tuple[str, ...]
+    num_tasks: int
+    horizon: int
+    action_dim: int
+    fps: int
+    median_steps: int
+    driver: str | None
+    selectors: tuple[str, ...]
+    episodes: int = 50
+
+    @property
+    def execute(self) -> int:
+        """Steps of a chunk that are executed before the next query."""
+        return self.horizon // 2
+
+
+BENCHMARK_PRESETS = {
+    "light-libero": BenchmarkPreset(
+        benchmark="LIBERO",
+        tasks=("Long suite",),
+        num_tasks=10,
+        horizon=32,
+        action_dim=7,
+        fps=10,
+        median_steps=259,
+        driver="libero",
+        selectors=("libero_10",),
+    ),
+    "light-robomimic": BenchmarkPreset(
+        benchmark="RoboMimic",
+        tasks=("Lift", "Square", "Can"),
+        num_tasks=3,
+        horizon=32,
+        action_dim=7,
+        fps=20,
+        median_steps=114,
+        driver="robomimic",
+        selectors=("mt3",),
+    ),
+    "light-metaworld": BenchmarkPreset(
+        benchmark="MetaWorld",
+        tasks=("Box Close", "Coffee Pull", "Disassemble", "Stick Pull"),
+        num_tasks=4,
+        horizon=32,
+        action_dim=4,
+        fps=80,
+        median_steps=72,
+        driver="metaworld",
+        selectors=("box-close-v3", "coffee-pull-v3", "disassemble-v3", "stick-pull-v3"),
+    ),
+    "light-robocasa": BenchmarkPreset(
+        benchmark="RoboCasa",
+        tasks=(
+            "Close Drawer",
+            "Coffee Press Button",
+            "Turn Off Microwave",
+            "Turn Off Sink Faucet",
+        ),
+        num_tasks=4,
+        horizon=32,
+        action_dim=12,
+        fps=20,
+        median_steps=184,
+        driver="robocasa",
+        selectors=("CloseDrawer", "CoffeePressButton", "TurnOffMicrowave", "TurnOffSinkFaucet"),
+    ),
+    "light-real": BenchmarkPreset(
+        benchmark="Real-world",
+        tasks=("Pick-and-Place Ball", "Stack Cups"),
+        num_tasks=2,
+        horizon=32,
+        action_dim=7,
+        fps=10,
+        median_steps=98,
+        driver=None,
+        selectors=(),
+        episodes=20,
+    ),
+    "vlm-libero": BenchmarkPreset(
+        benchmark="LIBERO",
+        tasks=("Long suite", "Goal suite", "Object suite", "Spatial suite"),
+        num_tasks=40,
+        horizon=32,
+        action_dim=7,
+        fps=10,
+        median_steps=140,
+        driver="libero",
+        selectors=("libero_10", "libero_goal", "libero_object", "libero_spatial"),
+    ),
+    "vlm-robomimic": BenchmarkPreset(
+        benchmark="RoboMimic",
+        tasks=("Lift", "Square", "Can", "Tool Hang"),
+        num_tasks=4,
+        horizon=32,
+        action_dim=7,
+        fps=20,
+        median_steps=130,
+        driver="robomimic",
+        selectors=("mt4",),
+    ),
+    "vlm-simpler": BenchmarkPreset(
+        benchmark="SimplerEnv",
+        tasks=("WidowX+Bridge series",),
+        num_tasks=4,
+        horizon=8,
+        action_dim=7,
+        fps=5,
+        median_steps=37,
+        driver="simpler",
+        selectors=("bridge",),
+    ),
+    "vlm-robocasa365": BenchmarkPreset(
+        benchmark="RoboCasa365",
+        tasks=(
+            "Close Toaster Oven Door",
+            "Open Drawer",
+            "Pick Place Drawer to Counter",
+            "Turn On Electric Kettle",
+            "Slide Dishwasher Rack",
+        ),
+        num_tasks=5,
+        horizon=32,
+        action_dim=12,
+        fps=20,
+        median_steps=194,
+        driver="robocasa",
+        selectors=("mt5",),
+    ),
+}
+
+
+def benchmark_preset(name: str) -> BenchmarkPreset:
+    if name not in BENCHMARK_PRESETS:
+        raise ValueError(unknown_name("benchmark", name, BENCHMARK_PRESETS))
+    return BENCHMARK_PRESETS[name]

@@ -544,6 +544,8 @@ class PolicyEvaluation:
     versions: dict[str, str]
     worker_deaths: int = 0
     """Worker processes that died and were started again."""
+    worker_hangs: int = 0
+    """Worker processes that did not answer, were killed and started again."""
     seconds: float = 0.0
     latencies_ms: dict[str, float | None] = field(default_factory=dict)
     """Budget to the median time of a query for one observation alone."""

@@ -97,7 +97,7 @@ def test_rate_and_limit_are_those_of_the_package() -> None:
 @pytest.mark.parametrize("make", [MetaWorld, scripted_expert])
 def test_unknown_task_is_answered_with_the_closest(make: object) -> None:
     with pytest.raises(
-        ValueError, match="unknown MetaWorld task 'box-clos'; known, closest first: box-close,"
+        ValueError, match="unknown metaworld task 'box-clos'; known, closest first: box-close,"
     ):
         make("box-clos")  # type: ignore[operator]
 

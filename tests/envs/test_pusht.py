@@ -18,7 +18,7 @@ def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_unknown_task() -> None:
-    with pytest.raises(ValueError, match="unknown PushT task 'push'; known, closest first: pusht"):
+    with pytest.raises(ValueError, match="unknown pusht task 'push'; known, closest first: pusht"):
         PushT("push")
 
 

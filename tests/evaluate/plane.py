@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,11 +29,17 @@ class Plane:
     """A point goes to a goal: actions are velocities, and the score is how near it is."""
 
     def __init__(
-        self, task: str, image_size: ImageSize | None = None, *, dies: Path | None = None
+        self,
+        task: str,
+        image_size: ImageSize | None = None,
+        *,
+        dies: Path | None = None,
+        sleeps: Path | None = None,
     ) -> None:
         self._task = task
         self._size = image_size
         self._dies = dies
+        self._sleeps = sleeps
         self._steps = 0
 
     def reset(self, seed: int) -> Observation:
@@ -49,6 +56,9 @@ class Plane:
         if self._dies is not None and self._steps == 5 and not self._dies.exists():
             self._dies.touch()
             os.kill(os.getpid(), signal.SIGKILL)
+        if self._sleeps is not None and self._steps == 5 and not self._sleeps.exists():
+            self._sleeps.touch()
+            time.sleep(600)
         distance = float(np.abs(self._at - self._goal).max())
         is_success = self._task != "never" and distance < 0.06
         score = max(0.0, 1 - distance)
@@ -68,6 +78,12 @@ class Plane:
 class AlwaysDying(Plane):
     def step(self, action: Any) -> StepResult:
         os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+
+class AlwaysSleeping(Plane):
+    def step(self, action: Any) -> StepResult:
+        time.sleep(600)
         raise AssertionError
 
 
@@ -95,3 +111,8 @@ PLANE = SimulatorKind(
 def dying_once(flag: Path) -> Any:
     """Makes simulators of which the first to come so far kills its process."""
     return partial(Plane, dies=flag)
+
+
+def sleeping_once(flag: Path) -> Any:
+    """Makes simulators of which the first to come so far never answers."""
+    return partial(Plane, sleeps=flag)

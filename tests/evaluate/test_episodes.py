@@ -18,10 +18,15 @@ from tests.evaluate.plane import (
     PLANE,
     TASKS,
     AlwaysDying,
+    AlwaysSleeping,
     Broken,
     Plane,
     dying_once,
+    sleeping_once,
 )
+
+START_S = 4.0
+"""More than starting a worker takes on a busy machine."""
 
 ROLLOUT = Rollout(execute=4, state_keys=(STATE_KEY, ENVIRONMENT_STATE_KEY))
 
@@ -146,7 +151,7 @@ def test_a_worker_that_dies_is_started_again(
     evaluation = Evaluation(Pilot(), simulator, ROLLOUT, num_workers=2, num_slots=2)
     results = list(evaluation.run(jobs()))
     assert (tmp_path / "died").exists()
-    assert evaluation.worker_deaths == 1
+    assert (evaluation.worker_deaths, evaluation.worker_hangs) == (1, 0)
     repeated = [e for e in results if e.repeats]
     assert 1 <= len(repeated) <= 2
     assert all(e.repeats == 1 for e in repeated)
@@ -154,8 +159,37 @@ def test_a_worker_that_dies_is_started_again(
 
 
 def test_a_worker_that_always_dies_is_an_error() -> None:
-    with pytest.raises(OatkitError, match=r"near, seed 1, died 4 times"):
+    with pytest.raises(OatkitError, match=r"near, seed 1, died or hung 4 times"):
         run(jobs(1), simulator=replace(PLANE, make=AlwaysDying))
+
+
+def test_a_worker_that_hangs_is_killed_and_started_again(
+    tmp_path: Path, found: dict[Any, EpisodeResult]
+) -> None:
+    simulator = replace(PLANE, make=sleeping_once(tmp_path / "slept"))
+    evaluation = Evaluation(
+        Pilot(), simulator, ROLLOUT, num_workers=2, num_slots=2, timeout_s=START_S
+    )
+    results = list(evaluation.run(jobs()))
+    assert (tmp_path / "slept").exists()
+    assert evaluation.worker_deaths == 0
+    assert evaluation.worker_hangs >= 1  # a busy machine may start another too slowly
+    assert any(e.repeats for e in results)
+    assert {(e.task, e.budget, e.episode): replace(e, repeats=0) for e in results} == found
+
+
+def test_a_worker_that_always_hangs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oatkit.evaluate.episodes.MAX_REPEATS", 0)
+    slow = replace(PLANE, make=AlwaysSleeping)
+    message = f"near, seed 1, died or hung 1 times .* slower than {START_S:g} s"
+    with pytest.raises(OatkitError, match=message):
+        run(jobs(1), simulator=slow, timeout_s=START_S)
+
+
+def test_a_task_may_have_the_simulators_own_spelling(found: dict[Any, EpisodeResult]) -> None:
+    simulator = replace(PLANE, task_suffix="-v3")
+    wanted = jobs(1, tasks=("near-v3",), budgets=(4,))
+    assert run(wanted, simulator=simulator) == {("near", 4, 0): found["near", 4, 0]}
 
 
 def test_an_error_of_the_simulator_is_raised_here() -> None:
@@ -189,9 +223,12 @@ class Spoilt(Pilot):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda c: c[..., :1], r"the chunk for near, episode 0 is \(8, 1\), expected \(4 or more"),
+        (
+            lambda c: c[..., :1],
+            r"for near, episode 0, step 0 is \(8, 1\), expected \(4 or more",
+        ),
         (lambda c: c[:, :3], r"is \(3, 2\), expected \(4 or more, 2\)"),
-        (lambda c: c * np.nan, "the chunk for near, episode 0 is not finite at step 0"),
+        (lambda c: c * np.nan, "the chunk for near, episode 0, step 0 is not finite"),
     ],
 )
 def test_a_wrong_chunk_is_refused(spoil: Any, message: str) -> None:
@@ -216,6 +253,7 @@ def test_actions_outside_the_bounds_are_clipped_and_counted() -> None:
         ({"task": "nar"}, "unknown plane task 'nar'; known, closest first: near"),
         ({"execute": 0}, "execute is 0, expected 1 or more"),
         ({"num_workers": 0}, "workers is 0, expected 1 or more"),
+        ({"timeout_s": 0}, "timeout_s is 0, expected more than 0"),
         ({"state_keys": (STATE_KEY,)}, "reads a state of 4, observation.state of plane has 2"),
         ({"state_keys": ("stat",)}, "unknown part of the observation 'stat'"),
         ({"cameras": {"left": (4, 4)}}, "unknown camera of plane 'left'"),
@@ -227,9 +265,10 @@ def test_what_does_not_fit_is_said(change: dict[str, Any], message: str) -> None
     if "tasks" in change:
         pilot.spec = replace(pilot.spec, tasks=change["tasks"])
     decisive = {k: v for k, v in change.items() if k in ("execute", "state_keys")}
+    settings = {k: v for k, v in change.items() if k in ("num_workers", "timeout_s")}
     wanted = [Job(change.get("task", "near"), 4, 0)]
     with pytest.raises(ValueError, match=message):
-        run(wanted, pilot, replace(ROLLOUT, **decisive), num_workers=change.get("num_workers", 1))
+        run(wanted, pilot, replace(ROLLOUT, **decisive), **settings)
 
 
 def test_a_film_shows_the_episode(tmp_path: Path) -> None:

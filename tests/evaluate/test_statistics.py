@@ -110,11 +110,20 @@ def test_identical_outcomes_do_not_differ() -> None:
 
 
 def test_the_mean_counts_every_task_the_same() -> None:
-    episodes = [episode(1, True), *(episode(s, False, task="far", score=0.5) for s in (1, 3, 5))]
+    episodes = [
+        episode(1, True, score=1.0),
+        *(episode(s, False, task="far", score=0.5) for s in (1, 3, 5)),
+    ]
     found = summarise(4, episodes, latency_ms=2.0)
     assert [(t.task, t.success.successes, t.success.episodes) for t in found.tasks] == [
         ("near", 1, 1),
         ("far", 0, 3),
     ]
     assert (found.mean_success, found.success.rate) == (0.5, 0.25)
-    assert (found.score, found.tokens, found.calls, found.latency_ms) == (0.5, 4, 3, 2)
+    assert (found.score, found.tokens, found.calls, found.latency_ms) == (0.625, 4, 3, 2)
+
+
+def test_an_episode_without_a_step_scores_nothing() -> None:
+    scored, failed = episode(1, True, score=0.8), episode(3, False, steps=0, error="no chunk")
+    assert summarise(4, [scored, failed], latency_ms=None).score == 0.4
+    assert summarise(4, [failed], latency_ms=None).score is None

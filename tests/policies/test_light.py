@@ -478,9 +478,16 @@ BAD = {
     ),
     "image range": (
         _bad(**{FRONT: np.full((2, 2, 20, 24, 3), 200.0)}),
-        "observation.images.front is torch.float64, expected uint8 or floats from 0 to 1",
+        "observation.images.front has values from 200 to 200, expected floats from 0 to 1",
     ),
-    "image NaN": (_bad(**{FRONT: np.full((2, 2, 20, 24, 3), np.nan)}), "floats from 0 to 1"),
+    "image type": (
+        _bad(**{FRONT: np.zeros((2, 2, 20, 24, 3), np.int64)}),
+        "observation.images.front is torch.int64, expected uint8 or floats from 0 to 1",
+    ),
+    "image NaN": (
+        _bad(**{FRONT: np.full((2, 2, 20, 24, 3), np.nan)}),
+        "observation.images.front is not finite",
+    ),
     "batch": (
         _bad(**{STATE: np.zeros((3, 2, 5))}),
         r"batch and history differ between parts of the observation: observation.state \(3, 2\)",

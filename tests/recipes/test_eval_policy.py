@@ -21,7 +21,7 @@ from oatkit.evaluate.episodes import Evaluation, Job
 from oatkit.policies import LightPolicy
 from oatkit.recipes.eval_policy import RECORD, EvalPolicy, draw, eval_policy
 from oatkit.types import EpisodeResult, PolicyEvaluation, record_from_json
-from tests.evaluate.plane import HORIZON, PLANE, TASKS, dying_once
+from tests.evaluate.plane import HORIZON, PLANE, TASKS, dying_once, sleeping_once
 from tests.policies import tiny
 
 Eval = Callable[..., PolicyEvaluation]
@@ -169,12 +169,13 @@ def test_another_policy_is_another_evaluation(run: Eval, policy: Path, tmp_path:
         ({"tasks": ("near", "near")}, "expected each once"),
         ({"episodes": 0}, "episodes is 0, expected 1 or more"),
         ({"workers": 0}, "workers is 0, expected 1 or more"),
+        ({"timeout_s": 0.0}, "timeout_s is 0, expected more than 0"),
         ({"videos": -1}, "videos is -1, expected 0 or more"),
         ({"shadows": False}, "--no-shadows is for policies that read images of metaworld"),
         ({"seed": -1}, "the seed is -1, expected 0 or more"),
         ({"temperature": -1.0}, "temperature is -1"),
         ({"state_key": ("observation.state",)}, "trained on with --state-key"),
-        ({"env": "metaworld"}, "is for 2 action dimensions, metaworld has 4"),
+        ({"env": "metaworld", "tasks": ()}, "is for 2 action dimensions, metaworld has 4"),
         ({"env": "pushed"}, "unknown simulator 'pushed'; known, closest first: pusht"),
     ],
 )
@@ -195,9 +196,21 @@ def test_a_worker_that_died_is_in_the_record(
     repeated = [e for e in record.episodes if e.repeats]
     assert len(repeated) == 4  # all that the worker had under way
     shown = draw(record).plain
-    assert "1 simulator processes died; 4 episodes were repeated" in shown
+    assert "1 simulator processes died, 0 hung and were killed; 4 episodes were repeated" in shown
     kept = replace(record, episodes=tuple(replace(e, repeats=0) for e in record.episodes))
     assert outcomes(kept) == outcomes(expected)
+
+
+def test_a_worker_that_hung_is_in_the_record(
+    run: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleeping = replace(PLANE, make=sleeping_once(tmp_path / "slept"))
+    monkeypatch.setitem(SIMULATORS, "plane", sleeping)
+    record = run(episodes=1, budgets=(4,), timeout_s=4.0)
+    assert (record.worker_deaths, len(record.episodes)) == (0, 2)
+    assert record.worker_hangs >= 1
+    assert f"{record.worker_hangs} hung and were killed; 2 episodes" in draw(record).plain
+    assert read(tmp_path / "a" / RECORD) == record
 
 
 def test_a_missing_package_is_named(run: Eval, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,8 +246,9 @@ def test_from_demonstrations_to_success_in_metaworld(
     assert cli.main(["data", "make", "metaworld", *few, "--out", str(data)]) == 0
     state = ("--state-key", "observation.environment_state", "--steps", "200")
     train(data, tmp_path, "klt", 32, *state)
-    few = ("--episodes", "2", "--budgets", "4", "auto", "--out", str(out))
-    assert cli.main(["policy", "eval", str(tmp_path / "p"), "--env", "metaworld", *few]) == 0
+    few = ("--tasks", "drawer-close-v3", "--episodes", "2", "--budgets", "4", "auto")
+    where = ("--env", "metaworld", "--out", str(out))
+    assert cli.main(["policy", "eval", str(tmp_path / "p"), *where, *few]) == 0
     shown = capsys.readouterr().out
     assert f"wrote {out / RECORD}" in shown
     assert "16 of 32 steps executed" in shown

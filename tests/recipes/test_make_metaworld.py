@@ -207,7 +207,7 @@ def test_attempts_are_none_too_many_and_the_first_successes(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tasks": ("reech",)}, r"unknown MetaWorld task 'reech'; known, closest first: reach"),
+        ({"tasks": ("reech",)}, r"unknown metaworld task 'reech'; known, closest first: reach"),
         ({"tasks": ()}, "expected one or more, each once"),
         ({"tasks": ("push", "push-v3")}, r"tasks are \[push, push\], expected one or more"),
         ({"episodes": 0}, "episodes is 0, expected 1 or more"),

@@ -208,7 +208,7 @@ def test_wrong_tokenizers(
     assert "name at least one policy artefact" in capsys.readouterr().err
 
 
-def test_a_dataset_that_drifted_is_noted(
+def test_a_dataset_that_drifted_is_refused_or_noted(
     data: Path, tokenizers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / "other"
@@ -217,8 +217,32 @@ def test_a_dataset_that_drifted_is_noted(
         with np.load(path) as file:
             np.savez(other / path.name, **{**file, "action": 3 * file["action"]})
     flags = ("--tokenizer", str(tokenizers / "bin"), "--steps", "1")
-    assert train(other, tmp_path / "p", *flags) == 0
+    assert train(other, tmp_path / "p", *flags) == 2
+    error = capsys.readouterr().err
+    assert "is not what the tokenizer was fitted on (dimension 0 ('action_0') drifted" in error
+    assert "; and 2 more): train a tokenizer on this data, or go on with --allow-drift" in error
+    assert not (tmp_path / "p").exists()
+    assert train(other, tmp_path / "p", *flags, "--allow-drift") == 0
     assert "note: bin: dimension 0 ('action_0') drifted" in capsys.readouterr().out
+
+
+def test_a_policy_is_measured_on_the_state_it_was_trained_on(
+    data: Path, tokenizers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for path in sorted(data.iterdir()):
+        with np.load(path) as file:
+            goal = file["observation.state"][:, :2]
+            np.savez(other / path.name, **{**file, "observation.goal": goal})
+    keys = ("--state-key", "observation.state", "observation.goal")
+    flags = ("--tokenizer", str(tokenizers / "bin"), "--steps", "1", *keys)
+    assert train(other, tmp_path / "p", *flags) == 0
+    assert oatkit.load_policy(tmp_path / "p").spec.state_dim == 7
+    measure = ("policy", "measure", str(tmp_path / "p"), "--data", str(other))
+    assert cli.main(measure) == 0
+    assert cli.main([*measure, "--state-key", "observation.state"]) == 2
+    assert "observation.state is (20, 2, 5), expected (7,)" in capsys.readouterr().err
 
 
 def test_the_paper_preset_is_the_papers_table() -> None:

@@ -39,7 +39,7 @@ from oatkit.envs.simulator import (
     StepResult,
     checked_action,
 )
-from oatkit.errors import MissingExtraError, OatkitError, unknown_name
+from oatkit.errors import MissingExtraError, OatkitError
 
 TASKS = {
     "assembly": "Put the ring of the nut over the peg.",
@@ -105,19 +105,11 @@ CAMERA_POSITION = (0.75, 0.075, 0.7)
 """Where LeRobot puts the camera: closer to the table than MetaWorld does."""
 
 
-def task_name(task: str) -> str:
-    """The key of `task` in `TASKS`; MetaWorld's own spelling with `-v3` is fine too."""
-    name = task.removesuffix("-v3")
-    if name not in TASKS:
-        raise ValueError(unknown_name("MetaWorld task", task, TASKS))
-    return name
-
-
 class MetaWorld:
     """One MetaWorld task.
 
     Args:
-        task: A name of `TASKS`.
+        task: A name of `TASKS`; MetaWorld's own spelling with `-v3` is fine too.
         image_size: (height, width) of what `render` gives; without it there is no rendering.
         shadows: Whether `render` draws shadows, which takes about three times as long on a CPU.
     """
@@ -129,7 +121,7 @@ class MetaWorld:
     def __init__(
         self, task: str, image_size: ImageSize | None = None, *, shadows: bool = True
     ) -> None:
-        self.task = task_name(task)
+        self.task = METAWORLD.task_name(task)
         self.instruction = TASKS[self.task]
         self._image_size = image_size
         self._shadows = shadows
@@ -213,6 +205,7 @@ METAWORLD = SimulatorKind(
     action_low=(-1.0,) * ACTION_DIM,
     action_high=(1.0,) * ACTION_DIM,
     cameras=(CAMERA,),
+    task_suffix="-v3",
 )
 
 
@@ -226,7 +219,7 @@ def scripted_expert(
     MetaWorld's own float64 state (985 of 1000). Its actions are clipped to [-1, 1]; MetaWorld
     would clip them silently.
     """
-    policy = _import_metaworld().policies.ENV_POLICY_MAP[f"{task_name(task)}-v3"]()
+    policy = _import_metaworld().policies.ENV_POLICY_MAP[f"{METAWORLD.task_name(task)}-v3"]()
 
     def act(environment_state_E: NDArray[np.float32]) -> NDArray[np.float32]:
         with warnings.catch_warnings():

@@ -29,7 +29,7 @@ from oatkit.envs.simulator import (
     StepResult,
     checked_action,
 )
-from oatkit.errors import MissingExtraError, unknown_name
+from oatkit.errors import MissingExtraError, OatkitError
 
 TASKS = {"pusht": "push the T onto the target"}
 FPS = 10
@@ -45,8 +45,7 @@ class PushT:
     """
 
     def __init__(self, task: str = "pusht", image_size: ImageSize | None = None) -> None:
-        if task not in TASKS:
-            raise ValueError(unknown_name("PushT task", task, TASKS))
+        PUSHT.task_name(task)
         self._can_render = image_size is not None
         self._environment = _make_environment(image_size or (96, 96))
         self._steps_left = 0
@@ -109,6 +108,11 @@ def _make_environment(image_size: ImageSize) -> Any:
         from gym_pusht.envs import PushTEnv
     except ModuleNotFoundError as error:
         raise MissingExtraError("pusht") from error
+    except ImportError as error:
+        raise OatkitError(
+            f"gym-pusht cannot be imported here: {error}; on Debian and Ubuntu OpenCV needs "
+            "apt-get install libgl1 libglib2.0-0"
+        ) from error
     height, width = image_size
     return PushTEnv(obs_type="state", observation_height=height, observation_width=width)
 

@@ -12,6 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oatkit.errors import unknown_name
+
 STATE_KEY = "observation.state"
 ENVIRONMENT_STATE_KEY = "observation.environment_state"
 GOALS_PER_SEED = 1_000_000
@@ -76,6 +78,7 @@ class SimulatorKind:
         action_low: (A,) bounds.
         action_high: (A,) bounds.
         cameras: Names of the one view that `render` gives.
+        task_suffix: What its own names of tasks end with; users may write it or leave it out.
     """
 
     name: str
@@ -90,6 +93,14 @@ class SimulatorKind:
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]
     cameras: tuple[str, ...]
+    task_suffix: str = ""
+
+    def task_name(self, task: str) -> str:
+        """The key of `task` in `tasks`."""
+        name = task.removesuffix(self.task_suffix)
+        if name not in self.tasks:
+            raise ValueError(unknown_name(f"{self.name} task", task, self.tasks))
+        return name
 
     @property
     def bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -9,6 +9,7 @@ Shape letters: B episodes that wait, T step in the chunk, N executed steps, A ac
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,13 +26,17 @@ from numpy.typing import NDArray
 
 from oatkit.envs.simulator import STATE_KEY, SimulatorKind, evaluation_seed
 from oatkit.errors import DecodeError, OatkitError, unknown_name
+from oatkit.evaluate.actions import executable
 from oatkit.evaluate.workers import Begin, Film, Order, Play, Report, View, Worker
 from oatkit.policies import Prediction
 from oatkit.policies.observation import ObservationSpec
 from oatkit.types import EpisodeResult
 
 MAX_REPEATS = 3
-"""How often an episode is begun anew when its worker dies; then it is no accident."""
+"""How often an episode is begun anew when its worker dies or hangs; then it is no accident."""
+
+TIMEOUT_S = 300.0
+"""How long a worker may take for its orders: seconds as a rule, or a minute for videos."""
 
 LATENCY_REPEATS = 5
 
@@ -140,9 +145,12 @@ class Evaluation:
         rollout: How.
         num_workers: Worker processes.
         num_slots: Episodes that a worker has under way.
+        timeout_s: A worker that does not answer for so long hangs: it is killed, and then treated
+            like one that died.
 
     Attributes:
-        worker_deaths: Worker processes that were started again.
+        worker_deaths: Worker processes that died and were started again.
+        worker_hangs: Worker processes that hung, were killed and started again.
         latencies_ms: Budget to the median time of a query for one observation alone, while the
             simulators wait; None where none gave a chunk.
     """
@@ -155,22 +163,28 @@ class Evaluation:
         *,
         num_workers: int = 1,
         num_slots: int = 4,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         for name, value in (("workers", num_workers), ("execute", rollout.execute)):
             if value < 1:
                 raise ValueError(f"{name} is {value}, expected 1 or more")
+        if not timeout_s > 0:
+            raise ValueError(f"timeout_s is {timeout_s}, expected more than 0")
         self._policy = policy
         self._simulator = simulator
         self._rollout = rollout
         self._view = policy_view(policy.spec, simulator, rollout.state_keys)
         self._num_workers = num_workers
         self._num_slots = num_slots
+        self._timeout_s = timeout_s
         self._budgets: tuple[int | None, ...] = ()
         self.worker_deaths = 0
+        self.worker_hangs = 0
         self.latencies_ms: dict[int | None, float | None] = {}
 
     def run(self, jobs: Sequence[Job]) -> Generator[EpisodeResult, None, None]:
         """Run episodes; those of a task are best side by side, for a change makes simulators."""
+        jobs = [replace(job, task=self._simulator.task_name(job.task)) for job in jobs]
         self._budgets = tuple(dict.fromkeys(job.budget for job in jobs))
         require_tasks(self._policy.spec, self._simulator, {job.task: None for job in jobs})
         waiting = deque(jobs)
@@ -185,10 +199,9 @@ class Evaluation:
             for worker, episodes in under_way.items():
                 worker.send([self._begin(episode) for episode in episodes])
             for worker in busy:  # all wait for the first query, so that its time can be measured
-                wait([worker.connection])
+                wait([worker.connection], self._time_left(worker))
             while busy:
-                answered = wait([worker.connection for worker in busy])
-                ready = [worker for worker in busy if worker.connection in answered]
+                ready = self._ready(busy)
                 finished, orders = self._advance(ready, under_way, waiting)
                 for worker in ready:
                     if orders[worker]:
@@ -196,6 +209,17 @@ class Evaluation:
                     else:
                         busy.remove(worker)
                 yield from finished
+
+    def _ready(self, busy: Sequence[Worker]) -> list[Worker]:
+        """Wait for workers that answered or died; else it is those that hang."""
+        patience_s = min(self._time_left(worker) for worker in busy)
+        answered = wait([worker.connection for worker in busy], patience_s)
+        if answered:
+            return [worker for worker in busy if worker.connection in answered]
+        return [worker for worker in busy if self._time_left(worker) == 0]
+
+    def _time_left(self, worker: Worker) -> float:
+        return max(0.0, worker.sent_at + self._timeout_s - time.monotonic())
 
     def _begin(self, episode: _Running) -> Begin:
         return Begin(episode.slot, episode.job.task, self._seed(episode.job))
@@ -214,12 +238,14 @@ class Evaluation:
         orders: dict[Worker, list[Order]] = {}
         asking: list[tuple[_Running, Report]] = []
         for worker in ready:
-            reports = worker.receive()
+            is_hung = not worker.connection.poll()
+            reports = None if is_hung else worker.receive()
             if reports is None:
                 under_way[worker] = [self._again(episode) for episode in under_way[worker]]
+                self.worker_hangs += is_hung
+                self.worker_deaths += not is_hung
                 worker.end()
                 worker.start()
-                self.worker_deaths += 1
                 orders[worker] = [self._begin(episode) for episode in under_way[worker]]
                 continue
             orders[worker] = []
@@ -251,7 +277,8 @@ class Evaluation:
         if episode.repeats == MAX_REPEATS:
             raise OatkitError(
                 f"the worker process of {episode.job.task}, seed {self._seed(episode.job)}, died "
-                f"{MAX_REPEATS + 1} times (killed, or out of memory?)"
+                f"or hung {MAX_REPEATS + 1} times (killed, out of memory, or slower than "
+                f"{self._timeout_s:g} s?)"
             )
         return _Running(episode.job, episode.slot, episode.repeats + 1)
 
@@ -327,25 +354,14 @@ class Evaluation:
         return float(np.median(times[1:])) if len(times) > 1 else None
 
     def _executable(self, episode: _Running, chunk_TA: Any) -> NDArray[np.float32]:
-        """The first part of a chunk, within the simulator's bounds.
-
-        A chunk of the wrong shape, too short or not finite is an error. What lies outside the
-        bounds is clipped and counted: decoders overshoot a little where demonstrations touch them.
-        """
-        low_A, high_A = self._simulator.bounds
-        chunk_TA = np.asarray(chunk_TA, np.float32)
-        where = f"the chunk for {episode.job.task}, episode {episode.job.episode}"
-        wanted = self._rollout.execute
-        if chunk_TA.ndim != 2 or len(chunk_TA) < wanted or chunk_TA.shape[1:] != low_A.shape:
-            raise ValueError(
-                f"{where} is {chunk_TA.shape}, expected ({wanted} or more, {len(low_A)})"
-            )
-        chunk_NA = chunk_TA[:wanted]
-        if not np.isfinite(chunk_NA).all():
-            raise ValueError(f"{where} is not finite at step {episode.steps}")
-        clipped_NA = chunk_NA.clip(low_A, high_A)
-        episode.is_clipped += (clipped_NA != chunk_NA).any(axis=1).tolist()
-        return clipped_NA
+        """The first part of a chunk, within the simulator's bounds."""
+        job = episode.job
+        what = f"the chunk for {job.task}, episode {job.episode}, step {episode.steps}"
+        actions_NA, is_clipped = executable(
+            chunk_TA, self._rollout.execute, *self._simulator.bounds, what
+        )
+        episode.is_clipped += is_clipped
+        return actions_NA
 
 
 @contextmanager
@@ -371,7 +387,11 @@ def _stacked(reports: Sequence[Report]) -> dict[str, NDArray[Any]]:
 
 def query_generator(seed: int, job: Job, query: int) -> torch.Generator:
     """The draws of one query: the same at every budget, whose tokens so are nested."""
-    entropy = [seed, crc32(job.task.encode()), job.episode, query]
+    return seeded_generator(seed, crc32(job.task.encode()), job.episode, query)
+
+
+def seeded_generator(*entropy: int) -> torch.Generator:
+    """A generator that some numbers decide, all of them alike."""
     state = np.random.SeedSequence(entropy).generate_state(2, np.uint32)
     return torch.Generator().manual_seed(int(state[0]) << 31 | int(state[1]) >> 1)
 
@@ -400,9 +420,7 @@ def needs_task(spec: ObservationSpec, simulator: SimulatorKind) -> bool:
 def require_tasks(spec: ObservationSpec, simulator: SimulatorKind, tasks: Iterable[str]) -> None:
     """Refuse a task that the simulator does not have or that the policy was not trained on."""
     for task in tasks:
-        if task not in simulator.tasks:
-            raise ValueError(unknown_name(f"{simulator.name} task", task, simulator.tasks))
-        instruction = simulator.tasks[task]
+        instruction = simulator.tasks[simulator.task_name(task)]
         if needs_task(spec, simulator) and spec.tasks and instruction not in spec.tasks:
             raise ValueError(
                 f"the policy was not trained on {task}: "

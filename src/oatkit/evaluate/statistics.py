@@ -116,5 +116,7 @@ def _rate(episodes: Sequence[EpisodeResult]) -> SuccessRate:
 
 
 def _score(episodes: Sequence[EpisodeResult]) -> float | None:
-    scores = [episode.score for episode in episodes if episode.score is not None]
-    return fmean(scores) if scores else None
+    """Mean of the best scores; an episode that ended before its first step has earned none."""
+    if all(episode.score is None for episode in episodes):
+        return None
+    return fmean(episode.score or 0.0 for episode in episodes)

@@ -1,4 +1,4 @@
-"""Worker processes with simulators in them, which may die and be started again.
+"""Worker processes with simulators in them, which may die or hang and be started again.
 
     parent  -- orders for some of its episodes -->  worker
             <-- one report for each, in order --
@@ -14,6 +14,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -107,11 +108,15 @@ class Worker:
     Args:
         simulator: Which.
         view: What the policy reads.
+
+    Attributes:
+        sent_at: When it last was given orders, on the clock of `time.monotonic`.
     """
 
     def __init__(self, simulator: SimulatorKind, view: View) -> None:
         self._simulator = simulator
         self._view = view
+        self.sent_at = time.monotonic()
         self.start()
 
     def start(self) -> None:
@@ -126,6 +131,7 @@ class Worker:
 
     def send(self, orders: Sequence[Order]) -> None:
         """Hand out orders; a worker that died meanwhile is noticed by `receive`."""
+        self.sent_at = time.monotonic()
         with suppress(BrokenPipeError, ConnectionResetError):
             self.connection.send(orders)
 

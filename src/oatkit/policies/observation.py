@@ -115,7 +115,8 @@ class ObservationSpec:
         task = self._task(observation.get(TASK), batch_size)
         return Observations(task, state, tuple(parts.values())), is_single
 
-    def _check_keys(self, observation: Mapping[str, Any]) -> None:
+    def select(self, observation: Mapping[str, Any]) -> dict[str, Any]:
+        """Only what the policy reads of an observation; what is missing is an error."""
         wanted = [*([STATE] if self.state else []), *(f"{IMAGES}{name}" for name in self.cameras)]
         wanted += [TASK] if len(self.tasks) > 1 else []
         missing = [key for key in wanted if key not in observation]
@@ -124,6 +125,10 @@ class ObservationSpec:
                 f"the observation has no {missing[0]!r}; it has {sorted(observation)}, and the "
                 f"policy reads {wanted}"
             )
+        return {key: observation[key] for key in wanted}
+
+    def _check_keys(self, observation: Mapping[str, Any]) -> None:
+        self.select(observation)
         for key in observation:
             if key.startswith(IMAGES) and key.removeprefix(IMAGES) not in self.cameras:
                 raise ValueError(unknown_name("camera", key.removeprefix(IMAGES), self.cameras))
@@ -152,8 +157,15 @@ class ObservationSpec:
             )
         if framed.dtype == torch.uint8:
             return framed
-        if not framed.is_floating_point() or not ((framed >= 0) & (framed <= 1)).all():
+        if not framed.is_floating_point():
             raise ValueError(f"{key} is {image.dtype}, expected uint8 or floats from 0 to 1")
+        low, high = (float(value) for value in framed.aminmax())
+        if not np.isfinite([low, high]).all():
+            raise ValueError(f"{key} is not finite")
+        if low < 0 or high > 1:
+            raise ValueError(
+                f"{key} has values from {low:g} to {high:g}, expected floats from 0 to 1, or uint8"
+            )
         return framed.float()
 
     def _fits(self, given: Tensor, framed: Tensor) -> bool:

@@ -20,6 +20,7 @@ EXTRAS = {
     "data": ("h5py", "zarr", "av", "pillow"),
     "metaworld": ("metaworld", "mujoco", "gymnasium"),
     "pusht": ("gym-pusht",),
+    "praxis": ("praxis-eval",),
     "vlm": ("transformers", "peft"),
     "report": ("matplotlib",),
     "serve": ("websockets", "msgpack"),

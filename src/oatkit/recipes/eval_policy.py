@@ -28,7 +28,7 @@ from oatkit.envs.kinds import simulator_kind
 from oatkit.envs.metaworld import MetaWorld
 from oatkit.envs.simulator import STATE_KEY, SimulatorKind
 from oatkit.errors import MissingExtraError, OatkitError
-from oatkit.evaluate.episodes import Evaluation, Job, Rollout, require_tasks
+from oatkit.evaluate.episodes import TIMEOUT_S, Evaluation, Job, Rollout, require_tasks
 from oatkit.evaluate.statistics import compare_paired, summarise
 from oatkit.policies import LightPolicy, load_policy
 from oatkit.policies.prediction import resolve_budget
@@ -73,6 +73,8 @@ class EvalPolicy:
     """Episodes of each task and budget to film, of those that are run now."""
     workers: int | None = None
     """Simulator processes, by default one per core."""
+    timeout_s: float = TIMEOUT_S
+    """A simulator process that does not answer for so many seconds is killed and started again."""
     state_key: tuple[str, ...] = ()
     """What of the simulator's observation is the policy's state; as in training by default."""
     shadows: bool = True
@@ -86,7 +88,8 @@ def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
     policy = load_policy(options.policy)
     simulator = _simulator(options, policy)
     budgets = _budgets(options, policy)
-    tasks = options.tasks or _known_tasks(policy, simulator)
+    asked = options.tasks or _known_tasks(policy, simulator)
+    tasks = tuple(simulator.task_name(task) for task in asked)
     _check(options, policy, simulator, tasks)
     others = [_read(path) for path in options.against]
     data = policy.extras.get("data", {})
@@ -142,7 +145,11 @@ def _run(
     """The record with the results of `jobs`; whatever happens, what has ended is written."""
     path = options.out / RECORD
     evaluation = Evaluation(
-        policy, simulator, rollout, num_workers=options.workers or os.cpu_count() or 1
+        policy,
+        simulator,
+        rollout,
+        num_workers=options.workers or os.cpu_count() or 1,
+        timeout_s=options.timeout_s,
     )
     ended: list[EpisodeResult] = []
     began = written = time.monotonic()
@@ -153,6 +160,7 @@ def _run(
             replace(
                 record,
                 worker_deaths=record.worker_deaths + evaluation.worker_deaths,
+                worker_hangs=record.worker_hangs + evaluation.worker_hangs,
                 seconds=record.seconds + time.monotonic() - began,
                 latencies_ms=latencies | record.latencies_ms,
                 episodes=(*record.episodes, *ended),
@@ -271,6 +279,8 @@ def _check(
     for name, value in (("videos", options.videos), ("top_k", options.top_k)):
         if value < 0:
             raise ValueError(f"{name} is {value}, expected 0 or more")
+    if not options.timeout_s > 0:
+        raise ValueError(f"timeout_s is {options.timeout_s:g}, expected more than 0")
     if len(set(tasks)) < len(tasks):
         raise ValueError(f"tasks are [{', '.join(tasks)}], expected each once")
     horizon, action_dim = policy.tokenizer.horizon, policy.tokenizer.action_dim
@@ -397,9 +407,10 @@ def draw(record: PolicyEvaluation) -> Text:
     repeats = sum(e.repeats > 0 for e in record.episodes)
     if errors:
         text.append(f"{errors} episodes ended for want of a chunk that decodes\n")
-    if record.worker_deaths:
+    if record.worker_deaths or record.worker_hangs:
         text.append(
-            f"{record.worker_deaths} simulator processes died; {repeats} episodes were repeated\n"
+            f"{record.worker_deaths} simulator processes died, {record.worker_hangs} hung and were "
+            f"killed; {repeats} episodes were repeated\n"
         )
     text.rstrip()
     return text

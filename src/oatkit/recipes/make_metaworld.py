@@ -49,11 +49,11 @@ from oatkit.envs.metaworld import (
     ACTION_DIM,
     CAMERA,
     FPS,
+    METAWORLD,
     PAPER_TASKS,
     TASKS,
     MetaWorld,
     scripted_expert,
-    task_name,
 )
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY, demonstration_seed
 from oatkit.errors import DatasetError, MissingExtraError, OatkitError
@@ -138,7 +138,7 @@ def make_metaworld(config: MakeMetaWorld, *, show_progress: bool = True) -> Path
 def _checked(config: MakeMetaWorld) -> MakeMetaWorld:
     """`config` with canonical task names; a wrong option is a `ValueError`."""
     asked = tuple(TASKS) if config.tasks == ("all",) else config.tasks
-    tasks = tuple(task_name(task) for task in asked)
+    tasks = tuple(METAWORLD.task_name(task) for task in asked)
     if not tasks or len(set(tasks)) < len(tasks):
         raise ValueError(f"tasks are [{', '.join(tasks)}], expected one or more, each once")
     for name, value in (("episodes", config.episodes), ("workers", config.workers)):

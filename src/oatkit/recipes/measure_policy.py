@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ from rich.text import Text
 from tyro.conf import Positional, arg
 
 from oatkit.measure.policy import measure_policy
-from oatkit.policies import load_policy
+from oatkit.policies import LightPolicy, load_policy
 from oatkit.recipes.dataset_options import Columns, DatasetOptions
 from oatkit.recipes.measure_tokenizer import select, write_measurements
 from oatkit.types import PolicyMeasurement
@@ -43,10 +43,10 @@ class MeasurePolicy:
 def run_measure(options: MeasurePolicy, console: Console) -> int:
     if not options.policies:
         raise ValueError("name at least one policy artefact")
-    dataset = options.columns.open(options.data)
     found = []
     for path in options.policies:
         policy = load_policy(path)
+        dataset = _columns(options, policy).open(options.data)
         if policy.tokenizer.action_dim != dataset.action_dim:
             raise ValueError(
                 f"{path} is for {policy.tokenizer.action_dim} action dimensions, {options.data} "
@@ -62,6 +62,14 @@ def run_measure(options: MeasurePolicy, console: Console) -> int:
     if options.out is not None:
         write_measurements(found, options.out, console)
     return 0
+
+
+def _columns(options: MeasurePolicy, policy: LightPolicy) -> DatasetOptions:
+    """As named, else the state that the policy was trained on."""
+    columns, known = options.columns, policy.extras.get("data", {})
+    if columns.state_key or not policy.spec.state_dim:
+        return columns
+    return replace(columns, state_key=tuple(known.get("state_keys", ())))
 
 
 def draw(measured: PolicyMeasurement) -> Text:

@@ -82,6 +82,8 @@ class TrainPolicy:
     """Where else to log."""
     init: Annotated[Path | None, arg(metavar="DIR")] = None
     """Start from this policy; its tokenizer, cameras, history and normaliser are kept."""
+    allow_drift: bool = False
+    """Train even where the actions are not those that the tokenizer was fitted on."""
     columns: Columns = DatasetOptions()
 
 
@@ -98,9 +100,16 @@ def train_policy(options: TrainPolicy, console: Console) -> LightPolicy:
             markup=False,
             soft_wrap=True,
         )
-    for difference in tokenizer.check(dataset):
-        console.print(f"note: {tokenizer.kind}: {difference}", markup=False, soft_wrap=True)
     train_set, held_out = dataset.split(**split)
+    differences = tokenizer.check(train_set)
+    if differences and not options.allow_drift:
+        rest = f"; and {len(differences) - 1} more" if len(differences) > 1 else ""
+        raise ValueError(
+            f"{options.data} is not what the tokenizer was fitted on ({differences[0]}{rest}): "
+            "train a tokenizer on this data, or go on with --allow-drift"
+        )
+    for difference in differences:
+        console.print(f"note: {tokenizer.kind}: {difference}", markup=False, soft_wrap=True)
     job = PolicyJob(policy, train_set, held_out, options.columns.cache)
     config = changed(policy_preset(options.preset).train, options)
     count = sum(p.numel() for p in job.module.parameters())

@@ -1,0 +1,244 @@
+"""A policy behind praxis-eval's `reset` and `act`: one action for every episode at every step.
+
+    policy = PraxisPolicy(oatkit.load_policy("out/policy"), budget=8)
+    praxis_eval.evaluate("libero", policy=policy, config=praxis_eval.EvalConfig(...))
+
+praxis-eval brings LIBERO, RoboMimic, RoboCasa and SimplerEnv.
+
+    observation of every episode --> its last frames ---- its queue is empty? --> one batched query
+    one action of every episode  <-- its queue of actions <-- the first part of its chunk
+
+Nothing here imports praxis-eval: its protocol is a matter of names.
+
+Shape letters: B episodes, T step in the chunk, A action.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from zlib import crc32
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from oatkit.envs.simulator import STATE_KEY
+from oatkit.errors import unknown_name
+from oatkit.evaluate.actions import executable
+from oatkit.evaluate.episodes import Policy, seeded_generator
+from oatkit.policies import Prediction
+from oatkit.policies.observation import TASK
+
+
+class ActionSpec(Protocol):
+    """What praxis-eval says about a benchmark's actions."""
+
+    @property
+    def shape(self) -> tuple[int, ...] | None: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def minimum(self) -> float | None: ...
+    @property
+    def maximum(self) -> float | None: ...
+
+
+@dataclass
+class _Episode:
+    """An episode under way.
+
+    Attributes:
+        name: Its id.
+        number: How many of that id there were, this one included.
+        frames: The last ones that the policy reads.
+        queue: Actions (A,) yet to be executed.
+        queries: How often the policy was asked.
+    """
+
+    name: str
+    number: int
+    frames: deque[dict[str, Any]]
+    queue: deque[NDArray[np.float32]] = field(default_factory=deque)
+    queries: int = 0
+
+
+class PraxisPolicy:
+    """Any policy of ours as praxis-eval's `Policy`.
+
+    An episode is known by its id. Where praxis-eval gives none (LIBERO, RoboMimic, RoboCasa,
+    MetaWorld), it is known by its place among the observations until the next `reset()`.
+
+    Args:
+        policy: What acts.
+        execute: Steps of a chunk that are executed before the next query; its first half by
+            default, as in the paper.
+        budget: The most tokens, or "auto"; all by default.
+        temperature: Of sampling; 0 takes the likeliest ids.
+        top_k: Only so many of the likeliest ids; None for all.
+        seed: Of the draws, which depend on it, the episode's id and the query alone.
+        state_keys: Parts of the observation that are joined to the policy's state.
+        action_spec: Where `act` is not told any, as by praxis-eval's `LocalPolicy`.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        execute: int | None = None,
+        budget: Any = None,
+        temperature: float = 1.0,
+        top_k: int | None = 10,
+        seed: int = 0,
+        state_keys: Sequence[str] = (STATE_KEY,),
+        action_spec: ActionSpec | None = None,
+    ) -> None:
+        if execute is not None and execute < 1:
+            raise ValueError(f"execute is {execute}, expected 1 or more")
+        self._policy = policy
+        self._execute = execute
+        self._sampling = {"budget": budget, "temperature": temperature, "top_k": top_k}
+        self._seed = seed
+        self._state_keys = tuple(state_keys)
+        self._action_spec = action_spec
+        self._episodes: dict[str, _Episode] = {}
+        self._begun: Counter[str] = Counter()
+        self._info: list[dict[str, float]] = []
+
+    def reset(self, episode_ids: Sequence[str] | None = None) -> None:
+        """Forget some episodes, or all: what is observed next is their first frame."""
+        for name in list(self._episodes) if episode_ids is None else episode_ids:
+            self._episodes.pop(name, None)
+
+    def act(
+        self,
+        observations: Sequence[Mapping[str, Any]],
+        *,
+        action_spec: ActionSpec | None = None,
+        policy_kwargs: Mapping[str, Any] | None = None,
+        episode_ids: Sequence[str] | None = None,
+    ) -> NDArray[Any]:
+        """One action for every episode, (B, A), in raw units and within the bounds.
+
+        Args:
+            observations: One frame of every episode, by LeRobot's keys.
+            action_spec: The benchmark's bounds.
+            policy_kwargs: Another `budget`, `temperature` or `top_k` for this query.
+            episode_ids: Whose the observations are.
+        """
+        if not len(observations):
+            raise ValueError("there are no observations to act on")
+        spec = action_spec or self._action_spec
+        episodes = [
+            self._observe(name, observation)
+            for name, observation in zip(
+                _names(episode_ids, len(observations)), observations, strict=True
+            )
+        ]
+        asking = [episode for episode in episodes if not episode.queue]
+        if asking:
+            self._query(asking, spec, self._settings(policy_kwargs or {}))
+        actions_BA = np.stack([episode.queue.popleft() for episode in episodes])
+        return actions_BA if spec is None else actions_BA.astype(spec.dtype)
+
+    def consume_inference_info(self) -> list[dict[str, float]]:
+        """What the queries since the last call took; the means go into praxis-eval's results."""
+        info, self._info = self._info, []
+        return info
+
+    def _observe(self, name: str, observation: Mapping[str, Any]) -> _Episode:
+        """The episode of a name with one more frame."""
+        frame = self._frame(observation)
+        if name not in self._episodes:
+            self._begun[name] += 1
+            frames = deque([frame] * self._policy.spec.history, maxlen=self._policy.spec.history)
+            self._episodes[name] = _Episode(name, self._begun[name], frames)
+        else:
+            self._episodes[name].frames.append(frame)
+        return self._episodes[name]
+
+    def _frame(self, observation: Mapping[str, Any]) -> dict[str, Any]:
+        """Only what the policy reads; simulators show more."""
+        if self._policy.spec.state_dim and self._state_keys != (STATE_KEY,):
+            for key in self._state_keys:
+                if key not in observation:
+                    raise ValueError(unknown_name("part of the observation", key, observation))
+            parts = [np.atleast_1d(observation[key]) for key in self._state_keys]
+            observation = {**observation, STATE_KEY: np.concatenate(parts)}
+        frame = self._policy.spec.select(observation)
+        _, is_single = self._policy.spec.read(frame)
+        if not is_single:
+            raise ValueError("act() takes one frame of every episode, without batch or history")
+        return frame
+
+    def _settings(self, changed: Mapping[str, Any]) -> dict[str, Any]:
+        for name in changed:
+            if name not in self._sampling:
+                raise ValueError(unknown_name("entry of policy_kwargs", name, self._sampling))
+        return {**self._sampling, **changed}
+
+    def _query(
+        self, episodes: Sequence[_Episode], spec: ActionSpec | None, settings: dict[str, Any]
+    ) -> None:
+        """Fill the queues of some episodes."""
+        found: Prediction = self._policy.predict_action_chunk(
+            _batch(episodes), generator=[self._generator(e) for e in episodes], **settings
+        )
+        for index, episode in enumerate(episodes):
+            chunk_TA = found.chunk[index]
+            low_A, high_A = _bounds(spec, chunk_TA.shape[-1])
+            actions_NA, is_clipped = executable(
+                chunk_TA,
+                self._execute or max(1, len(chunk_TA) // 2),
+                low_A,
+                high_A,
+                f"the chunk for episode {episode.name!r}",
+            )
+            episode.queue.extend(actions_NA)
+            episode.queries += 1
+            self._info.append(
+                {
+                    "calls": float(found.calls[index]),
+                    "tokens": float(found.budget[index]),
+                    "clipped": float(np.mean(is_clipped)),
+                    "latency_ms": found.elapsed_ms,
+                }
+            )
+
+    def _generator(self, episode: _Episode) -> torch.Generator:
+        return seeded_generator(
+            self._seed, crc32(episode.name.encode()), episode.number, episode.queries
+        )
+
+
+def _names(episode_ids: Sequence[str] | None, number: int) -> list[str]:
+    names = [f"place {i}" for i in range(number)] if episode_ids is None else list(episode_ids)
+    if len(names) != number or len(set(names)) < number:
+        raise ValueError(
+            f"episode_ids are {names} for {number} observations, expected one each, no two equal"
+        )
+    return names
+
+
+def _batch(episodes: Sequence[_Episode]) -> dict[str, Any]:
+    """The last frames of some episodes as a batch with its history."""
+    batch: dict[str, Any] = {
+        key: np.stack([np.stack([frame[key] for frame in e.frames]) for e in episodes])
+        for key in episodes[0].frames[-1]
+        if key != TASK
+    }
+    if TASK in episodes[0].frames[-1]:
+        batch[TASK] = [episode.frames[-1][TASK] for episode in episodes]
+    return batch
+
+
+def _bounds(
+    spec: ActionSpec | None, action_dim: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The lowest and the highest action, (A,) each; infinite where the benchmark has no bounds."""
+    shape = (action_dim,) if spec is None or spec.shape is None else spec.shape
+    low = -np.inf if spec is None or spec.minimum is None else spec.minimum
+    high = np.inf if spec is None or spec.maximum is None else spec.maximum
+    return np.full(shape, low, np.float32), np.full(shape, high, np.float32)

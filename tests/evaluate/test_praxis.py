@@ -1,0 +1,251 @@
+"""A policy in praxis-eval, by that package's own classes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oatkit.envs.simulator import STATE_KEY
+from oatkit.evaluate.praxis import PraxisPolicy
+from tests.evaluate.pilot import Pilot
+from tests.evaluate.plane import HORIZON, MAX_STEPS, TASKS, Plane
+
+praxis_eval = pytest.importorskip("praxis_eval", reason="needs the extra praxis")
+
+SPEC = praxis_eval.ActionSpec(shape=(2,), minimum=-1.0, maximum=1.0)
+DRIVERS = ("libero", "robomimic", "robocasa", "simpler", "metaworld")
+
+
+def frame(*state: float, **more: Any) -> dict[str, Any]:
+    """What a simulator shows, more than is read: of a policy in the plane at x, y with a goal."""
+    return {
+        STATE_KEY: np.array(state, np.float32),
+        "observation.state.gripper": np.zeros(2),
+        "observation.images.wrist": np.zeros((3, 4, 4), np.float32),
+        "task": TASKS["near"],
+        **more,
+    }
+
+
+def numbered(chunks: Sequence[float]) -> Pilot:
+    """Answers its n-th query with chunks n + 0, n + 0.01, n + 0.02, ..."""
+
+    class Numbered(Pilot):
+        def spoil(self, chunk_BTA: np.ndarray) -> np.ndarray:
+            start = chunks[len(self.asked) - 1]
+            return np.broadcast_to(start + 0.01 * np.arange(HORIZON)[:, None], chunk_BTA.shape)
+
+    return Numbered()
+
+
+def made(pilot: Pilot | None = None, **settings: Any) -> PraxisPolicy:
+    return PraxisPolicy(pilot or Pilot(), **{"budget": 4, **settings})
+
+
+def acted(policy: PraxisPolicy, ids: Sequence[str] | None = None, number: int = 1) -> list[float]:
+    """The first number of every episode's action."""
+    observations = [frame(0, 0, 1, 1) for _ in ids or range(number)]
+    actions = policy.act(observations, action_spec=SPEC, episode_ids=ids)
+    assert SPEC.validate_batch(actions, batch_size=len(observations)) is actions
+    return [round(float(action), 3) for action in actions[:, 0]]
+
+
+def test_half_a_chunk_is_executed_before_the_next_query() -> None:
+    policy = made(numbered([0.1, 0.2, 0.3]))
+    firsts = [acted(policy)[0] for _ in range(9)]
+    assert firsts == [0.1, 0.11, 0.12, 0.13, 0.2, 0.21, 0.22, 0.23, 0.3]
+    every = made(numbered([0.1, 0.2, 0.3]), execute=1)
+    assert [acted(every)[0] for _ in range(3)] == [0.1, 0.2, 0.3]
+
+
+def test_every_episode_has_its_own_queue() -> None:
+    policy = made(numbered([0.1, 0.2, 0.3]))
+    assert acted(policy, ["a"]) == [0.1]
+    assert acted(policy, ["a", "b"]) == [0.11, 0.2]  # a goes on, b is asked for
+    assert acted(policy, ["b", "a"]) == [0.21, 0.12]
+    policy.reset(["a"])
+    assert acted(policy, ["a", "b"]) == [0.3, 0.22]
+
+
+def test_without_ids_the_place_is_the_episode() -> None:
+    policy = made(numbered([0.1, 0.2]))
+    assert acted(policy, number=2) == [0.1, 0.1]
+    assert acted(policy, number=2) == [0.11, 0.11]
+    policy.reset()
+    assert acted(policy, number=2) == [0.2, 0.2]
+
+
+def test_those_that_wait_are_asked_for_at_once() -> None:
+    pilot = Pilot()
+    policy = made(pilot)
+    acted(policy, ["a", "b", "c"])
+    (asked,) = pilot.asked
+    assert asked[STATE_KEY].shape == (3, 2, 4)
+    assert asked["task"] == [TASKS["near"]] * 3
+    assert set(asked) == {STATE_KEY, "task", "budget"}
+
+
+def test_history_is_of_successive_frames_and_starts_anew() -> None:
+    pilot = Pilot(history=3)
+    policy = made(pilot, execute=2)
+    for x in (1, 2, 3):
+        policy.act([frame(x, 0, 1, 1)])
+    policy.reset()
+    policy.act([frame(9, 0, 1, 1)])
+    seen = [asked[STATE_KEY][0, :, 0].tolist() for asked in pilot.asked]
+    assert seen == [[1, 1, 1], [1, 2, 3], [9, 9, 9]]
+
+
+def test_draws_depend_on_the_episode_alone() -> None:
+    together = made().act([frame(0, 0, 1, 1)] * 2, episode_ids=["a", "b"])
+    alone = [made().act([frame(0, 0, 1, 1)], episode_ids=[name])[0] for name in "ab"]
+    np.testing.assert_array_equal(together, alone)
+    assert (together[0] != together[1]).any()
+    policy = made()
+    waves = []
+    for _ in range(2):
+        policy.reset()
+        waves.append(policy.act([frame(0, 0, 1, 1)]))
+    assert (waves[0] != waves[1]).any()
+    assert (made(seed=1).act([frame(0, 0, 1, 1)]) != waves[0]).any()
+
+
+def test_the_state_may_be_of_several_parts() -> None:
+    pilot = Pilot()
+    policy = made(pilot, state_keys=("observation.position", "observation.goal"))
+    parts = {"observation.position": np.array([1.0, 2.0]), "observation.goal": np.array([3, 4])}
+    policy.act([{**parts, "task": TASKS["far"]}])
+    assert pilot.asked[0][STATE_KEY][0, -1].tolist() == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match=r"unknown part of the observation 'observation\.goal'"):
+        policy.act([{"observation.position": np.zeros(2), "task": TASKS["far"]}])
+
+
+def test_images_may_have_their_channels_first() -> None:
+    pilot = Pilot(cameras={"wrist": (4, 4)})
+    made(pilot).act([frame(0, 0, 1, 1)])
+    assert pilot.asked[0]["observation.images.wrist"].shape == (1, 2, 3, 4, 4)
+
+
+def test_bounds_are_kept_and_what_was_clipped_is_told() -> None:
+    policy = made(numbered([0.98, 0.5]), action_spec=SPEC)
+    local = praxis_eval.LocalPolicy(policy)  # tells the policy no bounds, and is strict about them
+    actions = [local.act([frame(0, 0, 1, 1)], action_spec=SPEC)[0, 0] for _ in range(5)]
+    assert actions == pytest.approx([0.98, 0.99, 1.0, 1.0, 0.5])
+    first, second = policy.consume_inference_info()
+    assert (first["calls"], first["tokens"], first["clipped"]) == (4, 4, 0.25)
+    assert second["clipped"] == 0
+    assert policy.consume_inference_info() == []
+
+
+def test_sampling_can_be_changed_by_praxis_eval() -> None:
+    pilot = Pilot()
+    policy = made(pilot)
+    policy.act([frame(0, 0, 1, 1)], policy_kwargs={"budget": 2})
+    assert pilot.asked[0]["budget"] == 2
+    policy.reset()
+    with pytest.raises(ValueError, match="unknown entry of policy_kwargs 'budgets'; known, clos"):
+        policy.act([frame(0, 0, 1, 1)], policy_kwargs={"budgets": 2})
+
+
+@pytest.mark.parametrize("name", DRIVERS)
+def test_actions_satisfy_the_contracts(name: str) -> None:
+    """By the handler that SimplerEnv's process talks to, with each benchmark's own contract."""
+    from praxis_eval.envs.subprocess_runtime import _EvalPolicyHandler
+
+    action_spec = praxis_eval.get_driver(name).contract.action
+
+    class Wild(Pilot):
+        def spoil(self, chunk_BTA: np.ndarray) -> np.ndarray:
+            return np.full((len(chunk_BTA), HORIZON, *action_spec.shape), 1.5)
+
+    handler = _EvalPolicyHandler(made(Wild()), action_spec=action_spec)
+    handler.reset(episode_ids=["a", "b"])
+    actions = handler.predict_action([frame(0, 0, 1, 1)] * 2, episode_ids=["a", "b"])
+    found = action_spec.validate_batch(actions, batch_size=2)
+    assert (found == (1.5 if action_spec.maximum is None else 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("observation", "settings", "message"),
+    [
+        ({"task": TASKS["near"]}, {}, r"the observation has no 'observation\.state'; it has"),
+        (frame(0, 0), {}, r"observation\.state is \(2,\), expected \(4,\) for one frame"),
+        (frame(0, 0, 1, np.nan), {}, r"observation\.state is not finite"),
+        (frame(0, 0, 1, 1, task="Fly."), {}, r"unknown task 'Fly\.'; known, closest first"),
+        ({**frame(), STATE_KEY: np.zeros((1, 2, 4))}, {}, "act.. takes one frame of every episode"),
+        (frame(0, 0, 1, 1), {"execute": 9}, r"episode 'place 0' is \(8, 2\), expected \(9 or more"),
+    ],
+)
+def test_wrong_observations(observation: Any, settings: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        made(**settings).act([observation], action_spec=SPEC)
+
+
+def test_wrong_calls() -> None:
+    with pytest.raises(ValueError, match="execute is 0, expected 1 or more"):
+        made(execute=0)
+    policy = made()
+    with pytest.raises(ValueError, match="there are no observations"):
+        policy.act([])
+    for ids in (["a"], ["a", "a"]):
+        with pytest.raises(ValueError, match="for 2 observations, expected one each, no two equal"):
+            policy.act([frame(0, 0, 1, 1)] * 2, episode_ids=ids)
+    wide = replace(SPEC, shape=(7,))
+    with pytest.raises(ValueError, match=r"is \(8, 2\), expected \(4 or more, 7\)"):
+        policy.act([frame(0, 0, 1, 1)], action_spec=wide)
+    nan = numbered([np.nan])
+    with pytest.raises(ValueError, match="the chunk for episode 'place 0' is not finite"):
+        made(nan).act([frame(0, 0, 1, 1)], action_spec=SPEC)
+
+
+class PlaneDriver:
+    """A benchmark of praxis-eval: all episodes of a task side by side."""
+
+    contract = praxis_eval.EnvContract("plane", (), SPEC)
+
+    def evaluate(self, *, policy: Any, config: Any) -> Any:
+        from praxis_eval.metrics import EpisodeResult, summarize_episodes
+
+        began, ended = time.time(), {}
+        planes = {f"{config.task}-{i}": Plane(config.task) for i in range(config.num_eval_per_task)}
+        seen = {name: plane.reset(index) for index, (name, plane) in enumerate(planes.items())}
+        policy.reset(list(planes))
+        for step in range(1, MAX_STEPS + 1):
+            names = [name for name in planes if name not in ended]
+            if not names:
+                break
+            states = [np.concatenate(list(seen[name].values())) for name in names]
+            actions = policy.act(
+                [frame(*state, task=TASKS[config.task]) for state in states],
+                action_spec=SPEC,
+                policy_kwargs=config.policy_kwargs,
+                episode_ids=names,
+            )
+            SPEC.validate_batch(actions, batch_size=len(names))
+            for name, action in zip(names, actions, strict=True):
+                result = planes[name].step(action)
+                seen[name] = result.observation
+                if result.is_success or result.is_over:
+                    ended[name] = EpisodeResult(config.task, result.is_success, step)
+        return praxis_eval.EvalResult(**summarize_episodes(list(ended.values()), start_time=began))
+
+
+def test_an_evaluation_by_praxis_eval(tmp_path: Path) -> None:
+    pilot = Pilot()
+    pilot.noise = 0.1
+
+    def success(task: str, **policy_kwargs: Any) -> float:
+        config = praxis_eval.EvalConfig(5, tmp_path, task, policy_kwargs=policy_kwargs)
+        found = praxis_eval.evaluate(PlaneDriver(), policy=made(pilot), config=config)
+        assert found.per_task[task]["n_episodes"] == 5
+        return float(found.overall["success_rate"])
+
+    assert success("near") == 1
+    assert success("never") == 0
+    assert success("far", budget=1) < success("far")
