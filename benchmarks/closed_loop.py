@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,20 @@ from oatkit.types import EpisodeResult, PolicyEvaluation, record_from_json
 TRIAL_STEPS = 60
 PLAN = "steps.json"
 FITTED = ("bin", "fast", "klt")
+
+
+def arguments(summary: str, rows: Sequence[str], default: Sequence[str]) -> ArgumentParser:
+    """Options that the closed-loop benchmarks share."""
+    parser = ArgumentParser(description=summary)
+    parser.add_argument("--only", nargs="*", default=list(default), choices=list(rows))
+    parser.add_argument("--preset", default="small", help="of the policy")
+    parser.add_argument("--steps", type=int, help="of the policy; the preset's by default")
+    parser.add_argument("--tokenizer-preset", default="small")
+    parser.add_argument("--minutes", type=float, default=15.0, help="of each training")
+    parser.add_argument("--episodes", type=int, default=50)
+    parser.add_argument("--temperature", type=float, default=1.0)
+    parser.add_argument("--again", action="store_true", help="measure finished rows anew")
+    return parser
 
 
 def folder_name(row: str) -> str:

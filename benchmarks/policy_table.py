@@ -13,7 +13,7 @@ again goes on, within a row too, and skips what is finished; `--again` reads and
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.closed_loop import (
+    arguments,
     folder_name,
     in_numbers,
     paired,
@@ -99,17 +100,9 @@ DEFAULT = ("bin", "quest", "oat", "oat-pow2")
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="*", default=list(DEFAULT), choices=list(ROWS))
+    parser = arguments(__doc__.splitlines()[0], list(ROWS), DEFAULT)
     parser.add_argument("--images", action="store_true", help="from the camera and the arm's state")
-    parser.add_argument("--preset", default="small", help="of the policy")
-    parser.add_argument("--steps", type=int, help="of the policy; the preset's by default")
-    parser.add_argument("--tokenizer-preset", default="small")
-    parser.add_argument("--minutes", type=float, default=15.0, help="of each training")
-    parser.add_argument("--episodes", type=int, default=50)
-    parser.add_argument("--temperature", type=float, default=1.0)
     parser.add_argument("--data", type=Path, help="other demonstrations than the default ones")
-    parser.add_argument("--again", action="store_true")
     args = parser.parse_args(argv)
     observed = "images" if args.images else "state"
     for name in args.only:
@@ -120,7 +113,7 @@ def main(argv: list[str] | None = None) -> None:
         save(observed, name, measure_row(observed, name, args), args)
 
 
-def save(observed: str, name: str, row: dict[str, Any], args: argparse.Namespace) -> None:
+def save(observed: str, name: str, row: dict[str, Any], args: Namespace) -> None:
     """Put the row beside the others, and compare anew all whose episodes are known."""
     results = read_results(NAME)  # another process may have added to them
     rows = {**results.get(observed, {}), name: row}
@@ -143,7 +136,7 @@ def save(observed: str, name: str, row: dict[str, Any], args: argparse.Namespace
     write_result(NAME, seed=SEED, settings=settings, results={**results, observed: rows})
 
 
-def measure_row(observed: str, name: str, args: argparse.Namespace) -> dict[str, Any]:
+def measure_row(observed: str, name: str, args: Namespace) -> dict[str, Any]:
     row, console = ROWS[name], Console()
     trained_in = ready_row(observed, row.policy_of or name, args, console)
     policy = trained_in
@@ -165,7 +158,7 @@ def measure_row(observed: str, name: str, args: argparse.Namespace) -> dict[str,
     return in_numbers(record, trained_in)
 
 
-def ready_row(observed: str, name: str, args: argparse.Namespace, console: Console) -> Path:
+def ready_row(observed: str, name: str, args: Namespace, console: Console) -> Path:
     """The trained policy of a row."""
     row = ROWS[name]
     data = args.data or (metaworld_images() if observed == "images" else metaworld())
@@ -184,7 +177,7 @@ def ready_row(observed: str, name: str, args: argparse.Namespace, console: Conso
     return ready_policy(options, args.minutes, console)
 
 
-def tokenizer_options(name: str, data: Path, args: argparse.Namespace) -> TrainTokenizer:
+def tokenizer_options(name: str, data: Path, args: Namespace) -> TrainTokenizer:
     row = ROWS[name]
     out = OUT / NAME / "tokenizers" / folder_name(name)
     if row.bench is not None:
@@ -204,7 +197,7 @@ def policy_dir(observed: str, name: str) -> Path:
     return OUT / NAME / observed / folder_name(name)
 
 
-def evaluation_dir(observed: str, name: str, args: argparse.Namespace) -> Path:
+def evaluation_dir(observed: str, name: str, args: Namespace) -> Path:
     return policy_dir(observed, name) / f"evaluation-temperature-{args.temperature:g}"
 
 

@@ -1,4 +1,4 @@
-"""The closed-loop benchmarks at the smallest scale, in a fast simulator."""
+"""The lightweight table at the smallest scale, in a fast simulator."""
 
 from __future__ import annotations
 
@@ -6,35 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from benchmarks import closed_loop, policy_table, record, report
-from oatkit.envs.kinds import SIMULATORS
-from tests.evaluate.plane import PLANE, TASKS
-
-TINY = ("--preset", "tiny", "--tokenizer-preset", "tiny", "--steps", "4", "--episodes", "2")
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Demonstrations of the plane in a folder to run benchmarks in."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OATKIT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(record, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr(report, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr(closed_loop, "TRIAL_STEPS", 5)
-    monkeypatch.setitem(SIMULATORS, "metaworld", PLANE)
-    rng = np.random.default_rng(0)
-    Path("data").mkdir()
-    for index in range(12):
-        columns = {
-            "action": rng.uniform(-1, 1, (40, 2)),
-            "observation.state": rng.uniform(0, 2, (40, 2)),
-            "observation.environment_state": rng.uniform(0, 2, (40, 2)),
-        }
-        np.savez(f"data/{index:02d}.npz", **columns, task=list(TASKS.values())[index % 2], fps=10)
-    return tmp_path
+from benchmarks import policy_table, record, report
+from tests.benchmarks.tiny import TINY
 
 
 def run(*only: str) -> dict[str, Any]:
