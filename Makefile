@@ -48,9 +48,11 @@ bench: setup
 	$(BIN)/python -m benchmarks.data_sampling
 	$(BIN)/python -m benchmarks.tokenizer_speed
 	$(BIN)/python -m benchmarks.fast_speed
+	$(BIN)/python -m benchmarks.policy_latency
 	$(BIN)/python -m benchmarks.oat_convergence
 	$(BIN)/python -m benchmarks.tokenizer_rate_distortion
 	$(BIN)/python -m benchmarks.token_predictability
+	$(BIN)/python -m benchmarks.policy_table
 	$(BIN)/python -m benchmarks.report
 
 docs: setup

@@ -40,6 +40,12 @@ def write_result(name: str, *, seed: int, settings: dict[str, Any], results: Any
     return path
 
 
+def read_results(name: str) -> dict[str, Any]:
+    """The results that were saved before; empty where there are none."""
+    path = RESULTS / f"{name}.json"
+    return dict(json.loads(path.read_text())["results"]) if path.exists() else {}
+
+
 def _commit() -> str:
     git = ["git", "-C", str(Path(__file__).parent)]
     head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)

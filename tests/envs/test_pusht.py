@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from oatkit.envs.pusht import FPS, MAX_STEPS, PushT
+from oatkit.envs.pusht import FPS, KEYPOINTS_KEY, MAX_STEPS, PushT
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY
 from oatkit.errors import MissingExtraError
 
@@ -52,6 +52,19 @@ def test_observations_are_those_of_the_dataset(pusht: PushT) -> None:
     assert (state.dtype, state.shape, environment_state.shape) == (np.float32, (2,), (3,))
     np.testing.assert_array_equal(state, [374, 84])  # where that seed puts the disc
     assert 0 <= environment_state[2] < 2 * np.pi
+
+
+def test_keypoints_move_with_the_t(pusht: PushT) -> None:
+    """Rigid: as complex numbers, a turn and a shift of the same nine points."""
+    in_its_frame = []
+    for seed in (3, 5):
+        observation = pusht.reset(seed)
+        x, y, angle = observation[ENVIRONMENT_STATE_KEY]
+        points = observation[KEYPOINTS_KEY].reshape(9, 2)
+        plane = points[:, 0] + 1j * points[:, 1]
+        in_its_frame.append((plane - (x + 1j * y)) * np.exp(-1j * angle))
+    np.testing.assert_allclose(in_its_frame[0], in_its_frame[1], atol=1e-3)
+    np.testing.assert_allclose(in_its_frame[0][0], 9.27 + 90.03j, atol=1e-3)
 
 
 def test_steps_score_and_limit(pusht: PushT) -> None:

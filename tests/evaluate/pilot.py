@@ -30,6 +30,7 @@ class Pilot:
         observation: Mapping[str, Any],
         *,
         budget: Any,
+        schedule: Any = None,
         temperature: float,
         top_k: int | None,
         generator: Any,

@@ -137,6 +137,19 @@ def test_more_may_be_asked_for_but_nothing_else(run: Eval, tmp_path: Path) -> No
     assert read(tmp_path / "a" / RECORD) == replace(more, seconds=more.seconds)
 
 
+def test_another_schedule_is_forced_on_the_policy(run: Eval) -> None:
+    own = run(budgets=(4,))
+    assert own.settings["endpoints"] is None
+    with pytest.raises(ArtefactError, match="made with another endpoints"):
+        run(budgets=(4,), endpoints=(1, 2, 4))
+    with pytest.warns(UserWarning, match="expect worse chunks"):
+        forced = run("b", budgets=(4,), endpoints=(1, 2, 4))
+    assert {e.calls for e in own.episodes} == {4}
+    assert {e.calls for e in forced.episodes} == {3}
+    with pytest.raises(ValueError, match="the schedule ends at 8 tokens, klt has 4"):
+        run("c", endpoints=(1, 2, 4, 8))
+
+
 def test_another_policy_is_another_evaluation(run: Eval, policy: Path, tmp_path: Path) -> None:
     run()
     other = oatkit.load_policy(policy)

@@ -9,7 +9,7 @@ Positions are pixels of a 512 x 512 plane. The score is clip(coverage / 0.95, 0,
 
 The only file that imports gym-pusht.
 
-Shape letters: A action (2), H W C image.
+Shape letters: A action (2), P keypoints (9), H W C image.
 """
 
 from __future__ import annotations
@@ -34,6 +34,15 @@ from oatkit.errors import MissingExtraError, OatkitError
 TASKS = {"pusht": "push the T onto the target"}
 FPS = 10
 MAX_STEPS = 300
+KEYPOINTS_KEY = "observation.keypoints"
+KEYPOINTS_P2 = np.array(
+    [
+        *([9.27, 90.03], [-60.98, -1.19], [60.91, -1.40], [-0.27, 25.54], [-14.06, 122.81]),
+        *([39.00, 32.85], [-39.97, 32.72], [-16.82, 62.86], [23.54, -1.71]),
+    ]
+)
+"""The points on the T that Diffusion Policy's replay buffer has as `keypoint`, in the T's frame:
+found from that file, where they are fixed to a tenth of a pixel."""
 
 
 class PushT:
@@ -55,7 +64,8 @@ class PushT:
 
         Returns:
             `observation.state` (2,): the disc's x and y; `observation.environment_state` (3,): the
-            T's x, y and angle from 0 to 2 pi. Both float32, as in LeRobot's dataset.
+            T's x, y and angle from 0 to 2 pi; both as in LeRobot's dataset. `observation.keypoints`
+            (18,): x, y of nine points on the T, as in Diffusion Policy's. All float32.
         """
         observation, _ = self._environment.reset(seed=seed)
         self._steps_left = MAX_STEPS
@@ -119,4 +129,13 @@ def _make_environment(image_size: ImageSize) -> Any:
 
 def _to_observation(observation: NDArray[np.float64]) -> Observation:
     state = observation.astype(np.float32)
-    return {STATE_KEY: state[:2].copy(), ENVIRONMENT_STATE_KEY: state[2:].copy()}
+    return {
+        STATE_KEY: state[:2].copy(),
+        ENVIRONMENT_STATE_KEY: state[2:].copy(),
+        KEYPOINTS_KEY: _keypoints(*observation[2:]).astype(np.float32).ravel(),
+    }
+
+
+def _keypoints(x: float, y: float, angle: float) -> NDArray[np.float64]:
+    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    return KEYPOINTS_P2 @ turn + [x, y]

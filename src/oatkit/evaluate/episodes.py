@@ -30,7 +30,7 @@ from oatkit.evaluate.actions import executable
 from oatkit.evaluate.workers import Begin, Film, Order, Play, Report, View, Worker
 from oatkit.policies import Prediction
 from oatkit.policies.observation import ObservationSpec
-from oatkit.types import EpisodeResult
+from oatkit.types import EpisodeResult, Schedule
 
 MAX_REPEATS = 3
 """How often an episode is begun anew when its worker dies or hangs; then it is no accident."""
@@ -51,6 +51,7 @@ class Policy(Protocol):
         observation: Mapping[str, Any],
         *,
         budget: Any,
+        schedule: Schedule | None,
         temperature: float,
         top_k: int | None,
         generator: Any,
@@ -68,6 +69,7 @@ class Rollout:
         temperature: Of sampling; 0 takes the likeliest ids.
         top_k: Only so many of the likeliest ids; None for all.
         state_keys: Parts of the simulator's observation that are the policy's state.
+        endpoints: Of the schedule to generate by; None for the policy's own.
     """
 
     execute: int
@@ -75,6 +77,7 @@ class Rollout:
     temperature: float = 1.0
     top_k: int | None = 10
     state_keys: tuple[str, ...] = ()
+    endpoints: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -325,6 +328,7 @@ class Evaluation:
         return self._policy.predict_action_chunk(
             observation,
             budget="auto" if jobs[0].budget is None else jobs[0].budget,
+            schedule=None if rollout.endpoints is None else Schedule(rollout.endpoints),
             temperature=rollout.temperature,
             top_k=rollout.top_k,
             generator=[

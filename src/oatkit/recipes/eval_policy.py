@@ -34,7 +34,13 @@ from oatkit.policies import LightPolicy, load_policy
 from oatkit.policies.prediction import resolve_budget
 from oatkit.recipes.resuming import read_or_begin, write_record
 from oatkit.recipes.token_cache import artefact_digest
-from oatkit.types import EpisodeResult, PairedComparison, PolicyEvaluation, record_from_json
+from oatkit.types import (
+    EpisodeResult,
+    PairedComparison,
+    PolicyEvaluation,
+    Schedule,
+    record_from_json,
+)
 
 RECORD = "evaluation.json"
 WRITE_EVERY_S = 5.0
@@ -67,6 +73,8 @@ class EvalPolicy:
     """Of sampling; 0 takes the likeliest tokens."""
     top_k: int = 10
     """Sample from so many of the likeliest tokens; 0 for all."""
+    endpoints: tuple[int, ...] = ()
+    """Generation schedule to override the policy's with; its own by default."""
     seed: int = 0
     """Decides the goals and the draws. No seed has a goal that demonstrations use."""
     videos: int = 0
@@ -105,6 +113,7 @@ def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
         temperature=options.temperature,
         top_k=options.top_k or None,
         state_keys=options.state_key or tuple(data.get("state_keys", (STATE_KEY,))),
+        endpoints=options.endpoints or None,
     )
     path = options.out / RECORD
     versions = {name: version(name) for name in ("oatkit", "torch", "numpy")}
@@ -255,11 +264,12 @@ def _simulator(options: EvalPolicy, policy: LightPolicy) -> SimulatorKind:
 
 def _budgets(options: EvalPolicy, policy: LightPolicy) -> list[int | None]:
     """Numbers of tokens, None for "auto"; one that the policy cannot have is an error."""
-    asked = options.budgets or (policy.schedule.num_tokens,)
+    schedule = Schedule(options.endpoints) if options.endpoints else policy.schedule
+    asked = options.budgets or (schedule.num_tokens,)
     if len(set(asked)) < len(asked):
         raise ValueError(f"budgets are {list(asked)}, expected each once")
     for budget in asked:
-        resolve_budget(policy.tokenizer, policy.schedule, budget)
+        resolve_budget(policy.tokenizer, schedule, budget)
     if "auto" in asked and policy.auto is None:
         raise ValueError("budget 'auto' has no thresholds: `oatkit policy train` finds them")
     return [None if budget == "auto" else int(budget) for budget in asked]

@@ -1,0 +1,157 @@
+"""What the closed-loop benchmarks share: train by minutes, evaluate, and put a row into numbers."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from oatkit.evaluate.statistics import compare_paired
+from oatkit.policies import LightPolicy, load_policy
+from oatkit.presets import policy_preset
+from oatkit.recipes.compare_tokenizers import affordable_steps
+from oatkit.recipes.eval_policy import RECORD
+from oatkit.recipes.train_policy import TrainPolicy, train_policy
+from oatkit.recipes.train_tokenizer import (
+    TrainTokenizer,
+    read_log,
+    train_config,
+    train_tokenizer,
+    training_seconds,
+)
+from oatkit.tokenizers.fast import Fast
+from oatkit.tokenizers.tokenizer import ActionTokenizer
+from oatkit.types import EpisodeResult, PolicyEvaluation, record_from_json
+
+TRIAL_STEPS = 60
+PLAN = "steps.json"
+FITTED = ("bin", "fast", "klt")
+
+
+def arguments(summary: str, rows: Sequence[str], default: Sequence[str]) -> ArgumentParser:
+    """Options that the closed-loop benchmarks share."""
+    parser = ArgumentParser(description=summary)
+    parser.add_argument("--only", nargs="*", default=list(default), choices=list(rows))
+    parser.add_argument("--preset", default="small", help="of the policy")
+    parser.add_argument("--steps", type=int, help="of the policy; the preset's by default")
+    parser.add_argument("--tokenizer-preset", default="small")
+    parser.add_argument("--minutes", type=float, default=15.0, help="of each training")
+    parser.add_argument("--episodes", type=int, default=50)
+    parser.add_argument("--temperature", type=float, default=1.0)
+    parser.add_argument("--again", action="store_true", help="measure finished rows anew")
+    return parser
+
+
+def folder_name(row: str) -> str:
+    """`oat, no nesting` is in oat-nonesting."""
+    return row.replace(", ", "-").replace(" ", "")
+
+
+def ready_tokenizer(options: TrainTokenizer, minutes: float, console: Console) -> Path:
+    """Train the tokenizer unless it is there, with as many steps as fit into the minutes."""
+    if (options.out / "config.json").exists():
+        return options.out
+    if options.kind not in FITTED:
+        plan = options.out / PLAN
+        if not plan.exists():
+            steps = min(train_config(options).steps, affordable_steps(options, minutes))
+            write_plan(plan, steps)
+        options = replace(options, steps=json.loads(plan.read_text()))
+    train_tokenizer(options, console)
+    return options.out
+
+
+def ready_policy(options: TrainPolicy, minutes: float, console: Console) -> Path:
+    """Train the policy unless it is there, with as many steps as fit into the minutes."""
+    if (options.out / "config.json").exists():
+        return options.out
+    plan = options.out / PLAN
+    if not plan.exists():
+        wanted = options.steps or policy_preset(options.preset).train.steps
+        write_plan(plan, min(wanted, _affordable_steps(options, minutes)))
+    train_policy(replace(options, steps=json.loads(plan.read_text())), console)
+    return options.out
+
+
+def _affordable_steps(options: TrainPolicy, minutes: float) -> int:
+    """From the speed of a trial run that is thrown away."""
+    with tempfile.TemporaryDirectory() as folder:
+        trial = replace(options, out=Path(folder) / "policy", steps=TRIAL_STEPS)
+        policy = train_policy(trial, Console(quiet=True))
+        last = read_log(trial.out)[-1]
+    batch_size = policy.extras["train"]["batch_size"]
+    return max(1, round(minutes * 60 * last["samples_per_s"] / batch_size))
+
+
+def write_plan(path: Path, steps: int) -> None:
+    """Decided once and kept beside the artefact, so that a resumed training takes as many."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(steps))
+
+
+def relaxed_copy(policy_dir: Path, out: Path) -> Path:
+    """The same policy, whose `fast` tokens are mended where they are no whole chunk."""
+    policy = load_policy(policy_dir)
+    strict = policy.tokenizer
+    assert isinstance(strict.codec, Fast)
+    mending = ActionTokenizer(strict.codec.relaxed(), strict.normalizer, strict.data, strict.extras)
+    LightPolicy(policy.net, mending, policy.spec, None, policy.extras).save_pretrained(out)
+    return out
+
+
+def in_numbers(record: PolicyEvaluation, trained_in: Path) -> dict[str, Any]:
+    """What the result file keeps of an evaluation and of the policy's training."""
+    policy = load_policy(trained_in)
+    train, log = policy.extras["train"], read_log(trained_in)
+    protocol = ("execute", "horizon", "temperature", "top_k", "endpoints", "seed")
+    return {
+        "kind": record.kind,
+        "tokens": policy.tokenizer.max_tokens,
+        "parameters": sum(p.numel() for p in policy.net.parameters()),
+        "steps": train["steps"],
+        "batch_size": train["batch_size"],
+        "seconds": round(training_seconds(log, train["batch_size"]), 1),
+        "tokenizer_steps": policy.tokenizer.extras.get("train", {}).get("steps", 0),
+        "protocol": {name: record.settings.get(name) for name in protocol},
+        "budgets": [asdict(budget) for budget in record.budgets],
+        "against_largest": [asdict(pair) for pair in record.comparisons],
+        "failed": sum(e.error is not None for e in record.episodes),
+    }
+
+
+def read_record(folder: Path) -> PolicyEvaluation | None:
+    path = folder / RECORD
+    if not path.exists():
+        return None
+    return record_from_json(PolicyEvaluation, json.loads(path.read_text()))
+
+
+def paired(
+    reference: tuple[str, int], records: Mapping[str, PolicyEvaluation]
+) -> dict[str, dict[str, Any]]:
+    """Every row and budget on the episodes of the reference row at its budget."""
+    name, budget = reference
+    if name not in records:
+        return {}
+    own = _at(records[name], budget)
+    found: dict[str, dict[str, Any]] = {}
+    for row, record in records.items():
+        for result in record.budgets:
+            if (row, result.budget) != reference:
+                label = "auto" if result.budget is None else str(result.budget)
+                pair = compare_paired(
+                    f"{name} at {budget}", f"{row} at {label}", own, _at(record, result.budget)
+                )
+                if pair is not None:
+                    found.setdefault(row, {})[label] = asdict(pair)
+    return found
+
+
+def _at(record: PolicyEvaluation, budget: int | None) -> list[EpisodeResult]:
+    return [episode for episode in record.episodes if episode.budget == budget]

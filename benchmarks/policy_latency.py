@@ -1,0 +1,188 @@
+"""How long the light policy takes for one observation, against a bare pass over its weights.
+
+    python -m benchmarks.policy_latency [--repeats 200]
+
+The paper's size (about 5M parameters), batch 1, from state. `generate` is from the encoded
+observation to the last id; encoding the observation and decoding the tokens are timed apart. A
+"bare pass" multiplies a vector with each matrix of the generating network once, in the layout that
+is faster here: what reading the weights costs. Everything is timed in turn, round after round in
+one process, and medians are given; so a machine that is slow for a while is slow for all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import oatkit
+from benchmarks.record import write_result
+from benchmarks.tokenizer_speed import matmul_gflops, seconds
+from oatkit.data import Dataset
+from oatkit.nn.token_decoder import TokenDecoder
+from oatkit.policies import LightPolicy
+from oatkit.policies.bar import covering, generate, uniforms
+from oatkit.policies.observation import Observations
+from oatkit.presets import policy_preset, tokenizer_preset
+from oatkit.tokenizers import ActionTokenizer, make_config
+from oatkit.types import Schedule
+
+NAME = "policy_latency"
+SEED = 0
+HORIZON, ACTION_DIM, STATE_DIM, HISTORY = 32, 7, 39, 2
+SCHEDULES = {
+    "16 tokens, token-wise": Schedule.tokenwise(16),
+    "16 tokens, powers of two": Schedule.pow2(16),
+    "16 tokens, one-shot": Schedule.one_shot(16),
+    "8 tokens, token-wise": Schedule.tokenwise(8),
+}
+WARM_UP = 10
+Job = Callable[[], object]
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=200)
+    parser.add_argument("--preset", default="paper")
+    args = parser.parse_args(argv)
+    torch.manual_seed(SEED)
+    before = matmul_gflops()
+    with torch.inference_mode():
+        results = measure(args.preset, args.repeats)
+    settings = {
+        "preset": args.preset,
+        "chunk": [HORIZON, ACTION_DIM],
+        "state": [HISTORY, STATE_DIM],
+        "repeats": args.repeats,
+        "threads": torch.get_num_threads(),
+        "matmul_gflops": round(max(before, matmul_gflops()), 1),
+    }
+    write_result(NAME, seed=SEED, settings=settings, results=results)
+
+
+def measure(preset: str, repeats: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        dataset = made_up_data(Path(folder))
+        policies = {
+            name: make_policy(preset, schedule, dataset) for name, schedule in SCHEDULES.items()
+        }
+    jobs: dict[str, Job] = {}
+    for name, policy in policies.items():
+        jobs |= {f"{name}/{part}": job for part, job in parts(policy).items()}
+    first = policies["16 tokens, token-wise"]
+    weights = matrices(first.net.decoder)
+    jobs |= {"one call": generating(first, budget=1), **bare_passes(weights)}
+    ms = interleaved(jobs, repeats)
+    bare = min(ms["bare, by rows"], ms["bare, by columns"])
+    token_wise = ms["16 tokens, token-wise/generate"]
+    rows = {}
+    for name, policy in policies.items():
+        own = {part: ms[f"{name}/{part}"] for part in ("encode", "generate", "decode", "whole")}
+        calls = policy.schedule.calls
+        rows[name] = {
+            "calls": calls,
+            **{f"{part}_ms": round(value, 3) for part, value in own.items()},
+            "call_over_bare": round(own["generate"] / calls / bare, 2),
+            "faster_than_16_token_wise": round(token_wise / own["generate"], 2),
+        }
+    return {
+        "parameters": sum(p.numel() for p in first.net.parameters()),
+        "weights_read": sum(w.numel() for w in weights),
+        "bare_ms": round(bare, 3),
+        "one_call_ms": round(ms["one call"], 3),
+        "one_call_over_bare": round(ms["one call"] / bare, 2),
+        "schedules": rows,
+    }
+
+
+def made_up_data(folder: Path) -> Dataset:
+    """Of the right dimensions: what is in it does not change how long anything takes."""
+    rng = np.random.default_rng(SEED)
+    for index in range(2):
+        columns: dict[str, Any] = {
+            "action": rng.uniform(-1, 1, (HORIZON, ACTION_DIM)),
+            "observation.state": rng.uniform(-1, 1, (HORIZON, STATE_DIM)),
+        }
+        np.savez(folder / f"{index}.npz", **columns, task="a task")
+    return oatkit.open_dataset(folder, cache_dir=folder / "cache")
+
+
+def make_policy(preset: str, schedule: Schedule, dataset: Dataset) -> LightPolicy:
+    """Untrained."""
+    config = make_config(
+        "oat",
+        horizon=HORIZON,
+        action_dim=ACTION_DIM,
+        num_tokens=schedule.num_tokens,
+        **tokenizer_preset(preset).settings("oat"),
+    )
+    tokenizer = ActionTokenizer.for_dataset(config, dataset)
+    net = replace(policy_preset(preset).net, endpoints=schedule.endpoints)
+    return LightPolicy.for_dataset(net, tokenizer, dataset, history=HISTORY)
+
+
+def parts(policy: LightPolicy) -> dict[str, Job]:
+    """A prediction and what it consists of, for one observation."""
+    state = np.zeros((1, HISTORY, STATE_DIM), np.float32)
+    observation = {"observation.state": state, "task": ["a task"]}
+    read, _ = policy.spec.read(observation)
+    ids_BK = torch.randint(policy.tokenizer.vocab_size, (1, policy.schedule.num_tokens))
+    return {
+        "encode": lambda: policy.net.encode(read),
+        "generate": generating(policy, policy.schedule.num_tokens),
+        "decode": lambda: policy.tokenizer.decode(ids_BK),
+        "whole": lambda: policy.predict_action_chunk(observation),
+    }
+
+
+def generating(policy: LightPolicy, budget: int) -> Job:
+    """From the encoded observation to the last id, sampling included."""
+    state = torch.zeros(1, HISTORY, STATE_DIM)
+    context = policy.net.encode(Observations(torch.zeros(1, dtype=torch.int64), state, ()))
+    schedule = covering(policy.schedule, budget)
+
+    def job() -> None:
+        feed = policy._feed(context, 1, schedule)
+        uniform_BK = uniforms(None, 1, schedule.num_tokens)
+        for _ in generate(feed, schedule, uniform_BK, mask_id=policy.net.mask_id):
+            pass
+
+    return job
+
+
+def matrices(decoder: TokenDecoder) -> list[Tensor]:
+    """What a call multiplies with, (outputs, inputs); the context's keys are made before."""
+    layers = (decoder.attention, decoder.reading, decoder.mlp)
+    found = [p.detach() for layer in layers for p in layer.parameters() if p.ndim == 2]
+    return [*found, decoder.symbols.detach()[: len(decoder.bias)]]
+
+
+def bare_passes(weights: list[Tensor]) -> dict[str, Job]:
+    """A vector times every matrix, in both layouts."""
+    pairs = [(w, torch.randn(w.shape[1])) for w in weights]
+    turned = [(w.t().contiguous(), x[None]) for w, x in pairs]
+    return {
+        "bare, by rows": lambda: [torch.mv(w, x) for w, x in pairs],
+        "bare, by columns": lambda: [torch.mm(x, w) for w, x in turned],
+    }
+
+
+def interleaved(jobs: dict[str, Job], repeats: int) -> dict[str, float]:
+    """Median milliseconds of each, all timed in turn; the first rounds warm up."""
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    for _ in range(WARM_UP + repeats):
+        for name, job in jobs.items():
+            times[name].append(1e3 * seconds(job))
+    return {name: median(found[WARM_UP:]) for name, found in times.items()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""PushT in closed loop from human demonstrations: how much of the outline the T ever covers.
+
+    python -m benchmarks.policy_pusht --pusht PATH [--zarr PATH] [--only oat-pow2 ...]
+        [--preset small] [--steps N] [--minutes 15] [--episodes 50] [--temperature 1]
+
+16 actions a chunk, 8 executed; the score is clip(coverage / 0.95, 0, 1), the best of an episode.
+`oat-pow2` from state by default, in the paper's light recipe (8 tokens, FSQ levels 8 5 5 5);
+`quest`, `bin` and `oat-pow2, keypoints` where `--only` names them. The last needs `--zarr`,
+Diffusion Policy's replay buffer of the same demonstrations. Rows are saved one by one: the same
+command again goes on, within a row too, and skips what is finished; `--again` reads and measures
+it anew.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import stdev
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+import oatkit
+from benchmarks.closed_loop import (
+    arguments,
+    folder_name,
+    in_numbers,
+    ready_policy,
+    ready_tokenizer,
+)
+from benchmarks.policy_table import LIGHT
+from benchmarks.record import read_results, write_result
+from benchmarks.tokenizer_rate_distortion import OUT, SEED
+from oatkit.envs.pusht import FPS, KEYPOINTS_KEY, TASKS
+from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY
+from oatkit.errors import OatkitError
+from oatkit.evaluate.statistics import Z_95
+from oatkit.recipes.dataset_options import DatasetOptions
+from oatkit.recipes.eval_policy import EvalPolicy, eval_policy
+from oatkit.recipes.train_policy import TrainPolicy
+from oatkit.recipes.train_tokenizer import TrainTokenizer
+from oatkit.types import PolicyEvaluation
+
+NAME = "policy_pusht"
+HORIZON, EXECUTE = 16, 8
+
+
+@dataclass(frozen=True)
+class Row:
+    """One policy: the kind of its tokenizer, budgets (all tokens if empty), what it reads."""
+
+    kind: str
+    budgets: tuple[Any, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    reads: tuple[str, ...] = (STATE_KEY, ENVIRONMENT_STATE_KEY)
+
+
+ORDERED = (1, 2, 4, 8, "auto")
+ROWS = {
+    "oat-pow2": Row("oat-pow2", ORDERED, LIGHT),
+    "quest": Row("quest", options={"levels": LIGHT["levels"]}),
+    "bin": Row("bin"),
+    "oat-pow2, keypoints": Row("oat-pow2", ORDERED, LIGHT, (STATE_KEY, KEYPOINTS_KEY)),
+}
+DEFAULT = ("oat-pow2",)
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = arguments(__doc__.splitlines()[0], list(ROWS), DEFAULT)
+    parser.add_argument("--pusht", type=Path, required=True, help="LeRobot's dataset")
+    parser.add_argument("--zarr", type=Path, help="Diffusion Policy's replay buffer")
+    args = parser.parse_args(argv)
+    for name in args.only:
+        if name in read_results(NAME) and not args.again:
+            print(f"{name} is finished")
+            continue
+        print(name, flush=True)
+        row = measure_row(name, args)
+        settings = {
+            "preset": args.preset,
+            "minutes": args.minutes,
+            "episodes": args.episodes,
+            "horizon": HORIZON,
+            "light": LIGHT,
+        }
+        found = {**read_results(NAME), name: row}
+        results = {other: found[other] for other in ROWS if other in found}
+        write_result(NAME, seed=SEED, settings=settings, results=results)
+
+
+def measure_row(name: str, args: Namespace) -> dict[str, Any]:
+    row, console = ROWS[name], Console()
+    data = keypoint_data(args) if KEYPOINTS_KEY in row.reads else args.pusht
+    tokenizer = TrainTokenizer(
+        data=str(data),
+        out=OUT / NAME / "tokenizers" / folder_name(name),
+        kind=row.kind,  # type: ignore[arg-type]
+        preset=args.tokenizer_preset,
+        horizon=HORIZON,
+        seed=SEED,
+        **row.options,
+    )
+    policy = TrainPolicy(
+        data=str(data),
+        out=OUT / NAME / folder_name(name),
+        tokenizer=ready_tokenizer(tokenizer, args.minutes, console),
+        preset=args.preset,
+        steps=args.steps,
+        seed=SEED,
+        columns=DatasetOptions(state_key=row.reads),
+    )
+    trained_in = ready_policy(policy, args.minutes, console)
+    evaluation = EvalPolicy(
+        policy=trained_in,
+        out=trained_in / f"evaluation-temperature-{args.temperature:g}",
+        env="pusht",
+        episodes=args.episodes,
+        budgets=row.budgets,
+        execute=EXECUTE,
+        temperature=args.temperature,
+        seed=SEED,
+    )
+    record = eval_policy(evaluation, console)
+    return {**in_numbers(record, trained_in), "score_half_widths": half_widths(record)}
+
+
+def half_widths(record: PolicyEvaluation) -> list[float]:
+    """Of the normal 95 % interval of each budget's mean score."""
+    found = []
+    for budget in record.budgets:
+        scores = [e.score or 0.0 for e in record.episodes if e.budget == budget.budget]
+        spread = stdev(scores) if len(scores) > 1 else 1.0
+        found.append(Z_95 * spread / len(scores) ** 0.5)
+    return found
+
+
+def keypoint_data(args: Namespace) -> Path:
+    """The replay buffer's episodes with the disc and the keypoints as columns of their own."""
+    if args.zarr is None:
+        raise OatkitError("the row from keypoints needs Diffusion Policy's data: name it by --zarr")
+    folder = OUT / "data" / "pusht-keypoints"
+    if folder.exists():
+        return folder
+    dataset = oatkit.open_dataset(args.zarr, state_key=("state", "keypoint"))
+    writing = folder.with_name("pusht-keypoints.partial")
+    writing.mkdir(parents=True, exist_ok=True)
+    for index in range(len(dataset)):
+        episode = dataset[index]
+        assert episode.state is not None
+        columns: dict[str, Any] = {
+            "action": episode.actions,
+            STATE_KEY: episode.state[:, :2],
+            KEYPOINTS_KEY: episode.state[:, 5:],
+        }
+        np.savez(writing / f"{index:03d}.npz", **columns, task=TASKS["pusht"], fps=FPS)
+    return writing.rename(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""A place to run the closed-loop benchmarks in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import closed_loop, record, report
+from oatkit.envs.kinds import SIMULATORS
+from tests.evaluate.plane import PLANE, TASKS
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Demonstrations of the plane in a folder to run benchmarks in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OATKIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(record, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(report, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(closed_loop, "TRIAL_STEPS", 5)
+    for simulator in ("metaworld", "pusht"):
+        monkeypatch.setitem(SIMULATORS, simulator, PLANE)
+    rng = np.random.default_rng(0)
+    Path("data").mkdir()
+    for index in range(12):
+        columns = {
+            "action": rng.uniform(-1, 1, (40, 2)),
+            "observation.state": rng.uniform(0, 2, (40, 2)),
+            "observation.environment_state": rng.uniform(0, 2, (40, 2)),
+        }
+        np.savez(f"data/{index:02d}.npz", **columns, task=list(TASKS.values())[index % 2], fps=10)
+    return tmp_path

@@ -1,0 +1,66 @@
+"""The lightweight table at the smallest scale, in a fast simulator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import policy_table, record, report
+from tests.benchmarks.tiny import TINY
+
+
+def run(*only: str) -> dict[str, Any]:
+    policy_table.main(["--only", *only, *TINY, "--data", "data"])
+    return record.read_results("policy_table")["state"]
+
+
+def test_rows_are_saved_compared_and_skipped(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = run("oat-pow2")
+    assert "against" not in first["oat-pow2"]
+    rows = run("oat", "oat-pow2")
+    assert "state/oat-pow2 is finished" in capsys.readouterr().out
+    assert list(rows) == ["oat", "oat-pow2"]  # in the table's order
+    assert [b["budget"] for b in rows["oat"]["budgets"]] == [1, 2, 4, 8]
+    assert [b["calls"] for b in rows["oat"]["budgets"]] == [1, 2, 4, 8]
+    assert [b["calls"] for b in rows["oat-pow2"]["budgets"][:4]] == [1, 2, 3, 4]
+    assert rows["oat-pow2"]["budgets"][4]["budget"] is None
+    assert set(rows["oat"]["against"]) == {"1", "2", "4"}
+    pair = rows["oat-pow2"]["against"]["auto"]
+    assert (pair["first"], pair["second"]) == ("oat at 8", "oat-pow2 at auto")
+    assert pair["episodes"] == 4  # two tasks, two episodes
+    section = report.policy_table(report.load("policy_table"))
+    assert "| `oat-pow2` | auto |" in section
+    assert 'budget="auto"` against fixed' in section
+
+
+def test_rows_that_share_a_policy(folder: Path) -> None:
+    forced, own = "oat, 16 tokens, powers of two at inference", "oat, 16 tokens"
+    with pytest.warns(UserWarning, match="the policy was trained to generate"):
+        rows = run(own, forced, "fast, relaxed")
+    assert not policy_table.policy_dir("state", forced).joinpath("config.json").exists()
+    assert [b["calls"] for b in rows[forced]["budgets"]] == [1, 2, 3, 4, 5]
+    assert [b["calls"] for b in rows[own]["budgets"]] == [1, 2, 4, 8, 16]
+    assert rows["fast, relaxed"]["failed"] == 0
+    saved = policy_table.policy_dir("state", "fast, relaxed") / "tokenizer" / "config.json"
+    assert json.loads(saved.read_text())["codec"]["decoding"] == "relaxed"
+
+
+def test_ranks_are_the_papers() -> None:
+    """The paper's lightweight table gives its column of average ranks."""
+    table = {
+        "bin": (14.4, 39.5, 14.5, 27.7, 4, 8),
+        "fast": (23.0, 24.0, 7.1, 13.2, 8, 6),
+        "quest": (48.2, 66.9, 17.9, 52.3, 11, 8),
+        "oat1": (11.7, 50.8, 11.3, 47.7, 7, 3),
+        "oat2": (39.8, 52.5, 16.4, 50.3, 11, 9),
+        "oat4": (46.4, 65.3, 19.5, 51.7, 13, 12),
+        "oat8": (56.3, 73.1, 24.4, 54.6, 16, 16),
+    }
+    schemes = [dict(zip("abcdef", row, strict=True)) for row in table.values()]
+    ranks = report.average_ranks(schemes)
+    assert ranks == pytest.approx([5.75, 37 / 6, 17 / 6, 6.0, 3.75, 2.5, 1.0], abs=1e-9)
