@@ -131,6 +131,19 @@ def _policy_eval(prog: str, args: Sequence[str]) -> int:
     return 0
 
 
+def _policy_sweep(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.sweep_policy import SweepPolicy, sweep_policy
+
+    options = _parse(SweepPolicy, prog, args)
+    sweep_policy(options, console())
+    folder, env = shlex.quote(str(options.out.with_suffix(""))), options.env
+    _say(
+        f"wrote {options.out}",
+        f"next: oatkit policy eval {folder}/ONE/policy --env {env} --budgets 1 2 4 --out DIR",
+    )
+    return 0
+
+
 def _demo(prog: str, args: Sequence[str]) -> int:
     from oatkit.recipes.demo import Demo, run_demo
 
@@ -177,6 +190,7 @@ OATKIT = Group(
                 "train": Command("a dataset and a tokenizer in, a policy out", _policy_train),
                 "measure": Command("tokens and actions of held-out episodes", _policy_measure),
                 "eval": Command("success in a simulator, with intervals", _policy_eval),
+                "sweep": Command("the paper's ablations in closed loop", _policy_sweep),
             },
             "oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --out out/policy",
         ),

@@ -587,6 +587,40 @@ class TokenizerSweep:
     version: int = 1
 
 
+PolicyAblation = Literal["horizons-half", "horizons-fixed", "levels"]
+
+
+@dataclass(frozen=True)
+class PolicySweepRow:
+    """One evaluated policy of a sweep."""
+
+    ablation: PolicyAblation
+    execute: int
+    """Steps of a chunk that were executed before the next query."""
+    horizon: int
+    num_tokens: int
+    levels: tuple[int, ...]
+    vocab_size: int
+    num_parameters: int
+    """Of the policy."""
+    seconds: float
+    """Time of the policy's training."""
+    result: BudgetResult
+    """With all tokens."""
+
+
+@dataclass(frozen=True)
+class PolicySweep:
+    """What `oatkit policy sweep` finds."""
+
+    data: str
+    settings: dict[str, Any]
+    """What decides the result, and so must be the same when a sweep goes on."""
+    rows: tuple[PolicySweepRow, ...] = ()
+    schema: str = "oatkit/policy-sweep"
+    version: int = 1
+
+
 def record_from_json(kind: type[Record], value: Any) -> Record:
     """A result record from its JSON: the inverse of `json.dumps(asdict(record))`."""
     return _from_json(kind, value)

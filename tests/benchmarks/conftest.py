@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import closed_loop, record, report
 from oatkit.envs.kinds import SIMULATORS
+from oatkit.recipes import compare_tokenizers
 from tests.evaluate.plane import PLANE, TASKS
 
 
@@ -20,6 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(record, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(report, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(closed_loop, "TRIAL_STEPS", 5)
+    monkeypatch.setattr(compare_tokenizers, "TRIAL_STEPS", 2)
     for simulator in ("metaworld", "pusht"):
         monkeypatch.setitem(SIMULATORS, simulator, PLANE)
     rng = np.random.default_rng(0)

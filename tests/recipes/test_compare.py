@@ -216,7 +216,7 @@ def test_other_settings_are_refused(
     (out / "comparison.json").unlink()
     assert compare(data, out, "--kinds", "bin", "--horizon", "4") == 2
     err = capsys.readouterr().err
-    assert f"{out / 'bin'} holds a tokenizer, but {out / 'comparison.json'} does not say" in err
+    assert f"{out / 'bin'} holds an artefact, but {out / 'comparison.json'} does not say" in err
     assert compare(data, tmp_path / "d", "--kinds", "klt") == 0
     train = ("tokenizer", "train", "--data", str(data), "--kind", "oat", "--preset", "tiny")
     assert cli.main([*train, "--steps", "1", "--out", str(tmp_path / "d/oat")]) == 0
@@ -381,4 +381,4 @@ def test_flags_of_the_sweep(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert "expected a name that ends in .json" in capsys.readouterr().err
     out.unlink()
     assert sweep(data, out, *flags) == 2
-    assert "holds a tokenizer, but" in capsys.readouterr().err
+    assert "holds an artefact, but" in capsys.readouterr().err

@@ -9,9 +9,15 @@ from typing import Any, TypeVar
 
 from oatkit.data.whole import written_whole
 from oatkit.errors import ArtefactError
-from oatkit.types import PolicyEvaluation, TokenizerComparison, TokenizerSweep, record_from_json
+from oatkit.types import (
+    PolicyEvaluation,
+    PolicySweep,
+    TokenizerComparison,
+    TokenizerSweep,
+    record_from_json,
+)
 
-Growing = TypeVar("Growing", TokenizerComparison, TokenizerSweep, PolicyEvaluation)
+Growing = TypeVar("Growing", TokenizerComparison, TokenizerSweep, PolicyEvaluation, PolicySweep)
 
 
 def read_or_begin(path: Path, begun: Growing) -> Growing:
@@ -44,9 +50,9 @@ def write_record(path: Path, record: Growing) -> None:
 
 
 def require_free(folder: Path, record: Path) -> None:
-    """Refuse a folder with a tokenizer in it that the record does not account for."""
+    """Refuse a folder with an artefact in it that the record does not account for."""
     if (folder / "config.json").exists() or (folder / "checkpoints").exists():
         raise ArtefactError(
-            f"{folder} holds a tokenizer, but {record} does not say how it was made: use another "
+            f"{folder} holds an artefact, but {record} does not say how it was made: use another "
             "--out, or remove it"
         )

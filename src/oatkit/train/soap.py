@@ -39,7 +39,7 @@ class Soap(torch.optim.Optimizer):
         weight_decay: float = 0.0,
         eps: float = 1e-8,
         refresh: int = 10,
-        largest_side: int = 512,
+        largest_side: int = 256,
     ) -> None:
         defaults = {"lr": lr, "betas": betas, "weight_decay": weight_decay, "eps": eps}
         super().__init__(params, {**defaults, "refresh": refresh, "largest_side": largest_side})
