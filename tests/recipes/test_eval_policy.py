@@ -204,6 +204,7 @@ def test_a_worker_that_died_is_in_the_record(
 def test_a_worker_that_hung_is_in_the_record(
     run: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("oatkit.evaluate.episodes.MAX_REPEATS", 20)  # the machine may be busy
     sleeping = replace(PLANE, make=sleeping_once(tmp_path / "slept"))
     monkeypatch.setitem(SIMULATORS, "plane", sleeping)
     record = run(episodes=1, budgets=(4,), timeout_s=4.0)
