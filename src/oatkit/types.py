@@ -432,9 +432,10 @@ class PolicyMeasurement:
     """With `budget="auto"`, where thresholds are known."""
     invalid: float
     """Share of sampled sequences that do not decode."""
-    variance: tuple[float, ...]
+    variance: tuple[float | None, ...]
     """Of each dimension of the predicted actions over that of the true ones, at the full budget:
-    near 0 where the policy repeats itself, empty where nothing decodes."""
+    near 0 where the policy repeats itself, None where the true ones are constant, empty where
+    nothing decodes."""
     schema: str = "oatkit/policy-measurement"
     version: int = 1
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 import oatkit
 from oatkit.measure import measure_tokenizer
 from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
+from oatkit.measure.policy import _variance_ratio
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.types import TokenizerMeasurement
 
@@ -96,3 +98,10 @@ def test_fast_counts_what_does_not_decode(tmp_path: Path) -> None:
     assert found.robustness.corrupted_undecodable > 0.1
     finite, broken = found.robustness.random_finite, found.robustness.random_undecodable
     assert finite + broken == pytest.approx(1)
+
+
+def test_a_dimension_that_never_moves_has_no_ratio_of_variances() -> None:
+    wanted_BTA = torch.stack([torch.arange(12.0).view(3, 4), torch.ones(3, 4)], dim=-1)
+    ratio, constant = _variance_ratio(2 * wanted_BTA, wanted_BTA)
+    assert ratio == pytest.approx(4.0)
+    assert constant is None

@@ -464,6 +464,13 @@ BAD = {
     "no state": (_bad(**{STATE: None}), r"the observation has no 'observation.state'; it has \["),
     "no image": (_bad(**{FRONT: None}), r"the observation has no 'observation.images.front'"),
     "no task": (_bad(task=None), "the observation has no 'task'"),
+    "task None": (lambda o: o | {"task": None}, "the observation has no 'task'; it has"),
+    "task number": (_bad(task=3), "unknown task '3'; known, closest first"),
+    "ragged": (_bad(**{STATE: [[0.0], [1.0, 2.0]]}), "observation.state is no array: setting an"),
+    "empty": (
+        _bad(**{STATE: np.zeros((0, 2, 5)), FRONT: np.zeros((0, 2, 20, 24, 3), np.uint8)}),
+        "the batch of observations is empty",
+    ),
     "state dim": (
         _bad(**{STATE: np.zeros((2, 2, 4))}),
         r"observation.state is \(2, 2, 4\), expected \(5,\) for one frame or \(batch, 2, 5\)",
@@ -519,6 +526,11 @@ def test_bad_observations(case: str, dataset: Dataset) -> None:
         ("oat-pow2", {"budget": 9}, "budget 9 is outside 1 .. 8"),
         ("oat-pow2", {"budget": "all"}, "budget is 'all', expected a number of tokens or 'auto'"),
         ("oat-pow2", {"schedule": Schedule.one_shot(9)}, "the schedule ends at 9 tokens, oat-pow2"),
+        (
+            "oat-pow2",
+            {"schedule": Schedule.pow2(4), "budget": 5},
+            r"budget 5 is outside 1 \.\. 4, where the schedule ends at 4",
+        ),
         ("oat-pow2", {"temperature": -1.0}, "temperature is -1.0, expected 0 or more"),
         ("oat-pow2", {"top_k": 0}, "top_k is 0, expected at least 1"),
         ("oat-pow2", {"deadline_ms": 0}, "deadline_ms is 0, expected more than 0"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -217,9 +218,12 @@ def test_a_worker_that_died_is_in_the_record(
 def test_a_worker_that_hung_is_in_the_record(
     run: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    began = time.monotonic()
+    run("b", episodes=1, budgets=(4,))
+    patience_s = 1 + 3 * (time.monotonic() - began)  # the machine may be busy
     sleeping = replace(PLANE, make=sleeping_once(tmp_path / "slept"))
     monkeypatch.setitem(SIMULATORS, "plane", sleeping)
-    record = run(episodes=1, budgets=(4,), timeout_s=4.0)
+    record = run(episodes=1, budgets=(4,), timeout_s=patience_s)
     assert (record.worker_deaths, len(record.episodes)) == (0, 2)
     assert record.worker_hangs >= 1
     assert f"{record.worker_hangs} hung and were killed; 2 episodes" in draw(record).plain

@@ -22,6 +22,8 @@ MAX_CHUNKS = 2048
 BLOCK = 256
 READ = 32
 """Chunks whose full images are in memory at once."""
+CONSTANT = 1e-12
+"""A variance below which a dimension does not move."""
 
 
 def measure_policy(
@@ -175,8 +177,9 @@ def _errors(
     )
 
 
-def _variance_ratio(chunk_BTA: Tensor, wanted_BTA: Tensor) -> tuple[float, ...]:
-    """Of each dimension over the chunks that decode; empty where none does."""
+def _variance_ratio(chunk_BTA: Tensor, wanted_BTA: Tensor) -> tuple[float | None, ...]:
+    """Of each dimension over the chunks that decode; empty where none does, None where the true
+    dimension is constant."""
     is_valid_B = torch.isfinite(chunk_BTA).all(dim=(1, 2))
     if not is_valid_B.any():
         return ()
@@ -184,7 +187,8 @@ def _variance_ratio(chunk_BTA: Tensor, wanted_BTA: Tensor) -> tuple[float, ...]:
         x_BTA[is_valid_B].double().flatten(0, 1).var(dim=0, correction=0)
         for x_BTA in (chunk_BTA, wanted_BTA)
     )
-    return tuple((found / wanted.clamp(min=1e-30)).tolist())
+    pairs = zip(found.tolist(), wanted.tolist(), strict=True)
+    return tuple(mine / true if true > CONSTANT else None for mine, true in pairs)
 
 
 def _blocks(observations: Observations) -> list[Observations]:

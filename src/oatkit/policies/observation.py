@@ -111,6 +111,8 @@ class ObservationSpec:
         first = next(iter(parts))
         is_single = np.ndim(observation[first]) == (1 if first == STATE else 3)
         batch_size, num_frames = next(iter(leading.values()))
+        if not batch_size:
+            raise ValueError("the batch of observations is empty")
         state = parts.pop(STATE, torch.zeros(batch_size, num_frames, 0))
         task = self._task(observation.get(TASK), batch_size)
         return Observations(task, state, tuple(parts.values())), is_single
@@ -119,11 +121,12 @@ class ObservationSpec:
         """Only what the policy reads of an observation; what is missing is an error."""
         wanted = [*([STATE] if self.state else []), *(f"{IMAGES}{name}" for name in self.cameras)]
         wanted += [TASK] if len(self.tasks) > 1 else []
-        missing = [key for key in wanted if key not in observation]
+        given = sorted(key for key, value in observation.items() if value is not None)
+        missing = [key for key in wanted if key not in given]
         if missing:
             raise ValueError(
-                f"the observation has no {missing[0]!r}; it has {sorted(observation)}, and the "
-                f"policy reads {wanted}"
+                f"the observation has no {missing[0]!r}; it has {given}, and the policy reads "
+                f"{wanted}"
             )
         return {key: observation[key] for key in wanted}
 
@@ -174,7 +177,7 @@ class ObservationSpec:
     def _task(self, task: Any, batch_size: int) -> Tensor:
         if task is None or not self.tasks:
             return torch.zeros(batch_size, dtype=torch.int64)
-        texts = [task] * batch_size if isinstance(task, str) else list(task)
+        texts = [task] * batch_size if np.ndim(task) == 0 else list(task)
         if len(texts) != batch_size:
             raise ValueError(f"there are {len(texts)} tasks for {batch_size} observations")
         for text in texts:
@@ -204,7 +207,10 @@ class ObservationSpec:
 def _as_tensor(key: str, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{key} is no array: {error}") from error
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{key} holds {array.dtype}, expected numbers")
     return torch.from_numpy(np.ascontiguousarray(array))

@@ -134,7 +134,8 @@ def resolve_budget(tokenizer: ActionTokenizer, schedule: Schedule, budget: Budge
     if not isinstance(wanted, int | np.integer) or isinstance(wanted, bool):
         raise ValueError(f"budget is {budget!r}, expected a number of tokens or 'auto'")
     if not 1 <= wanted <= most:
-        raise ValueError(f"budget {wanted} is outside 1 .. {most}")
+        ends = f", where the schedule ends at {most}" if most < tokenizer.max_tokens else ""
+        raise ValueError(f"budget {wanted} is outside 1 .. {most}{ends}")
     has_prefixes = can_stop(tokenizer) if budget == "auto" else tokenizer.codec.has_prefixes
     if (wanted < tokenizer.max_tokens or budget == "auto") and not has_prefixes:
         raise ValueError(

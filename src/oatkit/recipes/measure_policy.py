@@ -93,7 +93,8 @@ def draw(measured: PolicyMeasurement) -> Text:
     if len(measured.slots) > MAX_SLOTS_SHOWN:
         left = len(measured.slots) - MAX_SLOTS_SHOWN
         text.append(f"... and {left} more slots in the JSON\n", style="dim")
-    spread = " ".join(f"{ratio:.2f}" for ratio in measured.variance) or "nothing decodes"
+    ratios = ("constant" if ratio is None else f"{ratio:.2f}" for ratio in measured.variance)
+    spread = " ".join(ratios) or "nothing decodes"
     text.append(
         f"sequences that do not decode: {measured.invalid:.1%}\n"
         f"variance, predicted over true: {spread}",
