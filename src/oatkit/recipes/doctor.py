@@ -22,6 +22,7 @@ EXTRAS = {
     "pusht": ("gym-pusht",),
     "vlm": ("transformers", "peft"),
     "report": ("matplotlib",),
+    "onnx": ("onnx", "onnxruntime"),
     "serve": ("websockets", "msgpack"),
 }
 RENDER = """
