@@ -101,7 +101,7 @@ def test_onnx_runtime_gives_the_same_logits(
 
 
 def test_without_onnx_runtime_torch_generates(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {"onnx": "1.19.0", "onnxruntime": "1.23.1"}
+    found = {"onnx": "1.19.0", "onnxruntime": "1.24.1"}
     monkeypatch.setattr("oatkit.nn.freeze.version", lambda name: found[name])
     assert has_onnx()
     found["onnxruntime"] = "1.9.0"

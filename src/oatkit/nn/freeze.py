@@ -13,7 +13,7 @@ from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.nn.onnx_decoder import OnnxDecoder
 from oatkit.nn.token_decoder import TokenDecoder
 
-OLDEST = {"onnx": (1, 18), "onnxruntime": (1, 23)}
+OLDEST = {"onnx": (1, 18), "onnxruntime": (1, 24)}
 """The first versions that know what `onnx_decoder` writes."""
 
 

@@ -139,7 +139,7 @@ class FrozenGeneration:
             x_RD = torch.baddbmm(x_RD.view(rows), share, back).view(-1, width)
 
             h_RD = torch.layer_norm(x_RD, shape, *layer.norm_3)
-            wide = F.gelu(torch.addmm(layer.widen_bias, h_RD, layer.widen), approximate="tanh")
+            wide = F.gelu(torch.addmm(layer.widen_bias, h_RD, layer.widen))
             x_RD = torch.addmm(x_RD + layer.narrow_bias, wide, layer.narrow)
         self._length += num_kept
         h_RD = torch.layer_norm(x_RD, shape, *frozen.norm)

@@ -159,7 +159,7 @@ def _model(frozen: FrozenDecoder) -> bytes:
 
         widen, narrow = graph.weight(layer.widen), graph.weight(layer.narrow)
         h = graph.add("Gemm", graph.norm(x, layer.norm_3), widen, graph.weight(layer.widen_bias))
-        h = graph.add("Gelu", h, approximate="tanh")
+        h = graph.add("Gelu", h)
         x = graph.add("Add", x, graph.add("Gemm", h, narrow, graph.weight(layer.narrow_bias)))
     h = graph.norm(x, frozen.norm)
     h = graph.add("Gemm", h, graph.weight(frozen.head), graph.weight(frozen.bias))

@@ -18,7 +18,10 @@ from oatkit.nn.random import SampleRandom
 
 
 class Mlp(nn.Module):
-    """Norm, widen by 4, GELU, narrow."""
+    """Norm, widen by 4, GELU, narrow.
+
+    The exact GELU: on CPUs torch computes it more than twice as fast as its tanh form.
+    """
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -27,7 +30,7 @@ class Mlp(nn.Module):
         self.narrow = nn.Linear(4 * width, width)
 
     def forward(self, x_BQD: Tensor) -> Tensor:
-        return self.narrow(F.gelu(self.widen(self.norm(x_BQD)), approximate="tanh"))
+        return self.narrow(F.gelu(self.widen(self.norm(x_BQD))))
 
 
 class SelfAttention(nn.Module):
