@@ -3,13 +3,15 @@
     python -m benchmarks.generation_variants
 
 Rows are the slots of a call: a power-of-two schedule of 16 tokens has calls of 1, 1, 2, 4 and 8, a
-token-wise one 16 of 1. `products` multiplies with every weight of the decoder once and does nothing
-else; with 1 row that is the bare matrix-vector pass. `generation` is from the encoded observation to
-the last id. All ways of one table are timed in turns in one process; times are medians.
+token-wise one 16 of 1. `products` multiplies with every weight of the decoder once and does
+nothing else; with 1 row that is the bare matrix-vector pass. `generation` is from the encoded
+observation to the last id. All ways of one table are timed in turns in one process; times are
+medians. Beside other work run it with `--threads 1`: two threads wait for each other.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
 import warnings
 from collections.abc import Callable
@@ -42,6 +44,9 @@ Multiply = Callable[[Tensor], Any]
 
 @torch.inference_mode()
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    numbers = parser.parse_args().threads
     torch.manual_seed(SEED)
     config = LightConfig()
     decoder = TokenDecoder(
@@ -54,7 +59,7 @@ def main() -> None:
     ).eval()
     frozen = FrozenDecoder(decoder)
     results = {}
-    for threads in (1, 2):
+    for threads in numbers:
         torch.set_num_threads(threads)
         results[f"{threads} threads"] = {
             "products_ms": products(frozen, threads),

@@ -167,9 +167,7 @@ class LightNet(nn.Module):
         return bar_loss(logits_BKV, Tokens(ids_BK, tokens.lengths), schedule, self.end_id)
 
 
-def cached_feed(
-    frozen: Frozen, context: Context, batch_size: int, schedule: Schedule
-) -> Feed:
+def cached_feed(frozen: Frozen, context: Context, batch_size: int, schedule: Schedule) -> Feed:
     """The decoder with an empty cache, for `generate`."""
     generation = frozen.start(context, batch_size, schedule.num_tokens)
 

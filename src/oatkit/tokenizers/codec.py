@@ -93,6 +93,32 @@ class HasFiles(Protocol):
     def read_files(self, folder: Path) -> None: ...
 
 
+CPU_PART = 128
+"""Chunks that a CPU computes at once. Larger results are given back to the system when they are
+freed, and getting the pages again costs a sixth of the time."""
+
+
+def encode_in_parts(codec: Codec, actions_BTA: Tensor) -> Tokens:
+    """`codec.encode`, a part at a time where that is faster."""
+    if not _wants_parts(codec, actions_BTA):
+        return codec.encode(actions_BTA)
+    parts = [codec.encode(part) for part in actions_BTA.split(CPU_PART)]
+    return Tokens(torch.cat([t.ids for t in parts]), torch.cat([t.lengths for t in parts]))
+
+
+def decode_in_parts(codec: Codec, tokens: Tokens) -> Tensor:
+    """`codec.decode`, a part at a time where that is faster."""
+    if not _wants_parts(codec, tokens.ids):
+        return codec.decode(tokens)
+    split = zip(tokens.ids.split(CPU_PART), tokens.lengths.split(CPU_PART), strict=True)
+    return torch.cat([codec.decode(Tokens(ids, lengths)) for ids, lengths in split])
+
+
+def _wants_parts(codec: Codec, batch: Tensor) -> bool:
+    is_large = len(batch) > CPU_PART and batch.device.type == "cpu"
+    return is_large and codec.is_fixed_length and isinstance(codec, LearnedCodec)
+
+
 def no_progress(_: float) -> None:
     """Nobody watches."""
 
