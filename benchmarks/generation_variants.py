@@ -6,7 +6,8 @@ Rows are the slots of a call: a power-of-two schedule of 16 tokens has calls of 
 token-wise one 16 of 1. `products` multiplies with every weight of the decoder once and does
 nothing else; with 1 row that is the bare matrix-vector pass. `generation` is from the encoded
 observation to the last id. All ways of one table are timed in turns in one process; times are
-medians. Beside other work run it with `--threads 1`: two threads wait for each other.
+medians. With one thread they are of the processor, not of the clock, so that other work disturbs
+them less; beside other work run it with `--threads 1` only.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -63,7 +65,7 @@ def main() -> None:
         torch.set_num_threads(threads)
         results[f"{threads} threads"] = {
             "products_ms": products(frozen, threads),
-            "generation": generations(decoder, frozen),
+            "generation": generations(decoder, frozen, threads),
         }
     settings = {"parameters": sum(p.numel() for p in decoder.parameters()), "batch_size": 1}
     write_result("generation_variants", seed=SEED, settings=settings, results=results)
@@ -89,8 +91,8 @@ def products(frozen: FrozenDecoder, threads: int) -> dict[str, dict[str, float]]
     for name, is_int8 in {"onnxruntime": False, "onnxruntime, int8": True}.items():
         run = onnx_products(weights, threads, is_int8)
         for rows in ROWS:
-            jobs[name, rows] = lambda run=run, rows=rows: run(inputs[rows])
-    times = in_turns(jobs)
+            jobs[name, rows] = partial(run, inputs[rows])
+    times = in_turns(jobs, threads)
     names = dict.fromkeys(name for name, _ in jobs)
     return {
         name: {str(rows): round(1e3 * median(times[name, rows]), 3) for rows in ROWS}
@@ -205,7 +207,9 @@ def onnx_products(
     return run
 
 
-def generations(decoder: TokenDecoder, frozen: FrozenDecoder) -> dict[str, dict[str, float]]:
+def generations(
+    decoder: TokenDecoder, frozen: FrozenDecoder, threads: int
+) -> dict[str, dict[str, float]]:
     """Milliseconds by way and schedule, and how much faster power-of-two is."""
     context = decoder.keys_values(torch.randn(1, CONTEXT, frozen.width))
     ways: dict[str, Frozen] = {"torch": frozen, "onnxruntime": OnnxDecoder(frozen)}
@@ -217,7 +221,7 @@ def generations(decoder: TokenDecoder, frozen: FrozenDecoder) -> dict[str, dict[
         )
 
     jobs = {(n, s): job(way, SCHEDULES[s]) for n, way in ways.items() for s in SCHEDULES}
-    times = in_turns(jobs)
+    times = in_turns(jobs, threads)
     found = {}
     for name in ways:
         pairs = zip(times[name, "tokenwise"], times[name, "pow2"], strict=True)
@@ -229,16 +233,17 @@ def generations(decoder: TokenDecoder, frozen: FrozenDecoder) -> dict[str, dict[
 
 
 def in_turns(
-    jobs: dict[tuple[str, Any], Callable[[], object]],
+    jobs: dict[tuple[str, Any], Callable[[], object]], threads: int
 ) -> dict[tuple[str, Any], list[float]]:
     """Seconds of each round, every job once in each after one that does not count."""
+    clock = time.process_time if threads == 1 else time.perf_counter
     times: dict[tuple[str, Any], list[float]] = {key: [] for key in jobs}
     for _ in range(ROUNDS):
         for key, work in jobs.items():
             work()
-            start = time.perf_counter()
+            start = clock()
             work()
-            times[key].append(time.perf_counter() - start)
+            times[key].append(clock() - start)
     return times
 
 

@@ -86,7 +86,8 @@ def measure(row: Row) -> dict[str, float]:
     keys = sample_keys(SEED, 0, torch.arange(batch_size))
 
     def step() -> None:
-        for part, part_keys in zip(actions.split(row.part), keys.split(row.part), strict=True):
+        parts = (torch.split(whole, row.part) for whole in (actions, keys))
+        for part, part_keys in zip(*parts, strict=True):
             loss = codec.loss(part, SampleRandom(part_keys)) * len(part) / batch_size
             torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(codec.parameters(), 1.0)

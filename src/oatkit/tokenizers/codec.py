@@ -102,7 +102,7 @@ def encode_in_parts(codec: Codec, actions_BTA: Tensor) -> Tokens:
     """`codec.encode`, a part at a time where that is faster."""
     if not _wants_parts(codec, actions_BTA):
         return codec.encode(actions_BTA)
-    parts = [codec.encode(part) for part in actions_BTA.split(CPU_PART)]
+    parts = [codec.encode(part) for part in torch.split(actions_BTA, CPU_PART)]
     return Tokens(torch.cat([t.ids for t in parts]), torch.cat([t.lengths for t in parts]))
 
 
@@ -110,7 +110,8 @@ def decode_in_parts(codec: Codec, tokens: Tokens) -> Tensor:
     """`codec.decode`, a part at a time where that is faster."""
     if not _wants_parts(codec, tokens.ids):
         return codec.decode(tokens)
-    split = zip(tokens.ids.split(CPU_PART), tokens.lengths.split(CPU_PART), strict=True)
+    ids_and_lengths = (torch.split(part, CPU_PART) for part in (tokens.ids, tokens.lengths))
+    split = zip(*ids_and_lengths, strict=True)
     return torch.cat([codec.decode(Tokens(ids, lengths)) for ids, lengths in split])
 
 
