@@ -93,9 +93,9 @@ class HasFiles(Protocol):
     def read_files(self, folder: Path) -> None: ...
 
 
-CPU_PART = 128
+CPU_PART = 64
 """Chunks that a CPU computes at once. Larger results are given back to the system when they are
-freed, and getting the pages again costs a sixth of the time."""
+freed, and getting their pages again takes time."""
 
 
 def encode_in_parts(codec: Codec, actions_BTA: Tensor) -> Tokens:
