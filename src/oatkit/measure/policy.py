@@ -11,7 +11,6 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.data import Dataset
-from oatkit.measure.tokenizer import encode_in_blocks
 from oatkit.policies import LightPolicy
 from oatkit.policies.bar import bar_loss, covering, entropy_bits, targets
 from oatkit.policies.observation import Observations
@@ -52,7 +51,7 @@ def measure_policy(
     sampled = Tokens(ids_BK, torch.cat([part.tokens.lengths for part in parts]))
     calls_B = torch.cat([part.calls for part in parts])
     tokenizer = policy.tokenizer
-    true = encode_in_blocks(tokenizer, wanted_BTA)
+    true = tokenizer.encode(wanted_BTA)
     budgets = []
     for budget in tokenizer.budgets:
         chunk_BTA, kept_B, num_calls = full_BTA, sampled.lengths, calls_B.double().mean()
@@ -104,7 +103,7 @@ def measure_slots(
 ) -> tuple[float, list[PolicySlot]]:
     """The training loss, and every slot that some sequence reaches; true tokens are fed."""
     net, tokenizer = policy.net, policy.tokenizer
-    tokens = encode_in_blocks(tokenizer, actions_BTA)
+    tokens = tokenizer.encode(actions_BTA)
     schedule = policy.schedule
     if net.end_id is not None:
         longest = min(int(tokens.lengths.max()) + 1, schedule.num_tokens)

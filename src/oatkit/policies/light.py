@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from oatkit.data import Dataset
-from oatkit.nn.frozen_decoder import FrozenDecoder
+from oatkit.nn.freeze import Frozen, freeze
 from oatkit.policies.auto import MARGIN, AutoThresholds, calibrate, chunk_change
 from oatkit.policies.bar import (
     Feed,
@@ -78,7 +78,7 @@ class LightPolicy:
         self.extras = extras or {}
         self._frames: deque[Observations] = deque(maxlen=spec.history)
         self._warned: set[object] = set()
-        self._frozen: FrozenDecoder | None = None
+        self._frozen: Frozen | None = None
         self._latencies: dict[tuple[int, Schedule], Latency] = {}
 
     @classmethod
@@ -225,7 +225,7 @@ class LightPolicy:
     def _feed(self, context: Context, batch_size: int, schedule: Schedule) -> Feed:
         """The network with an empty cache."""
         if self._frozen is None or not self._frozen.is_current:
-            self._frozen = FrozenDecoder(self.net.decoder)
+            self._frozen = freeze(self.net.decoder)
         return cached_feed(self._frozen, context, batch_size, schedule)
 
     @torch.inference_mode()

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from oatkit.nn.frozen_decoder import FrozenDecoder
+from oatkit.nn.freeze import Frozen
 from oatkit.nn.image_encoder import ImageEncoder, resize, resize_and_crop
 from oatkit.nn.random import SampleRandom
 from oatkit.nn.token_decoder import TokenDecoder
@@ -167,9 +167,7 @@ class LightNet(nn.Module):
         return bar_loss(logits_BKV, Tokens(ids_BK, tokens.lengths), schedule, self.end_id)
 
 
-def cached_feed(
-    frozen: FrozenDecoder, context: Context, batch_size: int, schedule: Schedule
-) -> Feed:
+def cached_feed(frozen: Frozen, context: Context, batch_size: int, schedule: Schedule) -> Feed:
     """The decoder with an empty cache, for `generate`."""
     generation = frozen.start(context, batch_size, schedule.num_tokens)
 
