@@ -533,6 +533,18 @@ class PairedComparison:
 
 
 @dataclass(frozen=True)
+class EpisodeVideo:
+    """Where the film of an episode is."""
+
+    task: str
+    budget: int | None
+    """None for "auto"."""
+    episode: int
+    path: str
+    """Below the folder of the record."""
+
+
+@dataclass(frozen=True)
 class PolicyEvaluation:
     """What `oatkit policy eval` finds."""
 
@@ -550,6 +562,7 @@ class PolicyEvaluation:
     episodes: tuple[EpisodeResult, ...] = ()
     budgets: tuple[BudgetResult, ...] = ()
     comparisons: tuple[PairedComparison, ...] = ()
+    videos: tuple[EpisodeVideo, ...] = ()
     schema: str = "oatkit/policy-evaluation"
     version: int = 1
 
