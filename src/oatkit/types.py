@@ -567,6 +567,36 @@ class PolicyEvaluation:
     version: int = 1
 
 
+@dataclass(frozen=True)
+class DemoStage:
+    """One part of the demo."""
+
+    name: str
+    command: str
+    """What does the same by hand."""
+    seconds: float
+    """Over all runs that it took."""
+    is_done: bool
+
+
+@dataclass(frozen=True)
+class DemoRecord:
+    """What `oatkit demo` did; its results are in the records of its parts."""
+
+    settings: dict[str, Any]
+    """What decides the demo, and so must be the same when it goes on."""
+    versions: dict[str, str]
+    machine: str
+    num_episodes: int = 0
+    """Demonstrations."""
+    num_frames: int = 0
+    policy_steps: int = 0
+    """Training steps of the policy, decided once; 0 before that."""
+    stages: tuple[DemoStage, ...] = ()
+    schema: str = "oatkit/demo"
+    version: int = 1
+
+
 Ablation = Literal["levels", "horizons", "nesting"]
 
 

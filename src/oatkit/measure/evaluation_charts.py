@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oatkit.measure.charts import GRID, INK, STYLES, Chart, new_figure, styled
+from oatkit.measure.charts import GRID, STYLES, Chart, new_figure, styled
 from oatkit.types import BudgetResult, PolicyEvaluation, SuccessRate
 
 MAX_TASKS = 7
@@ -20,10 +20,11 @@ def budget_name(budget: int | None) -> str:
 @styled
 def success(record: PolicyEvaluation) -> Chart:
     """Success at each budget with its interval: all episodes, then every task."""
-    panels = {"all tasks": [b.success for b in record.budgets]}
+    together: list[SuccessRate | None] = [b.success for b in record.budgets]
+    panels = {"all tasks": together}
     tasks = dict.fromkeys(t.task for b in record.budgets for t in b.tasks)
     if len(tasks) == 1:
-        panels = {next(iter(tasks)): panels["all tasks"]}
+        panels = {next(iter(tasks)): together}
     elif len(tasks) <= MAX_TASKS:
         panels |= {task: _of_task(record, task) for task in tasks}
     columns = min(COLUMNS, len(panels))
@@ -52,9 +53,9 @@ def _rates(axes: Any, record: PolicyEvaluation, rates: list[SuccessRate | None])
         y = 100 * found.rate
         axes.plot([place, place], [100 * found.low, 100 * found.high], color=color, alpha=0.45)
         axes.plot([place], [y], marker=marker, markersize=7, color=color)
-        axes.annotate(f"{y:.0f}", (place, y), (7, -3), textcoords="offset points")
+        axes.annotate(f"{y:.0f}", (place, y), (0, 6), textcoords="offset points", ha="center")
     axes.set_xticks(range(len(rates)), [budget_name(b.budget) for b in record.budgets])
-    axes.set(ylim=(-4, 104), xlim=(-0.5, len(rates) - 0.3), xlabel="budget, tokens")
+    axes.set(ylim=(-4, 113), xlim=(-0.6, len(rates) - 0.4), xlabel="budget, tokens")
     axes.grid(visible=False, axis="x")
 
 
@@ -79,20 +80,20 @@ def cost(record: PolicyEvaluation) -> Chart:
         s = b.success
         bought.plot([b.calls] * 2, [100 * s.low, 100 * s.high], color=color, alpha=0.45)
         is_auto = b.budget is None
-        face = GRID if is_auto else color
         bought.plot(
             *([b.calls], [100 * s.rate]),
             marker=marker,
             markersize=7,
             color=color,
-            markerfacecolor=face,
+            markerfacecolor=GRID if is_auto else color,
         )
+        where = (-6, -12) if is_auto else (6, 4)  # it may lie beside a fixed budget
         bought.annotate(
-            *(budget_name(b.budget), (b.calls, 100 * s.rate), (6, 4)),
+            *(budget_name(b.budget), (b.calls, 100 * s.rate), where),
             textcoords="offset points",
-            color=INK,
+            ha="right" if is_auto else "left",
         )
-    bought.set(xlabel="network calls a query, mean", ylabel="success, %", ylim=(-4, 104))
+    bought.set(xlabel="network calls a query, mean", ylabel="success, %", ylim=(-4, 113))
     bought.margins(x=0.12)
     return Chart(figure, "cost")
 

@@ -20,7 +20,7 @@ from oatkit.types import (
 )
 
 PAPER_EPISODES = 50
-MUCH_CLIPPED = 0.2
+SIGNIFICANT = 0.05
 MAX_VIDEOS = 24
 """So many are stored in the page; the others stay beside it."""
 
@@ -103,11 +103,10 @@ def _trend(record: PolicyEvaluation, fixed: Sequence[BudgetResult]) -> str:
     pair = next((c for c in record.comparisons if (c.first, c.second) == (first, last)), None)
     if pair is None:
         return ""
-    told = f"{last} against {first} is {_points(pair.difference)} ({_between(pair)})"
-    if pair.low > 0:
-        return f"More tokens help: {told}."
-    if pair.high < 0:
-        return f"More tokens hurt here: {told}."
+    told = f"{last} against {first} is {_points(pair.difference)} points ({_between(pair)})"
+    is_told_apart = pair.p_value < SIGNIFICANT and not pair.low <= 0 <= pair.high
+    if is_told_apart:
+        return f"More tokens {'help' if pair.low > 0 else 'hurt here'}: {told}."
     return f"These episodes do not tell the largest budget from the smallest: {told}."
 
 
@@ -123,18 +122,14 @@ def cautions(record: PolicyEvaluation) -> list[str]:
     fewest = min(t.success.episodes for b in record.budgets for t in b.tasks)
     if fewest < PAPER_EPISODES:
         said.append(
-            f"{fewest} episodes of a task and budget, where the paper has {PAPER_EPISODES}: "
-            "intervals are wide."
+            f"{fewest} episode{'s' * (fewest > 1)} of a task and budget, where the paper has "
+            f"{PAPER_EPISODES}: intervals are wide."
         )
     if all(b.success.successes == 0 for b in record.budgets):
         said.append("No episode was solved: more training or demonstrations come first.")
     errors = sum(e.error is not None for e in record.episodes)
     if errors:
         said.append(f"{errors} episodes ended for want of a chunk that decodes.")
-    clipped = sum(e.clipped * e.steps for e in record.episodes)
-    share = clipped / max(1, sum(e.steps for e in record.episodes))
-    if share > MUCH_CLIPPED:
-        said.append(f"{share:.0%} of the actions lay outside the simulator's bounds and were cut.")
     if record.worker_deaths:
         repeats = sum(e.repeats > 0 for e in record.episodes)
         said.append(
@@ -148,25 +143,29 @@ def cautions(record: PolicyEvaluation) -> list[str]:
 
 def success(record: PolicyEvaluation) -> str:
     """Success by budget and task."""
-    has_score = any(b.score is not None for b in record.budgets)
-    rows = []
-    for b in record.budgets:
-        name = budget_name(b.budget)
-        rows.append([f"<b>{name}</b>", "<b>all</b>", *_cells(b, has_score)])
-        own = b.tasks if len(b.tasks) > 1 else ()
-        rows += [[name, escape(t.task), *_cells(t, has_score)] for t in own]
+    tasks = dict.fromkeys(t.task for b in record.budgets for t in b.tasks)
+    rows = [["<b>all</b>", *(_cell(b) for b in record.budgets)]]
+    if len(tasks) > 1:
+        rows += [[escape(task), *_of_task(record, task)] for task in tasks]
+    if any(b.score is not None for b in record.budgets):
+        rows.append(["score", *(f"{b.score or 0:.3f}" for b in record.budgets)])
     caption = (
         "Success at each budget, with Wilson's 95 % interval. The episodes are the same at every "
         "budget: same goals, same draws."
     )
-    headings = ("budget", "task", "solved", "success", "95 % interval", *["score"] * has_score)
-    return figure(charts.success(record), caption) + table("", headings, rows, is_html=True)
+    headings = ("task", *(budget_name(b.budget) for b in record.budgets))
+    note = "Solved at each budget, with the interval; a budget is a number of tokens."
+    return figure(charts.success(record), caption) + table(note, headings, rows, is_html=True)
 
 
-def _cells(found: BudgetResult | TaskResult, has_score: bool) -> list[str]:
+def _of_task(record: PolicyEvaluation, task: str) -> list[str]:
+    found = [{t.task: t for t in b.tasks}.get(task) for b in record.budgets]
+    return ["" if t is None else _cell(t) for t in found]
+
+
+def _cell(found: BudgetResult | TaskResult) -> str:
     s = found.success
-    cells = [f"{s.successes} of {s.episodes}", f"{s.rate:.0%}", f"{s.low:.0%} to {s.high:.0%}"]
-    return [*cells, f"{found.score or 0:.3f}"] if has_score else cells
+    return f"{s.successes} of {s.episodes}<small>{s.low:.0%} to {s.high:.0%}</small>"
 
 
 def cost(record: PolicyEvaluation) -> str:
@@ -178,6 +177,7 @@ def cost(record: PolicyEvaluation) -> str:
             f"{b.calls:.3g}",
             "-" if b.latency_ms is None else f"{b.latency_ms:.3g}",
             f"{b.steps:.0f}",
+            f"{_clipped(record, b.budget):.0%}",
         ]
         for b in record.budgets
     ]
@@ -186,8 +186,18 @@ def cost(record: PolicyEvaluation) -> str:
         "calls it takes. Right: what those calls buy; further up and left is better, the pale mark "
         "is auto."
     )
-    headings = ("budget", "tokens", "calls", "ms a query", "steps an episode")
-    return figure(charts.cost(record), caption) + table("Means.", headings, rows)
+    note = (
+        "Means. Cut: actions outside the simulator's bounds, moved to them; decoders overshoot "
+        "where demonstrations touch a bound."
+    )
+    headings = ("budget", "tokens", "calls", "ms a query", "steps an episode", "actions cut")
+    return figure(charts.cost(record), caption) + table(note, headings, rows)
+
+
+def _clipped(record: PolicyEvaluation, budget: int | None) -> float:
+    """Share of the executed actions."""
+    own = [e for e in record.episodes if e.budget == budget]
+    return sum(e.clipped * e.steps for e in own) / max(1, sum(e.steps for e in own))
 
 
 def paired(record: PolicyEvaluation) -> str:

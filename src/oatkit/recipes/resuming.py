@@ -9,9 +9,15 @@ from typing import Any, TypeVar
 
 from oatkit.data.whole import written_whole
 from oatkit.errors import ArtefactError
-from oatkit.types import PolicyEvaluation, TokenizerComparison, TokenizerSweep, record_from_json
+from oatkit.types import (
+    DemoRecord,
+    PolicyEvaluation,
+    TokenizerComparison,
+    TokenizerSweep,
+    record_from_json,
+)
 
-Growing = TypeVar("Growing", TokenizerComparison, TokenizerSweep, PolicyEvaluation)
+Growing = TypeVar("Growing", TokenizerComparison, TokenizerSweep, PolicyEvaluation, DemoRecord)
 
 
 def read_or_begin(path: Path, begun: Growing) -> Growing:
