@@ -15,7 +15,7 @@ from oatkit import cli
 from oatkit.recipes import demo
 from oatkit.recipes.command_line import command_line
 from oatkit.recipes.compare_tokenizers import CompareTokenizers
-from oatkit.recipes.demo import MIN_MINUTES, Plan, plan
+from oatkit.recipes.demo import MIN_MINUTES, STAGES, Plan, plan
 from oatkit.recipes.eval_policy import EvalPolicy
 from oatkit.recipes.make_metaworld import MakeMetaWorld
 from oatkit.recipes.train_policy import TrainPolicy
@@ -29,12 +29,11 @@ TINY = Plan(
     policy_minutes=0.03,
     episodes=1,
     tasks=("drawer-close",),
-    kinds=("oat-pow2", "klt"),
+    kinds=("oat-pow2", "bin"),
     videos=0,
     budgets=(1, 2, "auto"),
     preset="tiny",
 )
-STAGES = ("demonstrations", "tokenizers", "policy", "simulator")
 
 
 @pytest.fixture
@@ -42,6 +41,8 @@ def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("metaworld", reason="needs the extra metaworld")
     monkeypatch.setattr(demo, "plan", lambda _: TINY)
     monkeypatch.setattr("oatkit.measure.tokenizer.SPEED_SECONDS", 0.01)
+    # drawn and tested elsewhere
+    monkeypatch.setattr("oatkit.recipes.compare_tokenizers.write_report", lambda *_: [])
 
 
 def read(out: Path) -> DemoRecord:

@@ -36,6 +36,7 @@ from oatkit.types import DemoRecord, DemoStage
 
 MIN_MINUTES = 4.0
 RECORD = "demo.json"
+STAGES = ("demonstrations", "tokenizers", "policy", "simulator")
 POLICY_KIND = "oat-pow2"
 PACKAGES = ("oatkit", "torch", "numpy", "metaworld", "mujoco")
 
@@ -119,7 +120,10 @@ def run_demo(options: Demo, console: Console) -> int:
     with demo.stage("simulator"):
         evaluation = eval_policy(demo.evaluation, console)
     page = write_demo_report(demo.record, comparison, evaluation, options.out)
-    console.print(f"\nopen {page} in a browser", markup=False, soft_wrap=True)
+    minutes = sum(stage.seconds for stage in demo.record.stages) / 60
+    console.print(
+        f"\n{minutes:.1f} minutes; open {page} in a browser", markup=False, soft_wrap=True
+    )
     return 0
 
 
@@ -188,7 +192,7 @@ class _Demo:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Announce a part, and note what it took, also when it is stopped."""
-        self._console.rule(name)
+        self._console.rule(f"part {STAGES.index(name) + 1} of {len(STAGES)}: {name}")
         stages = {s.name: s for s in self.record.stages}
         before = stages.get(name, DemoStage(name, "", 0.0, is_done=False))
         start, is_done = time.monotonic(), False
