@@ -8,7 +8,7 @@ from pathlib import Path
 
 from oatkit.measure import charts, evaluation_report
 from oatkit.measure.page import bullets, commands, figure, page, table, warning
-from oatkit.measure.verdict import cautions, trained
+from oatkit.measure.verdict import trained, worse_than_analytic
 from oatkit.types import (
     DemoRecord,
     KindComparison,
@@ -74,9 +74,9 @@ def _short(demo: DemoRecord, comparison: TokenizerComparison, evaluation: Policy
     ]
     warned = [
         *evaluation_report.cautions(evaluation),
-        *cautions(comparison),
-        "Three tasks, a state with the goal in it, and minutes of training: it shows how things "
-        "work, not how good they get. The paper trains for hours, from images.",
+        *worse_than_analytic(comparison),
+        "Mostly easy tasks, a state that holds the goal, and minutes of training: this shows how "
+        "things work, not how good they get.",
     ]
     return f"<p>{escape(done)}</p>{bullets(came_out)}{warning(warned)}"
 
@@ -95,7 +95,8 @@ def _tokenizer_sentences(comparison: TokenizerComparison, kind: str) -> list[str
     name, best = min(fair, key=lambda point: point[1].mse)
     said.append(
         f"Least of all with at most {rows[-1].tokens:.0f} tokens: {name}, "
-        f"{_share(comparison, best.mse)} with {best.tokens:.3g}."
+        f"{_share(comparison, best.mse)} with {best.tokens:.3g}. Little error is not all: a policy "
+        "must also be able to predict the tokens."
     )
     return said
 
@@ -116,8 +117,8 @@ def _rate_distortion(comparison: TokenizerComparison) -> str:
     return (
         figure(charts.rate_distortion(comparison), caption)
         + table(note, headings, rows)
-        + '<p class="soft">All of it, with reconstructions of every kind, properties and '
-        'diagnostics: <a href="compared/report.html">compared/report.html</a>.</p>'
+        + '<p class="soft">All of it, with reconstructions of every kind, properties, cautions '
+        'and diagnostics: <a href="compared/report.html">compared/report.html</a>.</p>'
     )
 
 

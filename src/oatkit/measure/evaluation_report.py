@@ -217,7 +217,7 @@ def paired(record: PolicyEvaluation) -> str:
         for c in record.comparisons
     ]
     headings = (
-        *("which", "episodes", "only the first named solved", "only the other solved"),
+        *("which", "episodes", "only the former solved", "only the latter solved"),
         *("difference, points", "95 % interval", "p"),
     )
     note = (

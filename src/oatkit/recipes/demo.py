@@ -93,7 +93,7 @@ def plan(minutes: float) -> Plan:
         raise ValueError(f"minutes is {minutes:g}, expected {MIN_MINUTES:g} or more")
     return Plan(
         demonstrations=min(200, round(5 * minutes)),
-        tokenizer_minutes=0.1 * minutes,
+        tokenizer_minutes=round(0.12 * minutes, 3),
         policy_until=0.8 * minutes,
         policy_minutes=0.15 * minutes,
         episodes=min(50, round(2 * minutes)),
