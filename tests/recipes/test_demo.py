@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from oatkit import cli
+from oatkit.errors import MissingExtraError
 from oatkit.recipes import demo
 from oatkit.recipes.command_line import command_line
 from oatkit.recipes.compare_tokenizers import CompareTokenizers
-from oatkit.recipes.demo import MIN_MINUTES, STAGES, Plan, plan
+from oatkit.recipes.demo import MIN_MINUTES, STAGES, Plan, plan_for
 from oatkit.recipes.eval_policy import EvalPolicy
 from oatkit.recipes.make_metaworld import MakeMetaWorld
 from oatkit.recipes.train_policy import TrainPolicy
@@ -39,7 +41,7 @@ TINY = Plan(
 @pytest.fixture
 def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("metaworld", reason="needs the extra metaworld")
-    monkeypatch.setattr(demo, "plan", lambda _: TINY)
+    monkeypatch.setattr(demo, "plan_for", lambda _: TINY)
     monkeypatch.setattr("oatkit.measure.tokenizer.SPEED_SECONDS", 0.01)
     # drawn and tested elsewhere
     monkeypatch.setattr("oatkit.recipes.compare_tokenizers.write_report", lambda *_: [])
@@ -101,14 +103,22 @@ def test_a_stopped_stage_goes_on_and_its_time_adds_up(
 
 
 def test_the_plan_grows_with_the_minutes(capsys: pytest.CaptureFixture[str]) -> None:
-    short, long = plan(MIN_MINUTES), plan(20)
+    short, long = plan_for(MIN_MINUTES), plan_for(20)
     for name in ("demonstrations", "tokenizer_minutes", "policy_until", "episodes"):
         assert getattr(short, name) < getattr(long, name)
     assert len(short.tasks) == len(long.tasks)
     assert cli.main(["demo", "--minutes", "1"]) == 2
     assert "minutes is 1, expected 4 or more" in capsys.readouterr().err
-    with pytest.raises(ValueError, match="minutes is nan"):
-        plan(float("nan"))
+    for wrong in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"minutes is {wrong}"):
+            plan_for(wrong)
+
+
+def test_a_missing_simulator_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "PACKAGES", ("no-such-package",))
+    with pytest.raises(MissingExtraError, match=r"pip install 'oatkit\[metaworld\]'"):
+        demo.run_demo(demo.Demo(out=tmp_path / "d"), Console(quiet=True))
+    assert not (tmp_path / "d").exists()
 
 
 @pytest.mark.parametrize(

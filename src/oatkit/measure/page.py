@@ -43,6 +43,7 @@ th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(-
 th { font-weight: 600; white-space: normal; vertical-align: bottom; }
 th:first-child, td:first-child, .words th, .words td { text-align: left; }
 .words td { white-space: normal; min-width: 6rem; overflow-wrap: anywhere; }
+.words td:first-child { overflow-wrap: normal; }
 td small { display: block; color: var(--soft); line-height: 1.35; }
 h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; }
 .films { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: .8rem; }

@@ -10,19 +10,21 @@ out/demo/report.html     all of it to look at, in one file
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
 from rich.console import Console
 
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY
+from oatkit.errors import MissingExtraError
 from oatkit.measure.demo_report import write_demo_report
 from oatkit.recipes.command_line import command_line
 from oatkit.recipes.compare_tokenizers import CompareTokenizers, compare_tokenizers
@@ -87,9 +89,9 @@ class Plan:
     horizon: int = 32
 
 
-def plan(minutes: float) -> Plan:
+def plan_for(minutes: float) -> Plan:
     """The plan for a demo of so many minutes."""
-    if not minutes >= MIN_MINUTES:
+    if not MIN_MINUTES <= minutes < math.inf:
         raise ValueError(f"minutes is {minutes:g}, expected {MIN_MINUTES:g} or more")
     return Plan(
         demonstrations=min(200, round(5 * minutes)),
@@ -102,8 +104,8 @@ def plan(minutes: float) -> Plan:
 
 def run_demo(options: Demo, console: Console) -> int:
     """Do what is not done yet, and write the report."""
-    plan_ = plan(options.minutes)
-    demo = _Demo(options, plan_, console)
+    plan = plan_for(options.minutes)
+    demo = _Demo(options, plan, console)
     console.print(
         f"about {options.minutes:g} minutes on two cores; the same command again goes on where "
         "it stopped",
@@ -130,35 +132,32 @@ def run_demo(options: Demo, console: Console) -> int:
 class _Demo:
     """The options of the parts, and the record as it grows."""
 
-    def __init__(self, options: Demo, plan_: Plan, console: Console) -> None:
+    def __init__(self, options: Demo, plan: Plan, console: Console) -> None:
         out = options.out
-        self._plan, self._out, self._console = plan_, out, console
+        self._plan, self._out, self._console = plan, out, console
         self.demonstrations = MakeMetaWorld(
-            out=out / "metaworld", tasks=plan_.tasks, episodes=plan_.demonstrations
+            out=out / "metaworld", tasks=plan.tasks, episodes=plan.demonstrations
         )
         self.comparison = CompareTokenizers(
             data=str(self.demonstrations.out),
             out=out / "compared",
-            kinds=plan_.kinds,
-            preset=plan_.preset,
-            minutes=plan_.tokenizer_minutes,
-            horizon=plan_.horizon,
-            num_tokens=max(b for b in plan_.budgets if isinstance(b, int)),
+            kinds=plan.kinds,
+            preset=plan.preset,
+            minutes=plan.tokenizer_minutes,
+            horizon=plan.horizon,
+            num_tokens=max(b for b in plan.budgets if isinstance(b, int)),
             levels=(8, 5, 5, 5),
         )
         self.evaluation = EvalPolicy(
             policy=out / "policy",
             out=out / "eval",
-            episodes=plan_.episodes,
-            budgets=plan_.budgets,
-            videos=plan_.videos,
+            episodes=plan.episodes,
+            budgets=plan.budgets,
+            videos=plan.videos,
         )
         begun = DemoRecord(
-            settings={"minutes": options.minutes, **asdict(plan_)},
-            versions={
-                "python": platform.python_version(),
-                **{name: version(name) for name in PACKAGES},
-            },
+            settings={"minutes": options.minutes, **asdict(plan)},
+            versions=_versions(),
             machine=f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
         )
         self.record = read_or_begin(out / RECORD, begun)
@@ -214,3 +213,11 @@ class _Demo:
         if name == "policy":
             return command_line("policy train", self.training)
         return command_line("policy eval", self.evaluation, positional="policy")
+
+
+def _versions() -> dict[str, str]:
+    try:
+        packages = {name: version(name) for name in PACKAGES}
+    except PackageNotFoundError as error:
+        raise MissingExtraError("metaworld") from error
+    return {"python": platform.python_version(), **packages}
