@@ -123,9 +123,10 @@ def _policy_eval(prog: str, args: Sequence[str]) -> int:
     options = _parse(EvalPolicy, prog, args)
     eval_policy(options, console())
     record = shlex.quote(str(options.out / RECORD))
-    videos = options.out / "videos"
+    report = options.out / "report.html"
     _say(
-        f"wrote {options.out / RECORD}" + (f" and {videos}" if videos.exists() else ""),
+        f"wrote {options.out / RECORD}",
+        *([f"open {report}"] if report.exists() else []),
         f"next: oatkit policy eval ANOTHER --env {options.env} --against {record} --out DIR",
     )
     return 0

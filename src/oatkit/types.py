@@ -534,6 +534,18 @@ class PairedComparison:
 
 
 @dataclass(frozen=True)
+class EpisodeVideo:
+    """Where the film of an episode is."""
+
+    task: str
+    budget: int | None
+    """None for "auto"."""
+    episode: int
+    path: str
+    """Below the folder of the record."""
+
+
+@dataclass(frozen=True)
 class PolicyEvaluation:
     """What `oatkit policy eval` finds."""
 
@@ -553,7 +565,38 @@ class PolicyEvaluation:
     episodes: tuple[EpisodeResult, ...] = ()
     budgets: tuple[BudgetResult, ...] = ()
     comparisons: tuple[PairedComparison, ...] = ()
+    videos: tuple[EpisodeVideo, ...] = ()
     schema: str = "oatkit/policy-evaluation"
+    version: int = 1
+
+
+@dataclass(frozen=True)
+class DemoStage:
+    """One part of the demo."""
+
+    name: str
+    command: str
+    """What does the same by hand."""
+    seconds: float
+    """Over all runs that it took."""
+    is_done: bool
+
+
+@dataclass(frozen=True)
+class DemoRecord:
+    """What `oatkit demo` did; its results are in the records of its parts."""
+
+    settings: dict[str, Any]
+    """What decides the demo, and so must be the same when it goes on."""
+    versions: dict[str, str]
+    machine: str
+    num_episodes: int = 0
+    """Demonstrations."""
+    num_frames: int = 0
+    policy_steps: int = 0
+    """Training steps of the policy, decided once; 0 before that."""
+    stages: tuple[DemoStage, ...] = ()
+    schema: str = "oatkit/demo"
     version: int = 1
 
 

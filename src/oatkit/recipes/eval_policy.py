@@ -1,6 +1,7 @@
-"""`oatkit policy eval`: success in a simulator with intervals, one JSON, resumable.
+"""`oatkit policy eval`: success in a simulator with intervals, one JSON and its report, resumable.
 
 out/evaluation.json                          the record; grows as episodes end
+out/report.html                              the same to look at, videos included
 out/videos/box-close-budget-4-003.mp4        with --videos
 """
 
@@ -36,6 +37,7 @@ from oatkit.recipes.resuming import read_or_begin, write_record
 from oatkit.recipes.token_cache import artefact_digest
 from oatkit.types import (
     EpisodeResult,
+    EpisodeVideo,
     PairedComparison,
     PolicyEvaluation,
     Schedule,
@@ -136,9 +138,12 @@ def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
         console.print(f"{len(record.episodes)} episodes were finished before")
     if jobs:
         record = _run(policy, simulator, rollout, jobs, record, options, console)
-    record = replace(record, comparisons=_compare(record, others))
+    record = replace(
+        record, comparisons=_compare(record, others), videos=_videos(record, options.out)
+    )
     write_record(path, record)
     console.print(draw(record))
+    _write_report(record, options.out, console)
     return record
 
 
@@ -340,7 +345,21 @@ def _digest(policy: LightPolicy) -> str:
 def _film(options: EvalPolicy, task: str, budget: int | None, episode: int) -> Path | None:
     if episode >= options.videos:
         return None
-    return options.out / "videos" / f"{task}-budget-{_name(budget)}-{episode:03d}.mp4"
+    return options.out / _video_path(task, budget, episode)
+
+
+def _video_path(task: str, budget: int | None, episode: int) -> str:
+    return f"videos/{task}-budget-{_name(budget)}-{episode:03d}.mp4"
+
+
+def _videos(record: PolicyEvaluation, folder: Path) -> tuple[EpisodeVideo, ...]:
+    """Those that are there, whichever run made them."""
+    paths = {e: _video_path(e.task, e.budget, e.episode) for e in record.episodes}
+    return tuple(
+        EpisodeVideo(e.task, e.budget, e.episode, path)
+        for e, path in paths.items()
+        if (folder / path).exists()
+    )
 
 
 def _read(path: Path) -> PolicyEvaluation:
@@ -351,6 +370,16 @@ def _read(path: Path) -> PolicyEvaluation:
 
 
 # What is shown
+
+
+def _write_report(record: PolicyEvaluation, folder: Path, console: Console) -> None:
+    """A page beside the record, where matplotlib is installed."""
+    try:
+        from oatkit.measure.evaluation_report import write_evaluation_report
+    except MissingExtraError as error:
+        console.print(f"no report.html: {error}", markup=False, soft_wrap=True)
+        return
+    write_evaluation_report(record, folder)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from oatkit.presets import policy_preset
 from oatkit.recipes.dataset_options import Columns, DatasetOptions
 from oatkit.recipes.token_cache import artefact_digest, cached_tokens
 from oatkit.recipes.train_options import changed
+from oatkit.recipes.trial import steps_within
 from oatkit.tokenizers import load_tokenizer
 from oatkit.train import train
 from oatkit.types import Tokens
@@ -136,6 +137,14 @@ def train_policy(options: TrainPolicy, console: Console) -> LightPolicy:
     }
     policy.save_pretrained(options.out)
     return policy
+
+
+def affordable_policy_steps(options: TrainPolicy, minutes: float) -> int:
+    """How many training steps fit into so many minutes on this machine."""
+    dataset = options.columns.open(options.data)
+    policy, split = _start(options, dataset)
+    job = PolicyJob(policy, *dataset.split(**split), options.columns.cache)
+    return steps_within(job, changed(policy_preset(options.preset).train, options), minutes)
 
 
 def _start(options: TrainPolicy, dataset: Dataset) -> tuple[LightPolicy, dict[str, Any]]:
