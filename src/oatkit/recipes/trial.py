@@ -10,7 +10,7 @@ from oatkit.recipes.train_tokenizer import read_log
 from oatkit.train import TrainConfig, train
 from oatkit.train.loop import Job
 
-TRIAL_STEPS = 10
+TRIAL_STEPS = 20
 
 
 def steps_within(job: Job, config: TrainConfig, minutes: float) -> int:
