@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-EXTRAS := data,metaworld,report,dev
+EXTRAS := data,metaworld,vlm,report,dev
 
 .PHONY: setup demo test test-slow test-lerobot check format bench docs clean
 
