@@ -19,7 +19,6 @@ from oatkit.types import PolicyBudget, PolicyMeasurement, PolicySlot, Tokens
 
 MAX_CHUNKS = 2048
 """Of a larger split so many are measured, evenly spread."""
-BLOCK = 256
 READ = 32
 """Chunks whose full images are in memory at once."""
 
@@ -40,7 +39,7 @@ def measure_policy(
     loss, slots = measure_slots(policy, observations, wanted_BTA)
     generator = torch.Generator().manual_seed(seed)
     parts, num_invalid = [], 0
-    for block in _blocks(observations):
+    for block in observations.split(policy.rows_at_once):
         drawn, problems = policy.draw_once(block, generator)
         num_invalid += len(problems)
         parts.append(drawn)
@@ -89,11 +88,10 @@ def observations_to_measure(
     indices = np.linspace(0, len(chunks) - 1, min(len(chunks), most)).astype(int)
     parts = []
     for some in np.split(indices, range(READ, len(indices), READ)):
-        observations, _ = spec.read(chunks.batch(some))
-        parts.append(policy.net.shrunk(observations).tensors())
-    task, state, *images = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+        observations, _ = policy.read(chunks.batch(some))
+        parts.append(policy.net.shrunk(observations))
     actions_BTA, is_pad_BT = chunks.actions(indices)
-    return Observations(task, state, tuple(images)), torch.from_numpy(actions_BTA), is_pad_BT
+    return Observations.cat(parts), torch.from_numpy(actions_BTA), is_pad_BT
 
 
 @torch.inference_mode()
@@ -112,8 +110,10 @@ def measure_slots(
     wanted_BK, counts_BK = targets(tokens, num_slots, net.end_id)
     losses: list[float] = []
     rows: list[Tensor] = []
-    for start, block in enumerate(_blocks(observations)):
-        part = slice(start * BLOCK, start * BLOCK + len(block))
+    done = 0
+    for block in observations.split(policy.rows_at_once):
+        part = slice(done, done + len(block))
+        done += len(block)
         own = Tokens(tokens.ids[part].to(policy.device), tokens.lengths[part].to(policy.device))
         logits = net.logits(own.ids, schedule, net.encode(block.to(policy.device)))
         losses.append(len(block) * float(bar_loss(logits, own, schedule, net.end_id)))
@@ -142,7 +142,8 @@ def _measure_auto(
 ) -> PolicyBudget | None:
     if policy.auto is None:
         return None
-    parts = [policy.draw_once(b, generator, policy.auto)[0] for b in _blocks(observations)]
+    blocks = observations.split(policy.rows_at_once)
+    parts = [policy.draw_once(block, generator, policy.auto)[0] for block in blocks]
     chunk_BTA = torch.cat([part.chunk for part in parts]).cpu()
     kept_B = torch.cat([part.tokens.lengths for part in parts])
     calls = float(torch.cat([part.calls for part in parts]).double().mean())
@@ -185,8 +186,3 @@ def _variance_ratio(chunk_BTA: Tensor, wanted_BTA: Tensor) -> tuple[float, ...]:
         for x_BTA in (chunk_BTA, wanted_BTA)
     )
     return tuple((found / wanted.clamp(min=1e-30)).tolist())
-
-
-def _blocks(observations: Observations) -> list[Observations]:
-    parts = zip(*(torch.split(tensor, BLOCK) for tensor in observations.tensors()), strict=True)
-    return [Observations(task, state, tuple(images)) for task, state, *images in parts]

@@ -9,7 +9,7 @@ About 5 million parameters by default, image encoders apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -133,7 +133,7 @@ class LightNet(nn.Module):
             (255 * resize(image, self.config.image_size)).round().to(torch.uint8)
             for image in observations.images
         )
-        return Observations(observations.task, observations.state, images)
+        return replace(observations, images=images)
 
     def logits(
         self,

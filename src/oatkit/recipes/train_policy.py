@@ -198,12 +198,12 @@ class PolicyJob:
 
     def batch(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
         tokens = self._tokens.take(indices)
-        observations, _ = self._policy.spec.read(self._chunks.batch(indices))
+        observations, _ = self._policy.read(self._chunks.batch(indices))
         return (tokens.ids, tokens.lengths, *observations.tensors())
 
     def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> Tensor:
-        ids_BK, lengths_B, task_B, state_BSD, *images = batch
-        observations = Observations(task_B, state_BSD, tuple(images))
+        ids_BK, lengths_B, *tensors = batch
+        observations = Observations.of(tensors)
         policy = self._policy
         return policy.net.loss(observations, Tokens(ids_BK, lengths_B), policy.schedule, random)
 
