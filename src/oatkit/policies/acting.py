@@ -43,11 +43,55 @@ from oatkit.types import Schedule
 LATENCY_REPEATS = 5
 
 
+class Watcher:
+    """Reads observations and keeps the last frames of an episode.
+
+    Args:
+        read: Gives the tensors of an observation, and whether it was one frame.
+        history: How many frames a policy observes.
+    """
+
+    def __init__(
+        self, read: Callable[[Mapping[str, Any]], tuple[Observations, bool]], history: int
+    ) -> None:
+        self._read = read
+        self._frames: deque[Observations] = deque(maxlen=history)
+
+    def reset(self) -> None:
+        """Forget the frames of the episode; the next one is repeated as its own history."""
+        self._frames.clear()
+
+    def observe(self, observation: Mapping[str, Any]) -> None:
+        """Note one frame without predicting."""
+        frame, is_single = self._read(observation)
+        if not is_single:
+            raise ValueError("observe() takes one frame; a batch brings its history with it")
+        self._frames.append(frame)
+
+    def take(self, observation: Mapping[str, Any]) -> tuple[Observations, bool]:
+        """A batch with its history, of one row for one frame, and whether it was one."""
+        observations, is_single = self._read(observation)
+        if is_single:
+            self._frames.append(observations)
+            observations = self._with_history()
+        return observations, is_single
+
+    def _with_history(self) -> Observations:
+        """The last frames as a batch of one; the first is repeated at the episode's start."""
+        missing = (self._frames.maxlen or 0) - len(self._frames)
+        frames = [self._frames[0]] * missing + list(self._frames)
+        _, *others = zip(*(frame.tensors() for frame in frames), strict=True)
+        return Observations.of([frames[-1].task, *(torch.cat(parts, dim=1) for parts in others)])
+
+
 class TokenNet(Protocol):
     """A network that gives logits of tokens."""
 
-    end_id: int | None
-    mask_id: int
+    @property
+    def end_id(self) -> int | None: ...
+
+    @property
+    def mask_id(self) -> int: ...
 
     def encode(self, observations: Observations) -> Any:
         """What is computed once per observation."""
@@ -59,6 +103,7 @@ class Speaker(Protocol):
     tokenizer: ActionTokenizer
     spec: ObservationSpec
     auto: AutoThresholds | None
+    watcher: Watcher
     rows_at_once: int
     """How many observations fit in memory together."""
 
@@ -81,45 +126,25 @@ class Speaker(Protocol):
         """The context of some rows of the batch."""
 
 
-class History:
-    """The last frames of an episode.
-
-    Args:
-        length: How many a policy observes.
-    """
-
-    def __init__(self, length: int) -> None:
-        self._frames: deque[Observations] = deque(maxlen=length)
-
-    def clear(self) -> None:
-        self._frames.clear()
-
-    def note(self, frame: Observations) -> None:
-        self._frames.append(frame)
-
-    def whole(self) -> Observations:
-        """The last frames as a batch of one; the first is repeated at the episode's start."""
-        missing = (self._frames.maxlen or 0) - len(self._frames)
-        frames = [self._frames[0]] * missing + list(self._frames)
-        return Observations(
-            frames[-1].task,
-            torch.cat([frame.state for frame in frames], dim=1),
-            tuple(
-                torch.cat(images, dim=1) for images in zip(*(f.images for f in frames), strict=True)
-            ),
-            torch.cat([frame.is_seen for frame in frames], dim=1),
-        )
-
-
-def handing_out(observation: Mapping[str, Any], *, is_single: bool) -> Callable[[Tensor], Any]:
-    """Arrays like those of the observation: torch for torch, else numpy; no batch for a frame."""
+def handed_out(
+    drawn: Drawn, observation: Mapping[str, Any], *, is_single: bool, began: float
+) -> Prediction:
+    """What was drawn as arrays like those of the observation, without a batch for one frame."""
     given = [value for value in observation.values() if isinstance(value, Tensor)]
 
     def hand_out(values: Tensor) -> Any:
         values = values[0] if is_single else values
         return values.to(given[0].device) if given else values.cpu().numpy()
 
-    return hand_out
+    return Prediction(
+        chunk=hand_out(drawn.chunk),
+        ids=hand_out(drawn.tokens.ids),
+        entropy_bits=hand_out(drawn.entropy),
+        budget=hand_out(drawn.tokens.lengths),
+        calls=hand_out(drawn.calls),
+        draws=hand_out(drawn.draws),
+        elapsed_ms=1000 * (time.perf_counter() - began),
+    )
 
 
 def blank_observation(spec: ObservationSpec, batch_size: int) -> dict[str, Any]:
@@ -142,20 +167,8 @@ class TokenActing:
 
     def __init__(self, speaker: Speaker) -> None:
         self._speaker = speaker
-        self._history = History(speaker.spec.history)
         self._warned: set[object] = set()
         self.latencies: dict[tuple[int, Schedule], Latency] = {}
-
-    def reset(self) -> None:
-        """Forget the frames of the episode."""
-        self._history.clear()
-
-    def observe(self, observation: Mapping[str, Any]) -> None:
-        """Note one frame without predicting."""
-        frame, is_single = self._speaker.read(observation)
-        if not is_single:
-            raise ValueError("observe() takes one frame; a batch brings its history with it")
-        self._history.note(frame)
 
     def predict(
         self,
@@ -191,23 +204,11 @@ class TokenActing:
         )
         if budget == "auto":
             drawing = replace(drawing, auto=self._thresholds())
-        observations, is_single = self._speaker.read(observation)
-        if is_single:
-            self._history.note(observations)
-            observations = self._history.whole()
+        observations, is_single = self._speaker.watcher.take(observation)
         if deadline_ms is not None:
             drawing = self._with_deadline(drawing, len(observations), began, deadline_ms)
         drawn = self._draw(observations, drawing, generator)
-        hand_out = handing_out(observation, is_single=is_single)
-        return Prediction(
-            chunk=hand_out(drawn.chunk),
-            ids=hand_out(drawn.tokens.ids),
-            entropy_bits=hand_out(drawn.entropy),
-            budget=hand_out(drawn.tokens.lengths),
-            calls=hand_out(drawn.calls),
-            draws=hand_out(drawn.draws),
-            elapsed_ms=1000 * (time.perf_counter() - began),
-        )
+        return handed_out(drawn, observation, is_single=is_single, began=began)
 
     @torch.inference_mode()
     def _draw(

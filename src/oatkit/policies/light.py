@@ -13,12 +13,14 @@ from torch import Tensor
 
 from oatkit.data import Dataset
 from oatkit.nn.frozen_decoder import FrozenDecoder
-from oatkit.policies.acting import TokenActing
+from oatkit.nn.random import SampleRandom
+from oatkit.policies.acting import TokenActing, Watcher
 from oatkit.policies.auto import AutoThresholds
 from oatkit.policies.bar import Feed, Generators
 from oatkit.policies.light_net import Context, LightConfig, LightNet, cached_feed
 from oatkit.policies.observation import Observations, ObservationSpec
 from oatkit.policies.prediction import Budget, Drawn, Latency, Prediction
+from oatkit.policies.vlm_config import Head
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.artefact import (
     load_state,
@@ -27,7 +29,7 @@ from oatkit.tokenizers.artefact import (
     upload,
     write_artefact,
 )
-from oatkit.types import Schedule
+from oatkit.types import Schedule, Tokens
 
 FORMAT_VERSION = 1
 
@@ -59,6 +61,7 @@ class LightPolicy:
         self.auto = auto
         self.extras = extras or {}
         self._frozen: FrozenDecoder | None = None
+        self.watcher = Watcher(self.read, spec.history)
         self.acting = TokenActing(self)
 
     @classmethod
@@ -103,6 +106,20 @@ class LightPolicy:
         return cls.make(config, tokenizer, spec)
 
     @property
+    def kind(self) -> str:
+        return "light"
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """What was trained."""
+        return ("tokens",)
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """At which a policy is measured."""
+        return self.tokenizer.budgets
+
+    @property
     def schedule(self) -> Schedule:
         """What the policy was trained under."""
         endpoints = self.net.config.endpoints
@@ -134,6 +151,25 @@ class LightPolicy:
         self.acting.latencies.clear()
         return self
 
+    def loss(
+        self,
+        observations: Observations,
+        tokens: Tokens,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+    ) -> Tensor:
+        """The training loss, a scalar; actions are there as their tokens."""
+        return self.net.loss(observations, tokens, self.schedule, random)
+
+    def flow_loss(
+        self, observations: Observations, actions_BTA: Tensor, random: SampleRandom
+    ) -> Tensor:
+        raise TypeError("the light policy has no flow expert")
+
+    def logits(self, observations: Observations, ids_BK: Tensor, schedule: Schedule) -> Tensor:
+        """Of a packed pass over true tokens, (B, K, V)."""
+        return self.net.logits(ids_BK, schedule, self.net.encode(observations))
+
     # Acting
 
     def read(self, observation: Mapping[str, Any]) -> tuple[Observations, bool]:
@@ -152,11 +188,11 @@ class LightPolicy:
 
     def reset(self) -> None:
         """Forget the frames of the episode; the next one is repeated as its own history."""
-        self.acting.reset()
+        self.watcher.reset()
 
     def observe(self, observation: Mapping[str, Any]) -> None:
         """Note one frame without predicting: call it at the steps between two predictions."""
-        self.acting.observe(observation)
+        self.watcher.observe(observation)
 
     def predict_action_chunk(
         self,
@@ -212,7 +248,7 @@ class LightPolicy:
         return {
             "schema": "oatkit/policy",
             "version": FORMAT_VERSION,
-            "kind": "light",
+            "kind": self.kind,
             "net": asdict(self.net.config),
             "observation": self.spec.to_json(),
             "auto": None if self.auto is None else asdict(self.auto),
@@ -268,8 +304,3 @@ class LightPolicy:
             "```",
         ]
         return "\n".join(lines) + "\n"
-
-
-def load_policy(folder: str | os.PathLike[str]) -> LightPolicy:
-    """Open a trained policy from a folder or, by its id, from the Hugging Face hub."""
-    return LightPolicy.from_pretrained(folder)

@@ -19,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
@@ -30,7 +31,7 @@ from oatkit.envs.simulator import STATE_KEY, SimulatorKind
 from oatkit.errors import MissingExtraError, OatkitError
 from oatkit.evaluate.episodes import Evaluation, Job, Rollout, require_tasks
 from oatkit.evaluate.statistics import compare_paired, summarise
-from oatkit.policies import LightPolicy, load_policy
+from oatkit.policies import AnyPolicy, load_policy
 from oatkit.policies.prediction import resolve_budget
 from oatkit.recipes.resuming import read_or_begin, write_record
 from oatkit.recipes.token_cache import artefact_digest
@@ -131,7 +132,7 @@ def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
 
 
 def _run(
-    policy: LightPolicy,
+    policy: AnyPolicy,
     simulator: SimulatorKind,
     rollout: Rollout,
     jobs: Sequence[Job],
@@ -236,7 +237,7 @@ def _name(budget: int | None) -> str:
 # The options
 
 
-def _simulator(options: EvalPolicy, policy: LightPolicy) -> SimulatorKind:
+def _simulator(options: EvalPolicy, policy: AnyPolicy) -> SimulatorKind:
     simulator = simulator_kind(options.env)
     if options.shadows:
         return simulator
@@ -245,7 +246,7 @@ def _simulator(options: EvalPolicy, policy: LightPolicy) -> SimulatorKind:
     return replace(simulator, make=partial(MetaWorld, shadows=False))
 
 
-def _budgets(options: EvalPolicy, policy: LightPolicy) -> list[int | None]:
+def _budgets(options: EvalPolicy, policy: AnyPolicy) -> list[int | None]:
     """Numbers of tokens, None for "auto"; one that the policy cannot have is an error."""
     asked = options.budgets or (policy.schedule.num_tokens,)
     if len(set(asked)) < len(asked):
@@ -257,13 +258,13 @@ def _budgets(options: EvalPolicy, policy: LightPolicy) -> list[int | None]:
     return [None if budget == "auto" else int(budget) for budget in asked]
 
 
-def _known_tasks(policy: LightPolicy, simulator: SimulatorKind) -> tuple[str, ...]:
+def _known_tasks(policy: AnyPolicy, simulator: SimulatorKind) -> tuple[str, ...]:
     known = [task for task, text in simulator.tasks.items() if text in policy.spec.tasks]
     return tuple(known) or simulator.default_tasks
 
 
 def _check(
-    options: EvalPolicy, policy: LightPolicy, simulator: SimulatorKind, tasks: Sequence[str]
+    options: EvalPolicy, policy: AnyPolicy, simulator: SimulatorKind, tasks: Sequence[str]
 ) -> None:
     for name, value in (("episodes", options.episodes), ("workers", options.workers)):
         if value is not None and value < 1:
@@ -287,7 +288,7 @@ def _check(
 
 
 def _settings(
-    options: EvalPolicy, policy: LightPolicy, simulator: SimulatorKind, rollout: Rollout
+    options: EvalPolicy, policy: AnyPolicy, simulator: SimulatorKind, rollout: Rollout
 ) -> dict[str, Any]:
     """All that decides an episode, beside its task, budget and number."""
     try:
@@ -307,13 +308,14 @@ def _settings(
     }
 
 
-def _digest(policy: LightPolicy) -> str:
+def _digest(policy: AnyPolicy) -> str:
     """Changes when a policy would act otherwise."""
     digest = hashlib.blake2b(artefact_digest(policy.tokenizer).encode(), digest_size=16)
     facts = {k: policy.to_json()[k] for k in ("net", "observation", "auto")}
     digest.update(json.dumps(facts, sort_keys=True).encode())
     for name, weight in policy.net.state_dict().items():
-        digest.update(name.encode() + weight.cpu().numpy().tobytes())
+        bits = weight.cpu().contiguous().view(-1).view(torch.uint8)  # numpy has no bfloat16
+        digest.update(name.encode() + bits.numpy().tobytes())
     return digest.hexdigest()
 
 
