@@ -40,7 +40,7 @@ class VlmReader:
             whole[key], is_seen = self._filled(key, whole.get(key), size, batch_size)
             seen.append(is_seen)
         found, is_single = self._spec.read(whole)
-        is_seen_BC = torch.tensor(seen, dtype=torch.bool).reshape(len(seen), -1).t()
+        is_seen_BC = torch.tensor(seen, dtype=torch.bool).reshape(len(seen), len(found)).t()
         pixels = tuple(self._pixels(image) for image in found.images)
         texts = _texts(observation.get(TASK), len(found))
         task = self._processor.task_ids(texts, has_images=bool(self._spec.cameras))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -10,19 +11,30 @@ from oatkit.errors import ArtefactError, unknown_name
 if TYPE_CHECKING:
     from oatkit.policies.backbones.family import Family
 
+
+@dataclass(frozen=True)
+class Home:
+    """Where a family is; imported when asked for, because `transformers` takes seconds."""
+
+    file: str
+    class_name: str
+    example: str
+    """A checkpoint on the hub."""
+
+
 FAMILIES = {
-    "paligemma2": ("paligemma", "PaliGemma2"),
-    "qwen3-vl": ("qwen3_vl", "Qwen3VL"),
-    "smolvlm": ("smolvlm", "SmolVLM"),
+    "paligemma2": Home("paligemma", "PaliGemma2", "google/paligemma2-3b-pt-224"),
+    "qwen3-vl": Home("qwen3_vl", "Qwen3VL", "Qwen/Qwen3-VL-2B-Instruct"),
+    "smolvlm": Home("smolvlm", "SmolVLM", "HuggingFaceTB/SmolVLM2-500M-Video-Instruct"),
 }
-"""Name to file and class; imported when asked for, because `transformers` takes seconds."""
 
 
 def family_named(name: str) -> Family:
     if name not in FAMILIES:
         raise ValueError(unknown_name("backbone family", name, FAMILIES))
-    file, class_name = FAMILIES[name]
-    family: Family = getattr(import_module(f"oatkit.policies.backbones.{file}"), class_name)()
+    home = FAMILIES[name]
+    module = import_module(f"oatkit.policies.backbones.{home.file}")
+    family: Family = getattr(module, home.class_name)()
     return family
 
 
