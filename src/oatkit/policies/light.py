@@ -46,6 +46,7 @@ class LightPolicy:
     """
 
     rows_at_once = 256
+    head: Head = "tokens"
 
     def __init__(
         self,

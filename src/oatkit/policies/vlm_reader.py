@@ -1,7 +1,7 @@
 """What a vision-language policy reads of an observation: text as ids, images as pixels.
 
-Any instruction that is not empty is read. A camera may be missing: its key is left out or None, or
-in a batch some of its rows are None.
+Any instruction that is not empty is read; it may be left out where training had only one. A camera
+may be missing: its key is left out or None, or in a batch some of its rows are None.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class VlmReader:
     def __init__(self, spec: ObservationSpec, processor: Processor) -> None:
         self._spec = replace(spec, tasks=())  # tasks are text here, not places in a list
         self._processor = processor
+        # where there was but one it goes without saying
+        self._only_task = spec.tasks[0] if len(spec.tasks) == 1 else None
 
     def read(self, observation: Mapping[str, Any]) -> tuple[Observations, bool]:
         """The tensors of an observation, and whether it was one frame (history and batch are 1)."""
@@ -42,7 +44,7 @@ class VlmReader:
         found, is_single = self._spec.read(whole)
         is_seen_BC = torch.tensor(seen, dtype=torch.bool).reshape(len(seen), len(found)).t()
         pixels = tuple(self._pixels(image) for image in found.images)
-        texts = _texts(observation.get(TASK), len(found))
+        texts = _texts(observation.get(TASK, self._only_task), len(found))
         task = self._processor.task_ids(texts, has_images=bool(self._spec.cameras))
         is_seen_BSC = is_seen_BC[:, None].expand(-1, found.state.shape[1], -1)
         return Observations(task, found.state, pixels, is_seen_BSC), is_single

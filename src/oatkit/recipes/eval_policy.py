@@ -64,6 +64,8 @@ class EvalPolicy:
     """How many tokens to generate, or `auto`; all tokens by default."""
     execute: int | None = None
     """Steps of a chunk that are executed before the next query; the first half by default."""
+    head: Literal["flow", "tokens"] | None = None
+    """What acts of a co-trained policy: its flow expert by default, or its tokens."""
     temperature: float = 1.0
     """Of sampling; 0 takes the likeliest tokens."""
     top_k: int = 10
@@ -85,6 +87,7 @@ class EvalPolicy:
 def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
     """Run the episodes that the record lacks, and write it anew as they end."""
     policy = load_policy(options.policy)
+    _choose_head(options, policy)
     simulator = _simulator(options, policy)
     budgets = _budgets(options, policy)
     tasks = options.tasks or _known_tasks(policy, simulator)
@@ -237,6 +240,14 @@ def _name(budget: int | None) -> str:
 # The options
 
 
+def _choose_head(options: EvalPolicy, policy: AnyPolicy) -> None:
+    if options.head is None:
+        return
+    if options.head not in policy.heads:
+        raise ValueError(f"{policy.kind} has no head {options.head!r}, only {list(policy.heads)}")
+    policy.head = options.head
+
+
 def _simulator(options: EvalPolicy, policy: AnyPolicy) -> SimulatorKind:
     simulator = simulator_kind(options.env)
     if options.shadows:
@@ -249,6 +260,8 @@ def _simulator(options: EvalPolicy, policy: AnyPolicy) -> SimulatorKind:
 def _budgets(options: EvalPolicy, policy: AnyPolicy) -> list[int | None]:
     """Numbers of tokens, None for "auto"; one that the policy cannot have is an error."""
     asked = options.budgets or (policy.schedule.num_tokens,)
+    if policy.head == "flow" and options.budgets:
+        raise ValueError(f"{policy.kind} acts by its flow expert, which has no budgets")
     if len(set(asked)) < len(asked):
         raise ValueError(f"budgets are {list(asked)}, expected each once")
     for budget in asked:
@@ -303,6 +316,7 @@ def _settings(
         "history": policy.spec.history,
         "max_steps": simulator.max_steps,
         "shadows": options.shadows if policy.spec.cameras else None,
+        "head": policy.head,
         "digest": _digest(policy),
         "packages": packages,
     }
