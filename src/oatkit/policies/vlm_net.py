@@ -67,6 +67,8 @@ class VlmNet(nn.Module):
         self._chunk = (tokenizer.horizon, tokenizer.action_dim)
         if "flow" in config.heads:
             self.expert, self._layers = _expert(config, backbone, tokenizer.action_dim)
+        if self.tokens is None:
+            backbone.freeze_unread()
 
     @property
     def mask_id(self) -> int:

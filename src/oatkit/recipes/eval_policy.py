@@ -316,7 +316,7 @@ def _settings(
         "history": policy.spec.history,
         "max_steps": simulator.max_steps,
         "shadows": options.shadows if policy.spec.cameras else None,
-        "head": policy.head,
+        **({"head": policy.head} if len(policy.heads) > 1 else {}),
         "digest": _digest(policy),
         "packages": packages,
     }

@@ -100,6 +100,8 @@ def test_pure_flow_reaches_the_vlm(
     read, actions = sample(policy, dataset)
     vlm, expert = gradients(policy, policy.flow_loss(read, actions, random()))
     assert min(vlm, expert) > 1e-6
+    trained = {n: p for n, p in policy.net.named_parameters() if p.requires_grad}
+    assert [name for name, p in trained.items() if p.grad is None] == []
 
 
 @both

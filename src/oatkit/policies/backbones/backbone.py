@@ -21,6 +21,9 @@ from oatkit.policies.backbones.family import Family, Seen
 from oatkit.policies.backbones.processor import Processor
 from oatkit.policies.backbones.prompt import Part, lay_out
 
+READ_OF_A_LAYER = ("input_layernorm", "k_proj", "v_proj", "k_norm")
+"""What keys and values of a layer are made with, in every family."""
+
 
 @dataclass(frozen=True, eq=False)
 class Context:
@@ -239,6 +242,16 @@ class Backbone(nn.Module):
                 module.requires_grad_(False)
         if language:
             self._language.requires_grad_(False)
+
+    def freeze_unread(self) -> None:
+        """Freeze what follows the last keys and values, where nothing else is read of the model.
+
+        It would never get a gradient, which training on several devices does not forgive.
+        """
+        self._language.norm.requires_grad_(False)
+        for name, parameter in self._language.layers[-1].named_parameters():
+            if not any(part in name for part in READ_OF_A_LAYER):
+                parameter.requires_grad_(False)
 
     def save_memory(self) -> None:
         """Compute the layers again in the backward pass instead of keeping what they gave."""
