@@ -51,6 +51,8 @@ bench: setup
 	$(BIN)/python -m benchmarks.oat_convergence
 	$(BIN)/python -m benchmarks.tokenizer_rate_distortion
 	$(BIN)/python -m benchmarks.token_predictability
+	$(BIN)/python -m benchmarks.vlm_speed
+	$(BIN)/python -m benchmarks.vlm_pipeline
 	$(BIN)/python -m benchmarks.report
 
 docs: setup
