@@ -36,7 +36,6 @@ from oatkit.measure.policy import measure_slots, observations_to_measure
 from oatkit.nn.random import SampleRandom, sample_keys
 from oatkit.policies import Prediction, VlmPolicy, load_policy
 from oatkit.policies.backbones.family import ScratchSize
-from oatkit.policies.backbones.loading import write_scratch
 from oatkit.policies.observation import IMAGES, TASK, Observations
 from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
 from oatkit.recipes.train_policy import TrainPolicy, train_policy
@@ -153,6 +152,9 @@ def make_demonstrations(options: Options) -> Path:
 
 
 def make_backbones(options: Options, dataset: Dataset) -> dict[str, Path]:
+    # here, so that simulator processes, which import this file, do not import transformers
+    from oatkit.policies.backbones.loading import write_scratch
+
     folder = options.out / "backbones"
     for family in FAMILIES:
         if not (folder / family / "config.json").exists():
