@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-EXTRAS := data,metaworld,pusht,praxis,report,onnx,dev
+EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,dev
 
 .PHONY: setup demo test test-slow test-lerobot check format bench docs clean
 
@@ -53,6 +53,8 @@ bench: setup
 	$(BIN)/python -m benchmarks.tokenizer_rate_distortion
 	$(BIN)/python -m benchmarks.token_predictability
 	$(BIN)/python -m benchmarks.policy_table
+	$(BIN)/python -m benchmarks.vlm_speed
+	$(BIN)/python -m benchmarks.vlm_pipeline
 	$(BIN)/python -m benchmarks.report
 
 docs: setup

@@ -87,6 +87,7 @@ def relaxed_copy(policy_dir: Path, out: Path) -> Path:
     """The same policy, whose `fast` tokens are mended where they are no whole chunk."""
     policy = load_policy(policy_dir)
     strict = policy.tokenizer
+    assert isinstance(policy, LightPolicy)
     assert isinstance(strict.codec, Fast)
     mending = ActionTokenizer(strict.codec.relaxed(), strict.normalizer, strict.data, strict.extras)
     LightPolicy(policy.net, mending, policy.spec, None, policy.extras).save_pretrained(out)

@@ -441,6 +441,37 @@ class PolicyMeasurement:
 
 
 @dataclass(frozen=True)
+class Invariant:
+    """Something that must hold for a policy whatever its weights."""
+
+    name: str
+    holds: bool
+    value: float
+    """The largest difference or gradient that was found."""
+
+
+@dataclass(frozen=True)
+class BackboneCheck:
+    """What `oatkit vlm check` finds of a backbone."""
+
+    checkpoint: str
+    family: str
+    num_parameters: int
+    num_trained: int
+    context_slots: int
+    train_s: float
+    """One training step with a batch of 2."""
+    train_bytes: int
+    """Most memory in use by then: of the device, or of this process on a CPU."""
+    prefill_ms: float
+    suffix_ms: float
+    """One call of generation."""
+    invariants: tuple[Invariant, ...]
+    schema: str = "oatkit/backbone-check"
+    version: int = 1
+
+
+@dataclass(frozen=True)
 class SuccessRate:
     """How many episodes succeeded, with the Wilson 95 % interval of the rate."""
 

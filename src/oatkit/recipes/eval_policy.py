@@ -20,6 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
@@ -31,7 +32,7 @@ from oatkit.envs.simulator import STATE_KEY, SimulatorKind
 from oatkit.errors import MissingExtraError, OatkitError
 from oatkit.evaluate.episodes import TIMEOUT_S, Evaluation, Job, Rollout, require_tasks
 from oatkit.evaluate.statistics import compare_paired, summarise
-from oatkit.policies import LightPolicy, load_policy
+from oatkit.policies import AnyPolicy, load_policy
 from oatkit.policies.prediction import resolve_budget
 from oatkit.recipes.resuming import read_or_begin, write_record
 from oatkit.recipes.token_cache import artefact_digest
@@ -71,6 +72,8 @@ class EvalPolicy:
     """How many tokens to generate, or `auto`; all tokens by default."""
     execute: int | None = None
     """Steps of a chunk that are executed before the next query; the first half by default."""
+    head: Literal["flow", "tokens"] | None = None
+    """What acts of a co-trained policy: its flow expert by default, or its tokens."""
     temperature: float = 1.0
     """Of sampling; 0 takes the likeliest tokens."""
     top_k: int = 10
@@ -96,6 +99,7 @@ class EvalPolicy:
 def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
     """Run the episodes that the record lacks, and write it anew as they end."""
     policy = load_policy(options.policy)
+    _choose_head(options, policy)
     simulator = _simulator(options, policy)
     budgets = _budgets(options, policy)
     asked = options.tasks or _known_tasks(policy, simulator)
@@ -148,7 +152,7 @@ def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
 
 
 def _run(
-    policy: LightPolicy,
+    policy: AnyPolicy,
     simulator: SimulatorKind,
     rollout: Rollout,
     jobs: Sequence[Job],
@@ -258,7 +262,15 @@ def _name(budget: int | None) -> str:
 # The options
 
 
-def _simulator(options: EvalPolicy, policy: LightPolicy) -> SimulatorKind:
+def _choose_head(options: EvalPolicy, policy: AnyPolicy) -> None:
+    if options.head is None:
+        return
+    if options.head not in policy.heads:
+        raise ValueError(f"{policy.kind} has no head {options.head!r}, only {list(policy.heads)}")
+    policy.head = options.head
+
+
+def _simulator(options: EvalPolicy, policy: AnyPolicy) -> SimulatorKind:
     simulator = simulator_kind(options.env)
     if options.shadows:
         return simulator
@@ -267,10 +279,12 @@ def _simulator(options: EvalPolicy, policy: LightPolicy) -> SimulatorKind:
     return replace(simulator, make=partial(MetaWorld, shadows=False))
 
 
-def _budgets(options: EvalPolicy, policy: LightPolicy) -> list[int | None]:
+def _budgets(options: EvalPolicy, policy: AnyPolicy) -> list[int | None]:
     """Numbers of tokens, None for "auto"; one that the policy cannot have is an error."""
     schedule = Schedule(options.endpoints) if options.endpoints else policy.schedule
     asked = options.budgets or (schedule.num_tokens,)
+    if policy.head == "flow" and options.budgets:
+        raise ValueError(f"{policy.kind} acts by its flow expert, which has no budgets")
     if len(set(asked)) < len(asked):
         raise ValueError(f"budgets are {list(asked)}, expected each once")
     for budget in asked:
@@ -280,13 +294,13 @@ def _budgets(options: EvalPolicy, policy: LightPolicy) -> list[int | None]:
     return [None if budget == "auto" else int(budget) for budget in asked]
 
 
-def _known_tasks(policy: LightPolicy, simulator: SimulatorKind) -> tuple[str, ...]:
+def _known_tasks(policy: AnyPolicy, simulator: SimulatorKind) -> tuple[str, ...]:
     known = [task for task, text in simulator.tasks.items() if text in policy.spec.tasks]
     return tuple(known) or simulator.default_tasks
 
 
 def _check(
-    options: EvalPolicy, policy: LightPolicy, simulator: SimulatorKind, tasks: Sequence[str]
+    options: EvalPolicy, policy: AnyPolicy, simulator: SimulatorKind, tasks: Sequence[str]
 ) -> None:
     for name, value in (("episodes", options.episodes), ("workers", options.workers)):
         if value is not None and value < 1:
@@ -312,7 +326,7 @@ def _check(
 
 
 def _settings(
-    options: EvalPolicy, policy: LightPolicy, simulator: SimulatorKind, rollout: Rollout
+    options: EvalPolicy, policy: AnyPolicy, simulator: SimulatorKind, rollout: Rollout
 ) -> dict[str, Any]:
     """All that decides an episode, beside its task, budget and number."""
     try:
@@ -327,18 +341,20 @@ def _settings(
         "history": policy.spec.history,
         "max_steps": simulator.max_steps,
         "shadows": options.shadows if policy.spec.cameras else None,
+        **({"head": policy.head} if len(policy.heads) > 1 else {}),
         "digest": _digest(policy),
         "packages": packages,
     }
 
 
-def _digest(policy: LightPolicy) -> str:
+def _digest(policy: AnyPolicy) -> str:
     """Changes when a policy would act otherwise."""
     digest = hashlib.blake2b(artefact_digest(policy.tokenizer).encode(), digest_size=16)
     facts = {k: policy.to_json()[k] for k in ("net", "observation", "auto")}
     digest.update(json.dumps(facts, sort_keys=True).encode())
     for name, weight in policy.net.state_dict().items():
-        digest.update(name.encode() + weight.cpu().numpy().tobytes())
+        bits = weight.cpu().contiguous().view(-1).view(torch.uint8)  # numpy has no bfloat16
+        digest.update(name.encode() + bits.numpy().tobytes())
     return digest.hexdigest()
 
 
