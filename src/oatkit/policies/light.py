@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from oatkit.data import Dataset
-from oatkit.nn.freeze import Frozen
+from oatkit.nn.freeze import Frozen, freeze
 from oatkit.nn.random import SampleRandom
 from oatkit.policies.acting import TokenActing, Watcher
 from oatkit.policies.auto import AutoThresholds
