@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-EXTRAS := data,metaworld,pusht,praxis,report,dev
+EXTRAS := data,metaworld,pusht,praxis,report,serve,dev
 
 .PHONY: setup demo test test-slow test-lerobot check format bench docs clean
 

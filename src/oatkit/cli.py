@@ -144,6 +144,12 @@ def _policy_sweep(prog: str, args: Sequence[str]) -> int:
     return 0
 
 
+def _serve(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.serve_policy import Serve, serve_policy
+
+    return serve_policy(_parse(Serve, prog, args), console())
+
+
 def _demo(prog: str, args: Sequence[str]) -> int:
     from oatkit.recipes.demo import Demo, run_demo
 
@@ -194,6 +200,7 @@ OATKIT = Group(
             },
             "oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --out out/policy",
         ),
+        "serve": Command("a policy behind openpi's websocket protocol", _serve),
         "doctor": Command("say what works on this machine", _doctor),
     },
     "oatkit demo",

@@ -156,6 +156,10 @@ class LightPolicy:
 
     # Acting
 
+    def read(self, observation: Mapping[str, Any]) -> tuple[Observations, bool]:
+        """The tensors of an observation, and whether it was one frame."""
+        return self.spec.read(observation)
+
     def reset(self) -> None:
         """Forget the frames of the episode; the next one is repeated as its own history."""
         self._frames.clear()

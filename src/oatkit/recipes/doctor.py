@@ -23,7 +23,7 @@ EXTRAS = {
     "praxis": ("praxis-eval",),
     "vlm": ("transformers", "peft"),
     "report": ("matplotlib",),
-    "serve": ("websockets", "msgpack"),
+    "serve": ("oatkit-client", "websockets", "msgpack"),
 }
 RENDER = """
 import mujoco
