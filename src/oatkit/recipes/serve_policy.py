@@ -17,7 +17,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 
 from oatkit.policies import load_policy
 from oatkit.serve.access import exposure, read_api_key, tls_context
-from oatkit.serve.logs import log_to_stderr
+from oatkit.serve.logs import logging_to_stderr
 from oatkit.serve.server import PolicyServer, ServeConfig
 from oatkit.tokenizers.artefact import local_folder
 
@@ -99,7 +99,6 @@ def serve_policy(options: Serve, console: Console) -> int:
         seed=options.seed,
         key_map=options.map,
     )
-    log_to_stderr(options.log_level)
     danger = exposure(
         config.host, has_key=config.api_key is not None, has_tls=config.tls is not None
     )
@@ -110,8 +109,6 @@ def serve_policy(options: Serve, console: Console) -> int:
     policy = load_policy(folder).to(device)
     server = PolicyServer(policy, config, artefact_fingerprint(folder))
     console.print(f"warming up {policy}", markup=False, soft_wrap=True)
-    server.start()
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
 
     def is_ready(url: str) -> None:
         console.print(
@@ -121,7 +118,10 @@ def serve_policy(options: Serve, console: Console) -> int:
             soft_wrap=True,
         )
 
-    asyncio.run(_until_signal(server, is_ready))
+    with logging_to_stderr(options.log_level):
+        server.start()
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        asyncio.run(_until_signal(server, is_ready))
     console.print("stopped")
     return 0
 

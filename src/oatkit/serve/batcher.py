@@ -182,30 +182,37 @@ class Batcher:
         alike = [w for w in queue if _is_alike(w.request, first)]
         batch = alike[: self.pace.max_batch]
         goal: int | None = None
-        if first.deadline is not None:
+        if first.deadline is not None and self.pace.budgets:
+            batch = batch[: self._size_in_time(batch, now)]
             goal = self._goal(batch[0], len(batch), queue, now)
             batch = [w for w in batch if self._goal(w, len(batch), queue, now) == goal]
         taken = set(map(id, batch))
         self._waiting = [w for w in queue if id(w) not in taken]
         return batch, goal
 
-    def _goal(
-        self, one: _Waiting, batch_size: int, queue: Sequence[_Waiting], now: float
-    ) -> int | None:
+    def _size_in_time(self, batch: Sequence[_Waiting], now: float) -> int:
+        """How many can be answered together so that the first prefix of the most urgent fits; all
+        where it is late anyway."""
+        pace, left_ms = self.pace, self._left_ms(batch[0], now)
+        sizes = range(len(batch), 0, -1)
+        fitting = (n for n in sizes if pace.expected_ms(n, pace.budgets[0]) <= left_ms)
+        return next(fitting, len(batch))
+
+    def _goal(self, one: _Waiting, batch_size: int, queue: Sequence[_Waiting], now: float) -> int:
         """The largest budget in time for this request that leaves the first one to all others."""
-        budget = one.request.budget
-        most = budget if isinstance(budget, int) else None
-        allowed_ms = 1000 * (one.due - now) - self.pace.reply_ms
-        later = [w for w in queue if w.request.deadline is not None]
-        if self.pace.budgets:
-            first_ms = self.pace.expected_ms(self.pace.max_batch, self.pace.budgets[0])
-            for number, start in enumerate(
-                range(self.pace.max_batch, len(later), self.pace.max_batch), start=1
-            ):
-                spare_ms = 1000 * (later[start].due - now) - self.pace.reply_ms
-                if spare_ms > number * first_ms:  # what is late anyway holds nobody up
-                    allowed_ms = min(allowed_ms, spare_ms - number * first_ms)
-        return self.pace.goal(batch_size, most, allowed_ms)
+        budget, pace = one.request.budget, self.pace
+        allowed_ms = self._left_ms(one, now)
+        first_ms = pace.expected_ms(pace.max_batch, pace.budgets[0])
+        urgent = [w for w in queue if w.request.deadline is not None]
+        for number, later in enumerate(urgent[pace.max_batch :: pace.max_batch], start=1):
+            spare_ms = self._left_ms(later, now) - number * first_ms
+            if spare_ms > 0:  # what is late anyway holds nobody up
+                allowed_ms = min(allowed_ms, spare_ms)
+        return pace.goal(batch_size, budget if isinstance(budget, int) else None, allowed_ms)
+
+    def _left_ms(self, one: _Waiting, now: float) -> float:
+        """Until the prediction must be done."""
+        return 1000 * (one.due - now) - self.pace.reply_ms
 
     def _answer(self, batch: list[_Waiting], goal: int | None) -> None:
         """Predict and hand out; where a batch fails, each request is tried alone."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any
 
@@ -31,10 +33,17 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-def log_to_stderr(level: str) -> None:
+@contextmanager
+def logging_to_stderr(level: str) -> Iterator[None]:
     """Write the server's events to stderr."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
-    LOGGER.handlers = [handler]
+    before, LOGGER.handlers = LOGGER.handlers, [handler]
     LOGGER.setLevel(level.upper())
     LOGGER.propagate = False
+    try:
+        yield
+    finally:
+        LOGGER.handlers = before
+        LOGGER.setLevel(logging.NOTSET)
+        LOGGER.propagate = True

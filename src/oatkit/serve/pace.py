@@ -42,10 +42,8 @@ class Pace:
         """A budget between two trained ones counts as the second."""
         return self.slowness * self._measured_ms(batch_size, budget)
 
-    def goal(self, batch_size: int, most: int | None, allowed_ms: float) -> int | None:
+    def goal(self, batch_size: int, most: int | None, allowed_ms: float) -> int:
         """The largest trained budget up to `most` that fits, else the smallest."""
-        if not self.budgets:
-            return None
         top = self.budgets[-1] if most is None else most
         fitting = [b for b in self.budgets if b < top] + [top]
         return max(

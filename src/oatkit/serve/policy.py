@@ -11,6 +11,7 @@ from oatkit.policies import Prediction
 from oatkit.policies.observation import IMAGES, STATE, TASK, ObservationSpec
 from oatkit.policies.prediction import can_stop
 from oatkit.tokenizers import ActionTokenizer
+from oatkit.types import Schedule
 
 
 class ServedPolicy(Protocol):
@@ -19,6 +20,10 @@ class ServedPolicy(Protocol):
     spec: ObservationSpec
     tokenizer: ActionTokenizer
     extras: dict[str, Any]
+
+    @property
+    def schedule(self) -> Schedule:
+        """In which blocks it generates."""
 
     def read(self, observation: Mapping[str, Any]) -> tuple[Any, bool]:
         """Raises a ValueError where the observation is not what the policy reads."""

@@ -12,7 +12,7 @@ import torch
 from oatkit_client.wire import unpack
 
 from oatkit.policies.observation import IMAGES, STATE, TASK
-from oatkit.policies.prediction import Budget
+from oatkit.policies.prediction import Budget, resolve_budget
 from oatkit.serve.keys import BUDGET, DEADLINE, RESET, KeyMap
 from oatkit.serve.policy import ServedPolicy
 
@@ -78,9 +78,12 @@ class RequestReader:
         is_reset = message.get(RESET, False)
         if not isinstance(is_reset, bool | np.bool_):
             raise ValueError(f"{RESET} is {_short(is_reset)}, expected true or false")
+        budget = _budget(message.get(BUDGET), self._budget)
+        if budget is not None:
+            resolve_budget(self._policy.tokenizer, self._policy.schedule, budget)
         return Request(
             observation=observation,
-            budget=_budget(message.get(BUDGET), self._budget),
+            budget=budget,
             deadline=None if deadline_ms is None else received + deadline_ms / 1000,
             received=received,
             is_reset=bool(is_reset),
