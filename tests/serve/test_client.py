@@ -61,7 +61,7 @@ def test_the_server_may_come_later_and_come_back(policy: SlowPolicy, free_port: 
 def test_a_server_that_is_not_there(free_port: int) -> None:
     with Client(f"ws://127.0.0.1:{free_port}", timeout_s=0.3) as client:
         began = time.monotonic()
-        with pytest.raises(ConnectionFailed, match="cannot be reached .*: is `oatkit serve` runn"):
+        with pytest.raises(ConnectionFailed, match=r"cannot be reached .*: is `oatkit serve`"):
             client.infer(OBSERVATION)
         assert time.monotonic() - began < 5
 
@@ -81,7 +81,7 @@ def test_a_late_reply_is_not_taken_for_the_next(url: str, policy: SlowPolicy) ->
     with Client(url, "key", timeout_s=0.4) as client:
         assert client.metadata["horizon"] == 8
         policy.gate.clear()
-        with pytest.raises(RequestTimeout, match="did not answer within 0.4 s"):
+        with pytest.raises(RequestTimeout, match=r"did not answer within 0\.4 s"):
             client.infer(OBSERVATION, budget=1)
         policy.gate.set()
         client._timeout_s = 30

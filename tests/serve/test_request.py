@@ -92,7 +92,7 @@ def test_budget_deadline_and_reset(policy: LightPolicy) -> None:
         ({"observation/wrist_image": IMAGE}, "has the key 'observation/wrist_image', expected "),
         (
             {b"x": IMAGE},
-            "has the key b'x', expected observation/front_image, observation/state, prompt",
+            "expected observation/front_image, observation/state, prompt and",
         ),
         ({"observation.state": STATE}, "observation.state twice"),
         ({"observation/state": STATE[:4]}, r"observation/state is \(4,\), expected \(5,\)"),

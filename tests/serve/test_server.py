@@ -210,7 +210,7 @@ def test_a_prediction_that_hangs_is_given_up(light: LightPolicy) -> None:
     with served(policy, timeout_s=0.3) as url, Client(url) as client:
         assert client.metadata
         policy.gate.clear()
-        with pytest.raises(ServerError, match="no prediction within 0.3 s"):
+        with pytest.raises(ServerError, match=r"no prediction within 0\.3 s"):
             client.infer(OBSERVATION)
         assert get(url, "/healthz") == (503, "inference hangs\n")
         policy.gate.set()
@@ -241,9 +241,9 @@ def test_silent_and_superfluous_clients(light: LightPolicy) -> None:
                 first.recv(timeout=5)
             assert closed.value.rcvd is not None
             assert closed.value.rcvd.reason == "silent for 0.2 s"
-        with socket.create_connection((urlsplit(url).hostname, urlsplit(url).port)):
-            with Client(url) as client:  # the other never says a word
-                assert client.infer(OBSERVATION)["budget_used"] == 8
+        address = (urlsplit(url).hostname, urlsplit(url).port)
+        with socket.create_connection(address), Client(url) as client:  # one never says a word
+            assert client.infer(OBSERVATION)["budget_used"] == 8
 
 
 def test_a_client_that_disappears(light: LightPolicy) -> None:
