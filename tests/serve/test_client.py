@@ -220,6 +220,19 @@ def test_real_time_forgets_an_episode() -> None:
         assert chunks.num_waits == 0
 
 
+def test_nothing_is_asked_after_closing() -> None:
+    policy = Counting()
+    with RealTimeChunks(policy, execute=1) as chunks:
+        chunks.step({"x": 0})
+        policy.gate.clear()
+        chunks.step({"x": 1})
+        threading.Timer(0.05, policy.gate.set).start()
+    num_requests = len(policy.seen)
+    time.sleep(0.05)
+    assert len(policy.seen) == num_requests
+    assert not any(thread.name.startswith("oatkit-client") for thread in threading.enumerate())
+
+
 def test_real_time_with_a_server(url: str) -> None:
     with Client(url, "key") as client, RealTimeChunks(client, rate_hz=1000, budget=4) as chunks:
         actions = [chunks.step(OBSERVATION) for _ in range(20)]

@@ -132,8 +132,10 @@ class RealTimeChunks:
         self._policy.reset()
 
     def close(self) -> None:
-        """No more requests; one that is under way ends by itself."""
-        self._asker.shutdown(wait=False)
+        """No more requests; waits for one that is under way, lest it opens a closed client."""
+        if self._pending is not None:
+            self._pending.cancel()
+        self._asker.shutdown()
 
     def __enter__(self) -> RealTimeChunks:
         return self
