@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -17,8 +19,9 @@ from pathlib import Path
 import pytest
 from oatkit_client import Client, ConnectionFailed
 
-from oatkit import cli
+from oatkit import cli, load_policy
 from oatkit.recipes.serve_policy import artefact_fingerprint
+from oatkit.serve import ServeConfig, serving
 from oatkit.serve.access import exposure, is_allowed, read_api_key, tls_context
 from tests.serve.slow import OBSERVATION, make_policy
 
@@ -104,6 +107,27 @@ def test_flags_reach_the_server(folder: Path, tmp_path: Path) -> None:
     assert process.returncode == 0
     assert "WARNING: the API key and all observations cross the network to 0.0.0.0" in err
     assert "s3cret" not in err
+
+
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", str(key), "-out", str(cert)]
+    kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subprocess.run(["openssl", "req", *kind, *files, *subject], check=True, capture_output=True)
+    return cert, key
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_tls(folder: Path, tmp_path: Path) -> None:
+    cert, key = make_certificate(tmp_path)
+    config = ServeConfig(port=0, max_batch=1, tls=tls_context(cert, key))
+    with serving(load_policy(folder), config) as url:
+        assert url.startswith("wss://")
+        with Client(url, ssl=ssl.create_default_context(cafile=cert)) as client:
+            assert client.infer(OBSERVATION)["budget_used"] == 8
+        with Client(url, timeout_s=0.3) as stranger, pytest.raises(ConnectionFailed):
+            stranger.infer(OBSERVATION)
 
 
 def test_what_is_wrong_is_said_before_listening(

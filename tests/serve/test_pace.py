@@ -35,6 +35,6 @@ def test_a_slower_machine_is_noticed_at_once_and_forgotten_slowly(pace: Pace) ->
     assert pace.goal(1, None, 22) == 1
     pace.note(1, 8, 18.0)
     assert pace.expected_ms(1, 8) > 34
-    for _ in range(200):
+    for _ in range(400):
         pace.note(1, 8, 18.0)
     assert pace.expected_ms(1, 8) == pytest.approx(18, rel=0.01)

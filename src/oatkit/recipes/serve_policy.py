@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import hashlib
 import os
 import signal
@@ -121,6 +122,8 @@ def serve_policy(options: Serve, console: Console) -> int:
     with logging_to_stderr(options.log_level):
         server.start()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
+        gc.collect()
+        gc.freeze()  # what is loaded stays: looking through it again costs deadlines
         asyncio.run(_until_signal(server, is_ready))
     console.print("stopped")
     return 0

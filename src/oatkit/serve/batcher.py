@@ -13,6 +13,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -224,9 +225,8 @@ class Batcher:
                     self._answer([one], goal)
                 return
             outcomes = [error]
-        loop = batch[0].future.get_loop()
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(_hand_out, batch, outcomes)
+        with suppress(RuntimeError):  # the event loop is closed: nobody waits any more
+            batch[0].future.get_loop().call_soon_threadsafe(_hand_out, batch, outcomes)
 
     def _predict(self, batch: list[_Waiting], goal: int | None) -> list[Answer]:
         requests = [waiting.request for waiting in batch]

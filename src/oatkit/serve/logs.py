@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 LOGGER = logging.getLogger("oatkit.serve")
+LOGGER.addHandler(logging.NullHandler())  # in another program it is silent until that listens
 
 
 def note(event: str, level: int = logging.INFO, *, trace: bool = False, **fields: Any) -> None:

@@ -8,7 +8,7 @@ from statistics import median
 
 REPEATS = 3
 SLOWEST = 20.0
-FORGETTING = 0.05
+FORGETTING = 0.02
 """Share of what is new where the server became faster; what is slower counts at once."""
 
 
