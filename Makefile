@@ -2,9 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,dev
+EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,serve,dev
 
-.PHONY: setup demo test test-slow test-lerobot check format bench docs clean
+.PHONY: setup demo test test-slow test-lerobot test-openpi check format bench docs clean
 
 setup: $(STAMP)
 
@@ -31,6 +31,17 @@ test-lerobot: .venv-lerobot/.installed
 	test -x .venv-lerobot/bin/python || $(PYTHON) -m venv .venv-lerobot
 	.venv-lerobot/bin/python -m pip install --quiet 'lerobot==0.4.4' --editable '.[data]' pytest hypothesis
 	.venv-lerobot/bin/python -m pip check
+	touch $@
+
+# The published client of openpi, which needs numpy below 2, against our server. It imports
+# typing_extensions without asking for it.
+test-openpi: setup .venv-openpi/.installed
+	OATKIT_OPENPI_PYTHON=.venv-openpi/bin/python $(BIN)/python -m pytest tests/openpi
+
+.venv-openpi/.installed: packages/oatkit-client/pyproject.toml
+	test -x .venv-openpi/bin/python || $(PYTHON) -m venv .venv-openpi
+	.venv-openpi/bin/python -m pip install --quiet openpi-client typing_extensions --editable packages/oatkit-client
+	.venv-openpi/bin/python -m pip check
 	touch $@
 
 check: setup
@@ -62,4 +73,4 @@ docs: setup
 	@echo "wrote out/site/index.html"
 
 clean:
-	rm -rf .venv .venv-lerobot out build dist
+	rm -rf .venv .venv-lerobot .venv-openpi out build dist

@@ -166,6 +166,12 @@ def _vlm_scratch(prog: str, args: Sequence[str]) -> int:
     return 0
 
 
+def _serve(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.serve_policy import Serve, serve_policy
+
+    return serve_policy(_parse(Serve, prog, args), console())
+
+
 def _demo(prog: str, args: Sequence[str]) -> int:
     from oatkit.recipes.demo import Demo, run_demo
 
@@ -225,6 +231,7 @@ OATKIT = Group(
             },
             "oatkit vlm check Qwen/Qwen3-VL-2B-Instruct --dtype bfloat16",
         ),
+        "serve": Command("a policy behind openpi's websocket protocol", _serve),
         "doctor": Command("say what works on this machine", _doctor),
     },
     "oatkit demo",

@@ -24,7 +24,7 @@ EXTRAS = {
     "vlm": ("transformers", "peft"),
     "report": ("matplotlib",),
     "onnx": ("onnx", "onnxruntime"),
-    "serve": ("websockets", "msgpack"),
+    "serve": ("oatkit-client", "websockets", "msgpack"),
 }
 RENDER = """
 import mujoco

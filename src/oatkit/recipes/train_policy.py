@@ -159,6 +159,7 @@ def train_policy(options: TrainPolicy, console: Console) -> AnyPolicy:
             "fingerprint": train_set.fingerprint,
             "fps": dataset.fps,
             "state_keys": dataset.state.keys if dataset.state else (),
+            "state_names": dataset.state.names if dataset.state else (),
         },
     }
     policy.save_pretrained(options.out)

@@ -1,1 +1,37 @@
-"""The robot's side of an oatkit server. The client itself arrives with the server."""
+"""The robot's side of an oatkit server: numpy, msgpack and websockets only.
+
+from oatkit_client import ChunkQueue, Client
+
+with Client("ws://127.0.0.1:8000") as client:
+    queue = ChunkQueue(client, budget="auto")
+    action = queue.step({"observation/state": state, "prompt": "open the door"})
+"""
+
+from oatkit_client.chunks import ChunkQueue, RealTimeChunks
+from oatkit_client.client import Client
+from oatkit_client.errors import (
+    ClientError,
+    ConnectionFailed,
+    Refused,
+    RequestTimeout,
+    ServerBusy,
+    ServerError,
+)
+from oatkit_client.wire import WireError, pack, unpack
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ChunkQueue",
+    "Client",
+    "ClientError",
+    "ConnectionFailed",
+    "RealTimeChunks",
+    "Refused",
+    "RequestTimeout",
+    "ServerBusy",
+    "ServerError",
+    "WireError",
+    "pack",
+    "unpack",
+]

@@ -1,0 +1,189 @@
+"""One action at a time out of chunks: asking when a chunk is used up, or while it still runs.
+
+step             0 1 2 3 4 5 6 7 8 9
+ChunkQueue       a a a a b b b b c c     asks at 0, 4, 8 and waits for the answer
+RealTimeChunks   a a a a a b b b b c     asks at 0, at 3 and at 7 without waiting; b came at
+                                         step 5, and its first two actions were past by then
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Callable, Mapping, Protocol, Union
+
+import numpy as np
+
+Observation = Union[Mapping[str, Any], Callable[[], Mapping[str, Any]]]
+"""What the robot observes, or a function that looks; it is called only when the server is asked."""
+
+
+class Policy(Protocol):
+    """What answers with chunks; `Client` is one."""
+
+    def infer(self, obs: Mapping[str, Any], **request: Any) -> dict[str, Any]:
+        """A reply with the chunk as `actions`, (horizon, action_dim)."""
+
+    def reset(self) -> None:
+        """The next request is the first of an episode."""
+
+
+class ChunkQueue:
+    """Receding-horizon execution: the first steps of a chunk, then the next chunk.
+
+    Args:
+        policy: Whom to ask.
+        execute: Steps of a chunk that are executed; its first half by default, as in the paper.
+        request: Further arguments of `infer`, such as `budget` or `deadline_ms`.
+
+    Attributes:
+        reply: The last one.
+    """
+
+    def __init__(self, policy: Policy, execute: int | None = None, **request: Any) -> None:
+        _check_execute(execute)
+        self._policy = policy
+        self._execute = execute
+        self._request = request
+        self._queue: deque[Any] = deque()
+        self.reply: dict[str, Any] = {}
+
+    def step(self, observation: Observation) -> Any:
+        """The next action, (action_dim,)."""
+        if not self._queue:
+            self.reply = self._policy.infer(_look(observation), **self._request)
+            chunk_TA = _chunk(self.reply)
+            self._queue.extend(chunk_TA[: _num_executed(self._execute, len(chunk_TA))])
+        return self._queue.popleft()
+
+    def reset(self) -> None:
+        """An episode ends: what is left of its chunk is dropped."""
+        self._queue.clear()
+        self._policy.reset()
+
+
+class RealTimeChunks:
+    """The next chunk is asked for while the current one runs, so that the robot never waits.
+
+    A chunk begins at the observation it was asked with: as many of its first actions are left out
+    as steps were taken until it came. If the chunk runs out before the next one has come, `step`
+    waits and counts that. A failed request is repeated as long as there are actions left, then
+    raised.
+
+    Args:
+        policy: Whom to ask.
+        execute: Steps of a chunk after which the next one is asked for; half of it by default.
+        rate_hz: How often `step` is called a second. Where given, the server is told to answer
+            before the chunk runs out, with as many tokens as fit.
+        request: Further arguments of `infer`, such as `budget`.
+
+    Attributes:
+        reply: The last one.
+        num_waits: How often the robot had to wait, the first chunk of an episode aside.
+        num_failures: How many requests failed.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        execute: int | None = None,
+        *,
+        rate_hz: float | None = None,
+        **request: Any,
+    ) -> None:
+        _check_execute(execute)
+        self._policy = policy
+        self._execute = execute
+        self._rate_hz = rate_hz
+        self._request = request
+        self._asker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="oatkit-client")
+        self._queue: deque[Any] = deque()
+        self._pending: Future[dict[str, Any]] | None = None
+        self._steps_since_asking = 0
+        self._num_left_to_ask = 0
+        self.reply: dict[str, Any] = {}
+        self.num_waits = 0
+        self.num_failures = 0
+
+    def step(self, observation: Observation) -> Any:
+        """The next action, (action_dim,); returns at once unless there is none left."""
+        if self._pending is not None and self._pending.done():
+            self._receive(self._pending)
+        if self._pending is None and len(self._queue) <= self._num_left_to_ask:
+            self._ask(observation)
+        if not self._queue:
+            self.num_waits += bool(self.reply)
+        while not self._queue:
+            if self._pending is None:  # what came was all past
+                self._ask(observation)
+            assert self._pending is not None
+            self._receive(self._pending)
+        self._steps_since_asking += 1
+        return self._queue.popleft()
+
+    def reset(self) -> None:
+        """An episode ends: its chunk and its pending request are dropped."""
+        if self._pending is not None:
+            self._pending.cancel()
+        self._pending = None
+        self._queue.clear()
+        self.reply = {}
+        self._policy.reset()
+
+    def close(self) -> None:
+        """No more requests; waits for one that is under way, lest it opens a closed client."""
+        if self._pending is not None:
+            self._pending.cancel()
+        self._asker.shutdown()
+
+    def __enter__(self) -> RealTimeChunks:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _ask(self, observation: Observation) -> None:
+        request = dict(self._request)
+        if self._rate_hz is not None and self._queue:
+            request.setdefault("deadline_ms", 1000 * len(self._queue) / self._rate_hz)
+        self._pending = self._asker.submit(self._policy.infer, _look(observation), **request)
+        self._steps_since_asking = 0
+
+    def _receive(self, pending: Future[dict[str, Any]]) -> None:
+        self._pending = None
+        try:
+            self.reply = pending.result()
+        except Exception:
+            self.num_failures += 1
+            if not self._queue:
+                raise
+            return
+        chunk_TA = _chunk(self.reply)
+        self._num_left_to_ask = len(chunk_TA) - _num_executed(self._execute, len(chunk_TA))
+        self._queue = deque(chunk_TA[self._steps_since_asking :])
+
+
+def _check_execute(execute: int | None) -> None:
+    if execute is not None and execute < 1:
+        raise ValueError(f"execute is {execute}, expected 1 or more")
+
+
+def _num_executed(execute: int | None, horizon: int) -> int:
+    return min(execute or max(horizon // 2, 1), horizon)
+
+
+def _look(observation: Observation) -> Mapping[str, Any]:
+    return observation() if callable(observation) else observation
+
+
+def _chunk(reply: Mapping[str, Any]) -> Any:
+    chunk_TA = np.asarray(reply["actions"])
+    if chunk_TA.ndim != 2 or not len(chunk_TA):
+        raise ValueError(f"actions are {chunk_TA.shape}, expected (horizon, action_dim)")
+    return chunk_TA

@@ -1,0 +1,237 @@
+"""The connection of a robot to its policy server.
+
+from oatkit_client import Client
+
+with Client("ws://127.0.0.1:8000") as client:
+    reply = client.infer({"observation/state": state}, deadline_ms=20)
+    reply["actions"]  # (horizon, action_dim), raw units
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidMessage,
+    InvalidStatus,
+    InvalidURI,
+)
+from websockets.sync.client import ClientConnection, connect
+
+from oatkit_client.errors import (
+    ConnectionFailed,
+    Refused,
+    RequestTimeout,
+    ServerBusy,
+    ServerError,
+)
+from oatkit_client.wire import pack, unpack
+
+FIRST_WAIT_S = 0.05
+LONGEST_WAIT_S = 2.0
+BUSY = "busy"
+"""How the text of a server begins whose queue is full."""
+
+
+class Client:
+    """Asks a policy server for chunks; opens the connection when first needed, and again when lost.
+
+    May be used from several threads: one request is under way at a time.
+
+    Args:
+        url: `ws://host:port`, or `wss://host:port` with TLS.
+        api_key: Sent as `Authorization: Api-Key ...`.
+        timeout_s: How long `infer` may take, reconnecting included.
+        connect_timeout_s: How long one attempt to connect may take.
+        ssl: An `ssl.SSLContext` for `wss://` where the system's certificates do not do.
+    """
+
+    def __init__(
+        self,
+        url: str = "ws://127.0.0.1:8000",
+        api_key: str | None = None,
+        *,
+        timeout_s: float = 30.0,
+        connect_timeout_s: float = 5.0,
+        ssl: Any = None,
+    ) -> None:
+        self.url = url if "://" in url else "ws://" + url
+        self._timeout_s = timeout_s
+        self._options: dict[str, Any] = {
+            "compression": None,
+            "max_size": None,
+            "open_timeout": connect_timeout_s,
+            "close_timeout": 1,
+        }
+        if api_key is not None:
+            self._options["additional_headers"] = {"Authorization": "Api-Key " + api_key}
+        if ssl is not None:
+            self._options["ssl"] = ssl
+        self._lock = threading.Lock()
+        self._connection: ClientConnection | None = None
+        self._metadata: dict[str, Any] = {}
+        self._is_new_episode = True
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the server says about its policy: horizon, action_dim, budgets, keys and more."""
+        with self._lock:
+            self._connect(time.monotonic() + self._timeout_s)
+            return self._metadata
+
+    def get_server_metadata(self) -> dict[str, Any]:
+        """`metadata`, by the name that openpi's client has for it."""
+        return self.metadata
+
+    def infer(
+        self,
+        obs: Mapping[str, Any],
+        *,
+        budget: int | str | None = None,
+        deadline_ms: float | None = None,
+    ) -> dict[str, Any]:
+        """The server's reply, with the chunk as `actions`, (horizon, action_dim) in raw units.
+
+        A lost connection is opened again and the request repeated, and a busy server is asked
+        again, until `timeout_s` is over.
+
+        Args:
+            obs: The keys of the server's `metadata["keys"]`, such as `observation/state`.
+            budget: The most tokens, or "auto"; the server's choice by default.
+            deadline_ms: The server decodes as many tokens as fit in this time, queueing included.
+        """
+        message = dict(obs)
+        if budget is not None:
+            message["budget"] = budget
+        if deadline_ms is not None:
+            message["deadline_ms"] = float(deadline_ms)
+        end = time.monotonic() + self._timeout_s
+        with self._lock:
+            is_first, self._is_new_episode = self._is_new_episode, False
+            if is_first:
+                message["reset"] = True
+            try:
+                return self._ask_until(pack(message), end)
+            except Exception:
+                self._is_new_episode |= is_first
+                raise
+
+    def reset(self) -> None:
+        """An episode ends: the next request is the first of another."""
+        self._is_new_episode = True
+
+    def close(self) -> None:
+        """Close the connection; the next request opens it again."""
+        with self._lock:
+            self._drop()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _ask_until(self, data: bytes, end: float) -> dict[str, Any]:
+        """Ask again after a lost connection or a busy server, as long as there is time."""
+        waits = _Waits(end)
+        while True:
+            try:
+                return self._ask(data, end)
+            except (ConnectionClosed, OSError) as error:
+                self._drop()
+                if isinstance(error, (ConnectionFailed, RequestTimeout)):
+                    raise
+                if not waits.wait():
+                    raise ConnectionFailed(f"the connection to {self.url} was lost") from error
+            except ServerBusy:
+                if not waits.wait():
+                    raise
+
+    def _ask(self, data: bytes, end: float) -> dict[str, Any]:
+        connection = self._connect(end)
+        connection.send(data)
+        try:
+            answer = connection.recv(timeout=max(end - time.monotonic(), 0.001))
+        except TimeoutError as error:
+            # its reply would be taken for that of the next request
+            self._drop()
+            raise RequestTimeout(
+                f"{self.url} did not answer within {self._timeout_s:g} s"
+            ) from error
+        if isinstance(answer, str):
+            if answer.startswith(BUSY):
+                raise ServerBusy(answer)
+            self._drop()
+            raise ServerError(answer)
+        reply: dict[str, Any] = unpack(answer)
+        return reply
+
+    def _connect(self, end: float) -> ClientConnection:
+        waits = _Waits(end)
+        while self._connection is None:
+            try:
+                # entered here and left in _drop: it lives as long as this client
+                self._connection = connect(self.url, **self._options).__enter__()
+                first = self._connection.recv(timeout=self._options["open_timeout"])
+                if isinstance(first, str):
+                    raise ServerError(first)
+                self._metadata = unpack(first)
+            except InvalidURI as error:
+                raise Refused(f"{self.url!r} is no address, expected ws://host:port") from error
+            except InvalidStatus as error:
+                self._drop()
+                status = error.response.status_code
+                if status < 500:
+                    raise Refused(_refusal(self.url, status)) from error
+                self._wait_or_fail(waits, error)
+            except (OSError, InvalidMessage, InvalidHandshake, ConnectionClosed) as error:
+                self._drop()
+                self._wait_or_fail(waits, error)
+        return self._connection
+
+    def _wait_or_fail(self, waits: _Waits, error: Exception) -> None:
+        if not waits.wait():
+            raise ConnectionFailed(
+                f"{self.url} cannot be reached ({error or type(error).__name__}): is "
+                "`oatkit serve` running there?"
+            ) from error
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+class _Waits:
+    """Pauses that double, with some chance so that many clients do not come back at once."""
+
+    def __init__(self, end: float) -> None:
+        self._end = end
+        self._wait_s = FIRST_WAIT_S
+
+    def wait(self) -> bool:
+        """Pause; False at once where the time would be over afterwards."""
+        pause_s = self._wait_s * random.uniform(0.5, 1.5)
+        if time.monotonic() + pause_s >= self._end:
+            return False
+        time.sleep(pause_s)
+        self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
+        return True
+
+
+def _refusal(url: str, status: int) -> str:
+    if status in (401, 403):
+        return f"{url} refuses this client ({status}): the API key is missing or wrong"
+    return f"{url} is no policy server: it answered with {status}"

@@ -1,0 +1,35 @@
+"""What can go wrong on the robot's side.
+
+ClientError
+├── ConnectionFailed   the server cannot be reached, or was lost and did not come back
+├── Refused            the API key is missing or wrong, or the address speaks no websocket
+├── RequestTimeout     no reply in time (also a TimeoutError)
+└── ServerError        the server could not answer this request; the message is the server's
+    └── ServerBusy     its queue is full
+"""
+
+from __future__ import annotations
+
+
+class ClientError(Exception):
+    """Anything that kept an answer from arriving."""
+
+
+class ConnectionFailed(ClientError, ConnectionError):  # noqa: N818  reads well where it is caught
+    """The server cannot be reached, or was lost and did not come back in time."""
+
+
+class Refused(ClientError):  # noqa: N818
+    """The server refuses this client, so that trying again is of no use."""
+
+
+class RequestTimeout(ClientError, TimeoutError):  # noqa: N818
+    """There was no reply in time."""
+
+
+class ServerError(ClientError):
+    """The server could not answer this request; the message is its own."""
+
+
+class ServerBusy(ServerError):  # noqa: N818
+    """The server's queue is full; the same request may succeed later."""

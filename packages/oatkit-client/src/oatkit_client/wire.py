@@ -1,0 +1,96 @@
+"""openpi's wire format: msgpack with numpy arrays, and nothing that runs code when it is read.
+
+array    {b"__ndarray__": True, b"data": bytes, b"dtype": "<f4", b"shape": [3, 4]}
+scalar   {b"__npgeneric__": True, b"data": 1.5, b"dtype": "<f4"}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+import numpy as np
+
+REFUSED_KINDS = "OVc"
+"""Objects, records and complex numbers, as in openpi."""
+
+
+class WireError(ValueError):
+    """Bytes that are no message, or a value that cannot be sent."""
+
+
+def pack(message: Any) -> bytes:
+    """A message of dicts, lists, numbers, texts and numpy arrays as bytes."""
+    try:
+        return msgpack.packb(message, default=_encode)
+    except (TypeError, OverflowError) as error:
+        raise WireError(f"this cannot be sent: {error}") from error
+
+
+def unpack(data: bytes) -> Any:
+    """The inverse of `pack`; arrays share memory with `data` and are read-only."""
+    try:
+        return msgpack.unpackb(data, object_hook=_decode)
+    except WireError:
+        raise
+    except Exception as error:
+        raise WireError(f"the message is no msgpack: {error or type(error).__name__}") from error
+
+
+def _encode(value: Any) -> Any:
+    if not isinstance(value, (np.ndarray, np.generic)):
+        raise TypeError(f"a {type(value).__name__} is neither text, number, list, dict nor array")
+    if value.dtype.kind in REFUSED_KINDS:
+        raise TypeError(f"arrays of {value.dtype} are refused")
+    if isinstance(value, np.ndarray):
+        return {
+            b"__ndarray__": True,
+            b"data": value.tobytes(),
+            b"dtype": value.dtype.str,
+            b"shape": value.shape,
+        }
+    return {b"__npgeneric__": True, b"data": value.item(), b"dtype": value.dtype.str}
+
+
+def _decode(value: dict[Any, Any]) -> Any:
+    if b"__ndarray__" in value:
+        dtype, shape, data = _dtype(value), value.get(b"shape"), value.get(b"data")
+        if not isinstance(shape, (list, tuple)) or not all(
+            isinstance(size, int) and size >= 0 for size in shape
+        ):
+            raise WireError(f"an array has shape {_short(shape)}, expected whole numbers")
+        if not isinstance(data, bytes):
+            raise WireError("the data of an array are no bytes")
+        num_bytes = dtype.itemsize
+        for size in shape:
+            num_bytes *= size
+        if num_bytes != len(data):
+            raise WireError(
+                f"an array of {dtype} {_short(shape)} has {len(data)} bytes, expected {num_bytes}"
+            )
+        if not data:
+            return np.zeros(shape, dtype)
+        return np.ndarray(tuple(shape), dtype, data)
+    if b"__npgeneric__" in value:
+        dtype = _dtype(value)
+        try:
+            return dtype.type(value.get(b"data"))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise WireError(f"a scalar is no {dtype}: {error}") from error
+    return value
+
+
+def _dtype(value: dict[Any, Any]) -> np.dtype[Any]:
+    name = value.get(b"dtype")
+    try:
+        dtype = np.dtype(name) if isinstance(name, str) else None
+    except (TypeError, ValueError, SyntaxError):
+        dtype = None
+    if dtype is None or dtype.kind in REFUSED_KINDS:
+        raise WireError(f"arrays of dtype {_short(name)} are refused")
+    return dtype
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

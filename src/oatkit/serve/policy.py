@@ -1,0 +1,58 @@
+"""What the server needs of a policy, of whatever kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from oatkit.policies import Prediction
+from oatkit.policies.observation import IMAGES, STATE, TASK, ObservationSpec
+from oatkit.policies.prediction import can_stop
+from oatkit.tokenizers import ActionTokenizer
+from oatkit.types import Schedule
+
+
+class ServedPolicy(Protocol):
+    """Acts on batches that bring their history; `LightPolicy` is one."""
+
+    spec: ObservationSpec
+    tokenizer: ActionTokenizer
+    extras: dict[str, Any]
+
+    @property
+    def schedule(self) -> Schedule:
+        """In which blocks it generates."""
+
+    def read(self, observation: Mapping[str, Any]) -> tuple[Any, bool]:
+        """Raises a ValueError where the observation is not what the policy reads."""
+
+    def predict_action_chunk(
+        self,
+        observation: Mapping[str, Any],
+        *,
+        budget: Any,
+        temperature: float,
+        top_k: int | None,
+        generator: Any,
+        deadline_ms: float | None,
+    ) -> Prediction:
+        """Chunks for a batch with its history."""
+
+
+def served_budgets(policy: ServedPolicy) -> tuple[int, ...]:
+    """Budgets that a deadline may choose from; none where generation cannot stop early."""
+    speaks_tokens = getattr(policy, "head", "tokens") == "tokens"  # not so a flow expert
+    return policy.tokenizer.budgets if speaks_tokens and can_stop(policy.tokenizer) else ()
+
+
+def blank_observation(spec: ObservationSpec, batch_size: int) -> dict[str, Any]:
+    """A batch that shows nothing, to warm up with."""
+    shape = (batch_size, spec.history)
+    blank: dict[str, Any] = {TASK: [spec.tasks[0] if spec.tasks else "act"] * batch_size}
+    if spec.state is not None:
+        blank[STATE] = np.tile(spec.state.offset.astype(np.float32), (*shape, 1))
+    for camera, size in spec.cameras.items():
+        blank[f"{IMAGES}{camera}"] = np.zeros((*shape, *size, 3), np.uint8)
+    return blank

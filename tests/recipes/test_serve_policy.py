@@ -1,0 +1,185 @@
+"""`oatkit serve` as an operator runs it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from oatkit_client import Client, ConnectionFailed
+
+from oatkit import cli, load_policy
+from oatkit.recipes.serve_policy import artefact_fingerprint
+from oatkit.serve import ServeConfig, serving
+from oatkit.serve.access import exposure, is_allowed, read_api_key, tls_context
+from tests.serve.slow import OBSERVATION, make_policy
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = Path(tmp_path_factory.mktemp("served"))
+    return make_policy(path).save_pretrained(path / "policy")
+
+
+@contextmanager
+def started(folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command and its address, once it listens."""
+    command = [sys.executable, "-u", "-m", "oatkit.cli", "serve", str(folder)]
+    with subprocess.Popen(
+        [*command, "--port", "0", "--max-batch", "2", *flags],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            url = None
+            while url is None:
+                line = process.stdout.readline()
+                assert line, process.stderr and process.stderr.read()
+                url = re.search(r"at (wss?://\S+)", line)
+            yield process, url[1]
+        finally:
+            process.kill()
+
+
+def test_sigterm_finishes_what_was_taken(folder: Path) -> None:
+    with started(folder, "--log-level", "debug", "--seed", "1") as (process, url):
+        stop = threading.Event()
+
+        def work(_: int) -> int:
+            count = 0
+            with Client(url, timeout_s=2) as client:
+                while not stop.is_set():
+                    try:
+                        assert client.infer(OBSERVATION, budget=4)["budget_used"] == 4
+                    except ConnectionFailed:
+                        break
+                    count += 1
+            return count
+
+        with ThreadPoolExecutor(4) as pool:
+            running = [pool.submit(work, number) for number in range(4)]
+            time.sleep(0.5)
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate(timeout=60)
+            stop.set()
+            counts = [one.result() for one in running]
+    assert process.returncode == 0
+    assert out.endswith("stopped\n")
+    events = [json.loads(line) for line in err.splitlines()]
+    names = [event["event"] for event in events]
+    assert names[:2] == ["warm", "listening"]
+    assert names[-1] == "stopped"
+    assert "failure" not in names
+    assert "error" not in names
+    assert names.count("request") == sum(counts) > 0, "every request that was taken was answered"
+    (request, *_) = [event for event in events if event["event"] == "request"]
+    assert request["budget_used"] == 4
+    assert {"queue_ms", "infer_ms", "total_ms", "batch_size", "connection"} <= set(request)
+
+
+def test_flags_reach_the_server(folder: Path, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("s3cret\n")
+    flags = ["--api-key-file", str(key), "--map", "joints=observation.state", "--map", "extra="]
+    more = ["--budget", "2", "--temperature", "0", "--host", "0.0.0.0"]
+    with started(folder, *flags, *more) as (process, url):
+        with Client(url.replace("0.0.0.0", "127.0.0.1"), "s3cret") as client:
+            state, task = OBSERVATION["observation/state"], OBSERVATION["prompt"]
+            reply = client.infer({"joints": state, "extra": 1, "prompt": task})
+            assert reply["budget_used"] == 2
+            assert client.metadata["keys"]["observation.state"] == "joints"
+            assert client.metadata["fingerprint"] == artefact_fingerprint(folder)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "WARNING: the API key and all observations cross the network to 0.0.0.0" in err
+    assert "s3cret" not in err
+
+
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    files = ["-keyout", str(key), "-out", str(cert)]
+    kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subprocess.run(["openssl", "req", *kind, *files, *subject], check=True, capture_output=True)
+    return cert, key
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_tls(folder: Path, tmp_path: Path) -> None:
+    cert, key = make_certificate(tmp_path)
+    config = ServeConfig(port=0, max_batch=1, tls=tls_context(cert, key))
+    with serving(load_policy(folder), config) as url:
+        assert url.startswith("wss://")
+        with Client(url, ssl=ssl.create_default_context(cafile=cert)) as client:
+            assert client.infer(OBSERVATION)["budget_used"] == 8
+        with Client(url, timeout_s=0.3) as stranger, pytest.raises(ConnectionFailed):
+            stranger.infer(OBSERVATION)
+
+
+def test_what_is_wrong_is_said_before_listening(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = tmp_path / "empty"
+    empty.write_text("\n")
+    for flags, problem in (
+        (["--budget", "9"], "budget 9 is outside 1 .. 8"),
+        (["--map", "x=y"], "--map x=y: unknown key 'y'"),
+        (["--api-key-file", str(empty)], "holds no API key"),
+        (["--tls-cert", "cert.pem"], "TLS takes both --tls-cert and --tls-key"),
+        (["--max-queue", "0"], "max_queue is 0"),
+    ):
+        assert cli.main(["serve", str(folder), *flags]) == 2
+        assert problem in capsys.readouterr().err
+    assert cli.main(["serve", str(tmp_path)]) == 2
+    assert "no readable policy artefact" in capsys.readouterr().err
+
+
+def test_the_fingerprint_is_of_the_policy_alone(folder: Path) -> None:
+    before = artefact_fingerprint(folder)
+    (folder / "checkpoints").mkdir()
+    (folder / "checkpoints" / "notes.json").write_text("{}")
+    assert artefact_fingerprint(folder) == before
+    config = folder / "config.json"
+    text = config.read_text()
+    config.write_text(text + "\n")
+    assert artefact_fingerprint(folder) != before
+    config.write_text(text)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_loopback_is_no_danger(host: str) -> None:
+    assert exposure(host, has_key=False, has_tls=False) is None
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "robot.local"])
+def test_other_addresses_are_warned_of(host: str) -> None:
+    assert "ANYONE who reaches" in (exposure(host, has_key=False, has_tls=True) or "")
+    assert "unencrypted" in (exposure(host, has_key=True, has_tls=False) or "")
+    assert exposure(host, has_key=True, has_tls=True) is None
+
+
+def test_keys_are_compared_whole(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text("  abc \n")
+    key = read_api_key(path)
+    assert key == "abc"
+    assert is_allowed("Api-Key abc", key)
+    for header in (None, "", "abc", "Api-Key ab", "Api-Key abcd", "Bearer abc", "Api-Key äbc"):
+        assert not is_allowed(header, key)
+    assert is_allowed(None, None)
+    with pytest.raises(ValueError, match="no certificate with its key"):
+        tls_context(path, path)

@@ -1,0 +1,287 @@
+"""Who is answered with whom, when, and with how many tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from oatkit.policies import LightPolicy
+from oatkit.serve.batcher import Answer, Batcher, BusyError
+from oatkit.serve.request import Request
+from tests.serve.slow import STATE, SlowPolicy, make_policy
+
+Start = Callable[..., Batcher]
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory: pytest.TempPathFactory) -> LightPolicy:
+    return make_policy(Path(tmp_path_factory.mktemp("policy")))
+
+
+@pytest.fixture
+def policy(light: LightPolicy) -> SlowPolicy:
+    return SlowPolicy(light)
+
+
+@pytest.fixture
+def start(policy: SlowPolicy) -> Iterator[Start]:
+    batchers = []
+
+    def start(max_batch: int = 4, max_queue: int = 16, **settings: Any) -> Batcher:
+        batcher = Batcher(policy, max_batch=max_batch, max_queue=max_queue, **settings)
+        batcher.start()
+        policy.batches.clear()
+        policy.has_begun.clear()
+        batchers.append(batcher)
+        return batcher
+
+    yield start
+    policy.gate.set()
+    for batcher in batchers:
+        batcher.close()
+
+
+def ask(state: float = 0.0, *, budget: Any = None, within_s: float | None = None) -> Request:
+    now = time.perf_counter()
+    observation = {"observation.state": STATE[None] + np.float32(state), "task": "open the door"}
+    return Request(observation, budget, None if within_s is None else now + within_s, now)
+
+
+def run(main: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(main, 60))
+
+
+async def held(policy: SlowPolicy, batcher: Batcher) -> asyncio.Future[Answer]:
+    """A request that keeps the thread busy until the gate opens."""
+    policy.gate.clear()
+    first = batcher.submit(ask())
+    await asyncio.to_thread(policy.has_begun.wait)
+    return first
+
+
+def test_what_gathers_meanwhile_is_one_batch(policy: SlowPolicy, start: Start) -> None:
+    batcher = start(max_batch=4)
+
+    async def main() -> list[Answer]:
+        futures = [await held(policy, batcher), *(batcher.submit(ask(i)) for i in range(6))]
+        assert batcher.depth == 6
+        policy.gate.set()
+        return await asyncio.gather(*futures)
+
+    answers = run(main())
+    assert policy.batches == [1, 4, 2]
+    assert [answer.batch_size for answer in answers] == [1, 4, 4, 4, 4, 2, 2]
+    assert all(len(answer.tokens) == len(answer.entropy_bits) == 8 for answer in answers)
+    assert answers[1].queue_ms > 0
+
+
+def test_a_row_is_the_same_in_any_batch(policy: SlowPolicy, start: Start) -> None:
+    batcher = start()
+
+    def seeded(state: float) -> Request:
+        request = ask(state)
+        request.generator = torch.Generator().manual_seed(int(state))
+        return request
+
+    async def main() -> list[Answer]:
+        first = await held(policy, batcher)
+        futures = [batcher.submit(seeded(i)) for i in range(3)]
+        policy.gate.set()
+        await first
+        together = await asyncio.gather(*futures)
+        return [*together, *[await batcher.submit(seeded(i)) for i in range(3)]]
+
+    answers = run(main())
+    assert policy.batches == [1, 3, 1, 1, 1]
+    for together, alone in zip(answers[:3], answers[3:], strict=True):
+        assert together.tokens == alone.tokens
+        np.testing.assert_allclose(together.actions, alone.actions, rtol=1e-4, atol=1e-5)
+
+
+def test_budgets_are_not_mixed(policy: SlowPolicy, start: Start) -> None:
+    batcher = start()
+
+    async def main() -> list[Answer]:
+        first = await held(policy, batcher)
+        futures = [batcher.submit(ask(budget=k)) for k in (2, None, 2, 8)]
+        policy.gate.set()
+        await first
+        return await asyncio.gather(*futures)
+
+    assert [len(answer.tokens) for answer in run(main())] == [2, 8, 2, 8]
+    assert policy.batches == [1, 2, 1, 1]
+
+
+def test_the_most_urgent_comes_first(policy: SlowPolicy, start: Start) -> None:
+    batcher = start(max_batch=1)
+    order: list[int] = []
+
+    async def main() -> None:
+        first = await held(policy, batcher)
+        requests = [ask(), ask(within_s=0.9), ask(within_s=0.5), ask(within_s=30)]
+        futures = [batcher.submit(request) for request in requests]
+        for number, future in enumerate(futures):
+            future.add_done_callback(lambda _, number=number: order.append(number))
+        policy.gate.set()
+        await asyncio.gather(first, *futures)
+
+    run(main())
+    assert order == [2, 1, 0, 3], "one without a deadline is due after a second"
+
+
+def test_a_full_queue_is_busy(policy: SlowPolicy, start: Start) -> None:
+    batcher = start(max_queue=2)
+
+    async def main() -> None:
+        futures = [await held(policy, batcher), batcher.submit(ask()), batcher.submit(ask())]
+        with pytest.raises(BusyError, match="busy: 2 requests wait already; ask again later"):
+            batcher.submit(ask())
+        policy.gate.set()
+        await asyncio.gather(*futures)
+        await batcher.submit(ask())
+
+    run(main())
+
+
+def test_what_was_given_up_is_not_computed(policy: SlowPolicy, start: Start) -> None:
+    batcher = start()
+
+    async def main() -> None:
+        first = await held(policy, batcher)
+        abandoned, other = batcher.submit(ask()), batcher.submit(ask())
+        abandoned.cancel()
+        policy.gate.set()
+        await asyncio.gather(first, other)
+
+    run(main())
+    assert policy.batches == [1, 1]
+
+
+def test_one_bad_request_does_not_fail_the_others(policy: SlowPolicy, start: Start) -> None:
+    batcher = start()
+    policy.poison = 7.0
+
+    async def main() -> list[Any]:
+        first = await held(policy, batcher)
+        futures = [batcher.submit(ask(state)) for state in (1, 7, 2)]
+        policy.gate.set()
+        await first
+        return await asyncio.gather(*futures, return_exceptions=True)
+
+    good, bad, also_good = run(main())
+    assert isinstance(bad, RuntimeError)
+    assert good.actions.shape == also_good.actions.shape == (8, 3)
+    assert policy.batches == [1, 3, 1, 1, 1]
+
+
+def test_closing_finishes_what_waits(policy: SlowPolicy, start: Start) -> None:
+    batcher = start()
+
+    async def main() -> list[Answer]:
+        futures = [await held(policy, batcher), *(batcher.submit(ask()) for _ in range(5))]
+        policy.gate.set()
+        await asyncio.to_thread(batcher.close)
+        with pytest.raises(BusyError, match="shutting down"):
+            batcher.submit(ask())
+        return await asyncio.gather(*futures)
+
+    assert len(run(main())) == 6
+    assert not batcher.is_well(60)
+
+
+def test_a_hanging_prediction_is_noticed(policy: SlowPolicy, start: Start) -> None:
+    batcher = start()
+
+    async def main() -> None:
+        assert batcher.is_well(0.01)
+        first = await held(policy, batcher)
+        await asyncio.sleep(0.05)
+        assert not batcher.is_well(0.01)
+        assert batcher.is_well(60)
+        policy.gate.set()
+        await first
+
+    run(main())
+
+
+def set_pace(batcher: Batcher, ms_per_budget: float) -> None:
+    """Every batch size takes so long for each budget after the other."""
+    for size, budget in batcher.pace.table_ms:
+        stage = batcher.pace.budgets.index(budget) + 1
+        batcher.pace.table_ms[size, budget] = ms_per_budget * stage
+    batcher.pace.slowness = batcher.pace.reply_ms = 1.0
+
+
+def test_time_in_the_queue_counts(policy: SlowPolicy, start: Start) -> None:
+    """50 ms a stage and 4 stages: after 0.2 s of waiting only some of them fit."""
+    batcher = start()
+    set_pace(batcher, 50.0)
+    policy.stage_s = 0.05
+
+    async def main() -> list[Answer]:
+        first = await held(policy, batcher)
+        futures = [batcher.submit(ask(within_s=0.36)), batcher.submit(ask(within_s=10))]
+        await asyncio.sleep(0.2)
+        policy.stage_s = 0.0
+        policy.gate.set()
+        await first
+        return await asyncio.gather(*futures)
+
+    hurried, patient = run(main())
+    assert len(hurried.tokens) < 8
+    assert len(patient.tokens) == 8
+    assert policy.batches == [1, 1, 1], "the patient one is not held back by the other"
+
+
+def test_those_who_wait_are_left_their_first_prefix(policy: SlowPolicy, start: Start) -> None:
+    """Ten batches of one in 600 ms, where all tokens take 200: each must take less."""
+    batcher = start(max_batch=1)
+    set_pace(batcher, 50.0)
+
+    async def main() -> tuple[list[int | None], float]:
+        first = await held(policy, batcher)
+        waiting = [ask(within_s=0.6) for _ in range(10)]
+        futures = [batcher.submit(request) for request in waiting]
+        began = now = waiting[0].received
+        goals = []
+        for _ in futures:
+            with batcher._changed:
+                _, goal = batcher._take(now)
+            goals.append(goal)
+            now += batcher.pace.expected_ms(1, goal) / 1000
+        policy.gate.set()
+        await first
+        return goals, now - began
+
+    goals, took_s = run(main())
+    assert goals == [2] + [1] * 9
+    assert took_s <= 0.6
+
+
+def test_a_batch_is_no_larger_than_the_most_urgent_has_time_for(
+    policy: SlowPolicy, start: Start
+) -> None:
+    batcher = start(max_batch=4)
+    for size, budget in batcher.pace.table_ms:
+        batcher.pace.table_ms[size, budget] = 20.0 * size
+    batcher.pace.slowness = batcher.pace.reply_ms = 1.0
+
+    async def main() -> int:
+        first = await held(policy, batcher)
+        for _ in range(4):
+            batcher.submit(ask(within_s=0.05))
+        with batcher._changed:
+            batch, _ = batcher._take(batcher._waiting[0].request.received)
+            batcher._waiting.clear()
+        policy.gate.set()
+        await first
+        return len(batch)
+
+    assert run(main()) == 2
