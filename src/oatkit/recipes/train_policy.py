@@ -41,7 +41,7 @@ OF_THE_POLICY = (
 class TrainPolicy:
     """Train a policy on a tokenizer's tokens: light, or on a vision-language backbone.
 
-    Examples:
+    Example:
         oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --out out/policy
         oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --policy vlm-ar
             --backbone Qwen/Qwen3-VL-2B-Instruct --cameras corner2 --out out/vlm
