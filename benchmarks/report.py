@@ -424,6 +424,38 @@ def policy_latency(record: dict[str, Any]) -> str:
     )
 
 
+def serve_load(record: dict[str, Any]) -> str:
+    settings, result = record["settings"], record["results"]
+    named = {
+        "one client": result["one_client"],
+        "one at a time": result["one_at_a_time"],
+        "batched": result["batched"],
+        **{f"deadline {ms} ms": row for ms, row in result["deadlines_ms"].items()},
+    }
+    rows = [
+        f"| {name} | {row['clients']} | {row['per_second']:.0f} | {row['p50_ms']:.1f} | "
+        f"{row['p99_ms']:.1f} | {row['slowest_over_mean']:.2f} | {row['mean_budget']:.1f} | "
+        f"{row.get('in_time', '-')} | {row['errors']} |"
+        for name, row in named.items()
+    ]
+    return "\n".join(
+        [
+            "## A policy served under load\n",
+            f"`oatkit serve`, preset `{settings['preset']}` from state, clients on the same "
+            f"machine that ask without pause for {settings['seconds']:g} s. In",
+            f"batches of up to {settings['max_batch']} the server answers "
+            f"{result['times_faster']:.1f} times as many requests as one at a time; the target is "
+            "3. The slowest client",
+            "must get half of the mean.\n",
+            "| load | clients | replies/s | p50 ms | p99 ms | slowest / mean | tokens | in time | "
+            "errors |",
+            "|---|---|---|---|---|---|---|---|---|",
+            *rows,
+            "(`benchmarks/serve_load.py`)\n",
+        ]
+    )
+
+
 PUBLISHED = {
     "Diffusion Policy": "0.91 to 0.95",
     "BET": "0.70 to 0.79",
@@ -433,6 +465,7 @@ LATER = {
     "policy_table": policy_table,
     "policy_pusht": policy_pusht,
     "policy_latency": policy_latency,
+    "serve_load": serve_load,
 }
 """Sections that are left out until they are measured."""
 

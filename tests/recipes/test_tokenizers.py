@@ -88,7 +88,7 @@ def test_a_short_run_ends_its_warm_up() -> None:
         options = TrainTokenizer(data="d", out=Path("o"), preset="small", **changes)  # type: ignore[arg-type]
         return train_config(options).warmup_steps
 
-    assert (warmup(), warmup(steps=100), warmup(steps=3)) == (200, 20, 0)
+    assert (warmup(), warmup(steps=100), warmup(steps=3)) == (100, 20, 0)
 
 
 def test_flags_of_fast_and_quest(data: Path, tmp_path: Path) -> None:

@@ -63,7 +63,11 @@ class CheckVlm:
 
 @dataclass(frozen=True)
 class ListCells:
-    """List every vision-language policy: objective, tokenizer, backbone."""
+    """List every vision-language policy: objective, tokenizer, backbone.
+
+    Example:
+        oatkit vlm cells
+    """
 
 
 @dataclass(frozen=True)
