@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-EXTRAS := data,metaworld,pusht,praxis,report,serve,dev
+EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,serve,dev
 
 .PHONY: setup demo test test-slow test-lerobot test-openpi check format bench docs clean
 
@@ -65,6 +65,8 @@ bench: setup
 	$(BIN)/python -m benchmarks.token_predictability
 	$(BIN)/python -m benchmarks.policy_table
 	$(BIN)/python -m benchmarks.serve_load
+	$(BIN)/python -m benchmarks.vlm_speed
+	$(BIN)/python -m benchmarks.vlm_pipeline
 	$(BIN)/python -m benchmarks.report
 
 docs: setup

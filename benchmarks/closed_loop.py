@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -17,7 +16,7 @@ from oatkit.policies import LightPolicy, load_policy
 from oatkit.presets import policy_preset
 from oatkit.recipes.compare_tokenizers import affordable_steps
 from oatkit.recipes.eval_policy import RECORD
-from oatkit.recipes.train_policy import TrainPolicy, train_policy
+from oatkit.recipes.train_policy import TrainPolicy, affordable_policy_steps, train_policy
 from oatkit.recipes.train_tokenizer import (
     TrainTokenizer,
     read_log,
@@ -29,7 +28,6 @@ from oatkit.tokenizers.fast import Fast
 from oatkit.tokenizers.tokenizer import ActionTokenizer
 from oatkit.types import EpisodeResult, PolicyEvaluation, record_from_json
 
-TRIAL_STEPS = 60
 PLAN = "steps.json"
 FITTED = ("bin", "fast", "klt")
 
@@ -74,19 +72,9 @@ def ready_policy(options: TrainPolicy, minutes: float, console: Console) -> Path
     plan = options.out / PLAN
     if not plan.exists():
         wanted = options.steps or policy_preset(options.preset).train.steps
-        write_plan(plan, min(wanted, _affordable_steps(options, minutes)))
+        write_plan(plan, min(wanted, affordable_policy_steps(options, minutes)))
     train_policy(replace(options, steps=json.loads(plan.read_text())), console)
     return options.out
-
-
-def _affordable_steps(options: TrainPolicy, minutes: float) -> int:
-    """From the speed of a trial run that is thrown away."""
-    with tempfile.TemporaryDirectory() as folder:
-        trial = replace(options, out=Path(folder) / "policy", steps=TRIAL_STEPS)
-        policy = train_policy(trial, Console(quiet=True))
-        last = read_log(trial.out)[-1]
-    batch_size = policy.extras["train"]["batch_size"]
-    return max(1, round(minutes * 60 * last["samples_per_s"] / batch_size))
 
 
 def write_plan(path: Path, steps: int) -> None:
@@ -99,6 +87,7 @@ def relaxed_copy(policy_dir: Path, out: Path) -> Path:
     """The same policy, whose `fast` tokens are mended where they are no whole chunk."""
     policy = load_policy(policy_dir)
     strict = policy.tokenizer
+    assert isinstance(policy, LightPolicy)
     assert isinstance(strict.codec, Fast)
     mending = ActionTokenizer(strict.codec.relaxed(), strict.normalizer, strict.data, strict.extras)
     LightPolicy(policy.net, mending, policy.spec, None, policy.extras).save_pretrained(out)

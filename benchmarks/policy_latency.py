@@ -30,7 +30,6 @@ from oatkit.data import Dataset
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.policies import LightPolicy
 from oatkit.policies.bar import covering, generate, uniforms
-from oatkit.policies.observation import Observations
 from oatkit.presets import policy_preset, tokenizer_preset
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.types import Schedule
@@ -145,12 +144,13 @@ def parts(policy: LightPolicy) -> dict[str, Job]:
 
 def generating(policy: LightPolicy, budget: int) -> Job:
     """From the encoded observation to the last id, sampling included."""
-    state = torch.zeros(1, HISTORY, STATE_DIM)
-    context = policy.net.encode(Observations(torch.zeros(1, dtype=torch.int64), state, ()))
+    state = np.zeros((1, HISTORY, STATE_DIM), np.float32)
+    read, _ = policy.read({"observation.state": state, "task": ["a task"]})
+    context = policy.net.encode(read)
     schedule = covering(policy.schedule, budget)
 
     def job() -> None:
-        feed = policy._feed(context, 1, schedule)
+        feed = policy.start(context, 1, schedule)
         uniform_BK = uniforms(None, 1, schedule.num_tokens)
         for _ in generate(feed, schedule, uniform_BK, mask_id=policy.net.mask_id):
             pass

@@ -28,7 +28,7 @@ import oatkit
 from benchmarks.record import RESULTS, write_result
 from oatkit.data import Dataset, Normalizer
 from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
-from oatkit.measure.tokenizer import chunks_to_measure, decode_in_blocks, encode_in_blocks
+from oatkit.measure.tokenizer import chunks_to_measure, decode_any
 from oatkit.recipes.compare_tokenizers import affordable_steps
 from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
 from oatkit.recipes.train_tokenizer import (
@@ -152,11 +152,11 @@ def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, fl
     scale = Normalizer.fit(train_set.action_statistics(), "min_max").scale
     actions_BTA, is_pad_BT = chunks_to_measure(held_out, tokenizer.horizon)
     spectrum = eigenvalues((actions_BTA / scale).astype(np.float32))
-    tokens = encode_in_blocks(tokenizer, torch.from_numpy(actions_BTA))
+    tokens = tokenizer.encode(torch.from_numpy(actions_BTA))
     rows = []
     for budget in tokenizer.budgets:
         kept = tokens.prefix(budget)
-        raw_BTA = decode_in_blocks(tokenizer, kept).double().numpy() - actions_BTA
+        raw_BTA = decode_any(tokenizer, kept).double().numpy() - actions_BTA
         mean_tokens = float(kept.lengths.double().mean())
         bits = mean_tokens * math.log2(tokenizer.vocab_size)
         rows.append(

@@ -27,6 +27,7 @@ def test_the_public_names_are_exactly_these() -> None:
         "Statistics",
         "Tokens",
         "TrainingError",
+        "VlmPolicy",
         "load_policy",
         "load_tokenizer",
         "open_dataset",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         OatkitError,
         TrainingError,
     )
-    from oatkit.policies import LightPolicy, Prediction, load_policy
+    from oatkit.policies import LightPolicy, Prediction, VlmPolicy, load_policy
     from oatkit.tokenizers import ActionTokenizer, load_tokenizer
     from oatkit.types import Schedule, Tokens
 
@@ -46,6 +46,7 @@ __all__ = [
     "Statistics",
     "Tokens",
     "TrainingError",
+    "VlmPolicy",
     "load_policy",
     "load_tokenizer",
     "open_dataset",
@@ -61,7 +62,7 @@ _HOMES = {
         "OatkitError",
         "TrainingError",
     ),
-    "oatkit.policies": ("LightPolicy", "Prediction", "load_policy"),
+    "oatkit.policies": ("LightPolicy", "Prediction", "VlmPolicy", "load_policy"),
     "oatkit.tokenizers": ("ActionTokenizer", "load_tokenizer"),
     "oatkit.types": ("Schedule", "Tokens"),
 }

@@ -123,9 +123,10 @@ def _policy_eval(prog: str, args: Sequence[str]) -> int:
     options = _parse(EvalPolicy, prog, args)
     eval_policy(options, console())
     record = shlex.quote(str(options.out / RECORD))
-    videos = options.out / "videos"
+    report = options.out / "report.html"
     _say(
-        f"wrote {options.out / RECORD}" + (f" and {videos}" if videos.exists() else ""),
+        f"wrote {options.out / RECORD}",
+        *([f"open {report}"] if report.exists() else []),
         f"next: oatkit policy eval ANOTHER --env {options.env} --against {record} --out DIR",
     )
     return 0
@@ -141,6 +142,27 @@ def _policy_sweep(prog: str, args: Sequence[str]) -> int:
         f"wrote {options.out}",
         f"next: oatkit policy eval {folder}/ONE/policy --env {env} --budgets 1 2 4 --out DIR",
     )
+    return 0
+
+
+def _vlm_check(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.check_vlm import CheckVlm, run_check
+
+    return run_check(_parse(CheckVlm, prog, args), console())
+
+
+def _vlm_cells(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.check_vlm import ListCells, run_cells
+
+    _parse(ListCells, prog, args)
+    return run_cells(console())
+
+
+def _vlm_scratch(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.check_vlm import WriteScratch, run_scratch
+
+    folder = run_scratch(_parse(WriteScratch, prog, args))
+    _say(f"wrote {folder}", f"next: oatkit vlm check {shlex.quote(str(folder))}")
     return 0
 
 
@@ -199,6 +221,15 @@ OATKIT = Group(
                 "sweep": Command("the paper's ablations in closed loop", _policy_sweep),
             },
             "oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --out out/policy",
+        ),
+        "vlm": Group(
+            "vision-language backbones and the policies on them",
+            {
+                "check": Command("load a checkpoint and check what must hold", _vlm_check),
+                "cells": Command("list every policy there is", _vlm_cells),
+                "scratch": Command("write a backbone with random weights", _vlm_scratch),
+            },
+            "oatkit vlm check Qwen/Qwen3-VL-2B-Instruct --dtype bfloat16",
         ),
         "serve": Command("a policy behind openpi's websocket protocol", _serve),
         "doctor": Command("say what works on this machine", _doctor),

@@ -10,11 +10,12 @@ The benchmarks are the rows of the paper's table "Benchmark setup".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from oatkit.errors import unknown_name
 from oatkit.policies import LightConfig
+from oatkit.policies.vlm_config import HEADS, ExpertConfig
 from oatkit.train import TrainConfig
 
 
@@ -295,3 +296,60 @@ def benchmark_preset(name: str) -> BenchmarkPreset:
     if name not in BENCHMARK_PRESETS:
         raise ValueError(unknown_name("benchmark", name, BENCHMARK_PRESETS))
     return BENCHMARK_PRESETS[name]
+
+
+@dataclass(frozen=True)
+class VlmPreset:
+    """The flow expert of a vision-language policy and how the policy is trained."""
+
+    expert: ExpertConfig
+    train: TrainConfig
+
+
+_PAPER = TrainConfig(
+    steps=60_000,
+    batch_size=16,
+    learning_rate=1e-4,
+    schedule="cosine",
+    min_ratio=0.1,
+    weight_decay=1e-6,
+    workers=4,
+)
+_SMALL = TrainConfig(
+    steps=3000,
+    batch_size=32,
+    learning_rate=1e-3,
+    schedule="cosine",
+    min_ratio=0.05,
+    warmup_steps=100,
+    weight_decay=1e-6,
+    evaluate_every=500,
+)
+_TINY = TrainConfig(
+    steps=30,
+    batch_size=8,
+    learning_rate=3e-3,
+    schedule="cosine",
+    warmup_steps=5,
+    checkpoint_every=20,
+    evaluate_every=20,
+    log_every=5,
+)
+_COTRAINED = replace(_PAPER, batch_size=32, learning_rate=5e-5, schedule="constant")
+
+VLM_PRESETS = {
+    "paper": {
+        "vlm-ar": VlmPreset(ExpertConfig(), _PAPER),
+        "vlm-tc": VlmPreset(ExpertConfig(), _COTRAINED),
+        "vlm-flow": VlmPreset(ExpertConfig(), _COTRAINED),
+    },
+    "small": dict.fromkeys(HEADS, VlmPreset(ExpertConfig(width=128), _SMALL)),
+    "tiny": dict.fromkeys(HEADS, VlmPreset(ExpertConfig(width=32), _TINY)),
+}
+"""`small` and `tiny` are for backbones with random weights."""
+
+
+def vlm_preset(name: str, objective: str) -> VlmPreset:
+    if name not in VLM_PRESETS:
+        raise ValueError(unknown_name("preset", name, VLM_PRESETS))
+    return VLM_PRESETS[name][objective]

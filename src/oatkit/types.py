@@ -441,6 +441,37 @@ class PolicyMeasurement:
 
 
 @dataclass(frozen=True)
+class Invariant:
+    """Something that must hold for a policy whatever its weights."""
+
+    name: str
+    holds: bool
+    value: float
+    """The largest difference or gradient that was found."""
+
+
+@dataclass(frozen=True)
+class BackboneCheck:
+    """What `oatkit vlm check` finds of a backbone."""
+
+    checkpoint: str
+    family: str
+    num_parameters: int
+    num_trained: int
+    context_slots: int
+    train_s: float
+    """One training step with a batch of 2."""
+    train_bytes: int
+    """Most memory in use by then: of the device, or of this process on a CPU."""
+    prefill_ms: float
+    suffix_ms: float
+    """One call of generation."""
+    invariants: tuple[Invariant, ...]
+    schema: str = "oatkit/backbone-check"
+    version: int = 1
+
+
+@dataclass(frozen=True)
 class SuccessRate:
     """How many episodes succeeded, with the Wilson 95 % interval of the rate."""
 
@@ -534,6 +565,18 @@ class PairedComparison:
 
 
 @dataclass(frozen=True)
+class EpisodeVideo:
+    """Where the film of an episode is."""
+
+    task: str
+    budget: int | None
+    """None for "auto"."""
+    episode: int
+    path: str
+    """Below the folder of the record."""
+
+
+@dataclass(frozen=True)
 class PolicyEvaluation:
     """What `oatkit policy eval` finds."""
 
@@ -553,7 +596,38 @@ class PolicyEvaluation:
     episodes: tuple[EpisodeResult, ...] = ()
     budgets: tuple[BudgetResult, ...] = ()
     comparisons: tuple[PairedComparison, ...] = ()
+    videos: tuple[EpisodeVideo, ...] = ()
     schema: str = "oatkit/policy-evaluation"
+    version: int = 1
+
+
+@dataclass(frozen=True)
+class DemoStage:
+    """One part of the demo."""
+
+    name: str
+    command: str
+    """What does the same by hand."""
+    seconds: float
+    """Over all runs that it took."""
+    is_done: bool
+
+
+@dataclass(frozen=True)
+class DemoRecord:
+    """What `oatkit demo` did; its results are in the records of its parts."""
+
+    settings: dict[str, Any]
+    """What decides the demo, and so must be the same when it goes on."""
+    versions: dict[str, str]
+    machine: str
+    num_episodes: int = 0
+    """Demonstrations."""
+    num_frames: int = 0
+    policy_steps: int = 0
+    """Training steps of the policy, decided once; 0 before that."""
+    stages: tuple[DemoStage, ...] = ()
+    schema: str = "oatkit/demo"
     version: int = 1
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import closed_loop, record, report
+from benchmarks import record, report
 from oatkit.envs.kinds import SIMULATORS
-from oatkit.recipes import compare_tokenizers
+from oatkit.recipes import trial
 from tests.evaluate.plane import PLANE, TASKS
 
 
@@ -20,8 +20,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OATKIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(record, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(report, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr(closed_loop, "TRIAL_STEPS", 5)
-    monkeypatch.setattr(compare_tokenizers, "TRIAL_STEPS", 2)
+    monkeypatch.setattr(trial, "TRIAL_STEPS", 2)
     for simulator in ("metaworld", "pusht"):
         monkeypatch.setitem(SIMULATORS, simulator, PLANE)
     rng = np.random.default_rng(0)

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from oatkit.nn.freeze import Frozen, freeze, has_onnx
 from oatkit.nn.frozen_decoder import FrozenDecoder
+from oatkit.nn.onnx_decoder import OnnxDecoder
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.policies import bar
 from oatkit.policies.light_net import cached_feed
@@ -80,8 +82,45 @@ def test_packed_is_alone_is_cached(
         by_itself = alone(decoder, ids, schedule, stage, context)
         torch.testing.assert_close(packed[:, start:end], by_itself)
 
-    # cached generation, up to a budget: teacher-forced by what it draws itself
-    cached, fed = cached_feed(FrozenDecoder(decoder), context, batch_size, schedule), []
+    assert_cached_is_packed(FrozenDecoder(decoder), decoder, context, schedule, budget, seed)
+
+
+@given(schedules, st.integers(1, 3), st.integers(0, 10), st.data())
+@settings(max_examples=20, deadline=None)
+@torch.inference_mode()
+def test_onnx_runtime_gives_the_same_logits(
+    schedule: Schedule, batch_size: int, seed: int, data: st.DataObject
+) -> None:
+    pytest.importorskip("onnxruntime")
+    budget = data.draw(st.integers(1, schedule.num_tokens))
+    decoder = model(schedule.num_tokens, seed).float()
+    context = decoder.keys_values(torch.randn(batch_size, CONTEXT, WIDTH))
+    frozen = freeze(decoder)
+    assert isinstance(frozen, OnnxDecoder)
+    assert_cached_is_packed(frozen, decoder, context, schedule, budget, seed, rtol=1e-4, atol=1e-4)
+
+
+def test_without_onnx_runtime_torch_generates(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"onnx": "1.19.0", "onnxruntime": "1.24.1"}
+    monkeypatch.setattr("oatkit.nn.freeze.version", lambda name: found[name])
+    assert has_onnx()
+    found["onnxruntime"] = "1.9.0"
+    assert not has_onnx()
+    assert isinstance(freeze(model(4, 0).float()), FrozenDecoder)
+
+
+def assert_cached_is_packed(
+    frozen: Frozen,
+    decoder: TokenDecoder,
+    context: list[tuple[Tensor, Tensor]],
+    schedule: Schedule,
+    budget: int,
+    seed: int,
+    **tolerance: float,
+) -> None:
+    """Cached generation, up to a budget: teacher-forced by what it draws itself."""
+    batch_size = len(context[0][0])
+    cached, fed = cached_feed(frozen, context, batch_size, schedule), []
 
     def feed(inputs: Tensor, stage: bar.Stage) -> Tensor:
         fed.append(cached(inputs, stage))
@@ -94,7 +133,7 @@ def test_packed_is_alone_is_cached(
     generated = torch.cat([stage.ids for stage in stages], dim=1)
     packing = bar.pack(part)
     again = decoder(packing.inputs(generated, MASK), packing.positions, packing.mask, context)
-    torch.testing.assert_close(torch.cat(fed, dim=1), again)
+    torch.testing.assert_close(torch.cat(fed, dim=1), again, **tolerance)
 
 
 @given(schedules)

@@ -248,7 +248,7 @@ def test_a_deadline_takes_the_last_trained_budget_that_fits(
     """A clock that ticks 1 ms a stage, and a table that says so."""
     policy = tiny.make_policy("oat", dataset)  # token-wise, trained at 1, 2, 4 and 6
     observation = tiny.row(tiny.batch(policy, dataset), 0)
-    policy._latencies[1, policy.schedule] = prediction.Latency((1.0,) * 6, 0.5)
+    policy.acting.latencies[1, policy.schedule] = prediction.Latency((1.0,) * 6, 0.5)
     now = [0.0]
     real = prediction.generate
 
@@ -311,7 +311,7 @@ def test_fast_ends_with_its_symbol(dataset: Dataset) -> None:
     observation = tiny.batch(policy, dataset)
     tokens = policy.tokenizer.encode(observation["action"])
     lengths = tokens.lengths
-    policy._feed = lambda *_: saying(tokens, policy)  # type: ignore[method-assign]
+    policy.start = lambda *_: saying(tokens, policy)  # type: ignore[method-assign]
     found = policy.predict_action_chunk(observation)
     assert found.budget.tolist() == lengths.tolist()
     assert found.calls.tolist() == [min(n + 1, policy.schedule.calls) for n in lengths.tolist()]

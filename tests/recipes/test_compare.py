@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from dataclasses import asdict
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from oatkit import cli
 from oatkit.recipes import compare_tokenizers, sweep_tokenizer
 from oatkit.tokenizers import load_tokenizer
 from oatkit.types import TokenizerComparison, TokenizerSweep, record_from_json
+from tests.measure.pages import Page
 
 
 @pytest.fixture(scope="module")
@@ -56,27 +56,6 @@ def compared(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("compared") / "c"
     assert compare(data, out) == 0
     return out
-
-
-class Page(HTMLParser):
-    """What a page refers to and what tags it leaves open."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.addresses: list[str] = []
-        self.open: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.addresses += [v or "" for k, v in attrs if k.split(":")[-1] in ("href", "src")]
-        if tag not in ("meta", "br"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.addresses += [v or "" for k, v in attrs if k.split(":")[-1] in ("href", "src")]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
 
 
 def test_the_report_has_every_section_and_no_reference_outside(compared: Path) -> None:

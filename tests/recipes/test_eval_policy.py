@@ -52,6 +52,8 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Eval:
     monkeypatch.setitem(SIMULATORS, "plane", PLANE)
+    # drawing takes longer than everything else
+    monkeypatch.setattr("oatkit.recipes.eval_policy._write_report", lambda *_: None)
 
     def run(name: str = "a", **changed: Any) -> PolicyEvaluation:
         wanted = {"env": "plane", "tasks": ("near", "far"), "episodes": 3, "budgets": (1, 4)}
@@ -243,6 +245,8 @@ def test_videos_and_the_tasks_of_the_policy(run: Eval, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "a/videos").iterdir()) == [
         f"{task}-budget-4-000.mp4" for task in sorted(TASKS)
     ]
+    assert {(v.task, v.budget, v.episode) for v in record.videos} == {(t, 4, 0) for t in TASKS}
+    assert all((tmp_path / "a" / v.path).exists() for v in record.videos)
 
 
 def train(data: Path, folder: Path, kind: str, horizon: int, *flags: str) -> None:
@@ -268,6 +272,8 @@ def test_from_demonstrations_to_success_in_metaworld(
     assert cli.main(["policy", "eval", str(tmp_path / "p"), *where, *few]) == 0
     shown = capsys.readouterr().out
     assert f"wrote {out / RECORD}" in shown
+    assert f"open {out / 'report.html'}" in shown
+    assert "<h1>A policy in the simulator</h1>" in (out / "report.html").read_text()
     assert "16 of 32 steps executed" in shown
     record = read(out / RECORD)
     assert {e.task for e in record.episodes} == {"drawer-close"}

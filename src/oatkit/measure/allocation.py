@@ -16,7 +16,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from oatkit.data import Dataset
-from oatkit.measure.tokenizer import chunks_to_measure, decode_in_blocks, encode_in_blocks
+from oatkit.measure.tokenizer import chunks_to_measure, decode_any
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Allocation, TokenizerMeasurement, Tokens
 
@@ -58,9 +58,9 @@ def measure_allocation(
 def _expected_error(tokenizer: ActionTokenizer, dataset: Dataset) -> float:
     """Mean over chunks and K of the normalised error; rows of one batch differ in K."""
     actions_BTA = torch.from_numpy(chunks_to_measure(dataset, tokenizer.horizon)[0])
-    tokens = encode_in_blocks(tokenizer, actions_BTA)
+    tokens = tokenizer.encode(actions_BTA)
     count = len(tokenizer.budgets)
     kept_N = torch.tensor(tokenizer.budgets).repeat(len(tokens))
     drawn = Tokens(tokens.ids.repeat_interleave(count, dim=0), kept_N)
-    error_NTA = decode_in_blocks(tokenizer, drawn) - actions_BTA.repeat_interleave(count, dim=0)
+    error_NTA = decode_any(tokenizer, drawn) - actions_BTA.repeat_interleave(count, dim=0)
     return float(np.square(error_NTA.double().numpy() / tokenizer.normalizer.scale).mean())

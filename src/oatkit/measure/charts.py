@@ -1,4 +1,4 @@
-"""Charts of a comparison. The only file that imports matplotlib.
+"""Charts of a comparison, and what all charts share. The only file that imports matplotlib.
 
 Every chart is drawn twice: as SVG for the page, where ink and grid take the page's colours so that
 it reads on light and dark, and as PNG on white.
@@ -65,6 +65,9 @@ SETTINGS: dict[Any, Any] = {
     "lines.markersize": 5,
 }
 
+styled = matplotlib.rc_context(SETTINGS)
+"""Decorates whatever draws."""
+
 
 class Chart:
     """A drawn figure; `svg` for a page, `png` for a file."""
@@ -97,16 +100,16 @@ class Chart:
         return text.replace(INK, "var(--ink)").replace(GRID, "var(--grid)")
 
 
-@matplotlib.rc_context(SETTINGS)
-def _new(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> Any:
+@styled
+def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> Any:
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-@matplotlib.rc_context(SETTINGS)
+@styled
 def rate_distortion(comparison: TokenizerComparison) -> Chart:
     """Error against tokens and against bits, both on log axes."""
-    figure, ((by_tokens, by_bits),) = _new(9.5, 4.2, columns=2, sharey=True)
+    figure, ((by_tokens, by_bits),) = new_figure(9.5, 4.2, columns=2, sharey=True)
     smallest = min(b.mse for k in comparison.kinds for b in k.measurement.budgets)
     for axes, rate in ((by_tokens, "tokens"), (by_bits, "bits")):
         for kind in comparison.kinds:
@@ -153,12 +156,14 @@ def _reference(axes: Any, comparison: TokenizerComparison, rate: str) -> None:
         label = ""
 
 
-@matplotlib.rc_context(SETTINGS)
+@styled
 def prefixes(comparison: TokenizerComparison, kind: KindComparison) -> Chart:
     """Sample chunks decoded from growing prefixes, against the truth."""
     budgets = sorted({r.budget for r in kind.reconstructions})
     count = len(comparison.samples)
-    figure, grid = _new(9.5, 0.5 + 1.6 * count, count, len(budgets), sharex=True, sharey="row")
+    figure, grid = new_figure(
+        9.5, 0.5 + 1.6 * count, count, len(budgets), sharex=True, sharey="row"
+    )
     color = STYLES[kind.measurement.kind][0]
     for r in kind.reconstructions:
         axes = grid[r.sample][budgets.index(r.budget)]
@@ -180,10 +185,12 @@ def prefixes(comparison: TokenizerComparison, kind: KindComparison) -> Chart:
     return Chart(figure, f"prefixes-{kind.measurement.kind}")
 
 
-@matplotlib.rc_context(SETTINGS)
+@styled
 def allocation(kinds: Sequence[KindComparison]) -> Chart:
     """What each token takes off the error, and how often training keeps it."""
-    figure, grid = _new(9.5, 4.2, 2, len(kinds), sharex="col", sharey="row", height_ratios=(2, 1))
+    figure, grid = new_figure(
+        9.5, 4.2, 2, len(kinds), sharex="col", sharey="row", height_ratios=(2, 1)
+    )
     for kind, gains, weights in zip(kinds, grid[0], grid[1], strict=True):
         found = kind.allocation
         assert found is not None
@@ -211,11 +218,11 @@ def allocation(kinds: Sequence[KindComparison]) -> Chart:
     return Chart(figure, "allocation")
 
 
-@matplotlib.rc_context(SETTINGS)
+@styled
 def dimensions(comparison: TokenizerComparison) -> Chart:
     """Error of each action dimension with all tokens, in standard deviations of that dimension."""
     count = len(comparison.dimensions)
-    figure, ((axes,),) = _new(9.5, 1.3 + 0.32 * count)
+    figure, ((axes,),) = new_figure(9.5, 1.3 + 0.32 * count)
     for kind in comparison.kinds:
         color, marker = STYLES[kind.measurement.kind]
         mae_A = np.array(kind.measurement.budgets[-1].mae)
@@ -233,10 +240,10 @@ def dimensions(comparison: TokenizerComparison) -> Chart:
     return Chart(figure, "dimensions")
 
 
-@matplotlib.rc_context(SETTINGS)
+@styled
 def vocabulary(comparison: TokenizerComparison) -> Chart:
     """How many equally likely ids each slot's entropy is worth."""
-    figure, ((axes,),) = _new(9.5, 3.4)
+    figure, ((axes,),) = new_figure(9.5, 3.4)
     for kind in comparison.kinds:
         color, marker = STYLES[kind.measurement.kind]
         y = [slot.perplexity for slot in kind.measurement.slots]
@@ -251,10 +258,10 @@ def vocabulary(comparison: TokenizerComparison) -> Chart:
     return Chart(figure, "vocabulary")
 
 
-@matplotlib.rc_context(SETTINGS)
+@styled
 def training(kinds: Sequence[KindComparison]) -> Chart:
     """The loss of the trained kinds."""
-    figure, ((axes,),) = _new(9.5, 3.2)
+    figure, ((axes,),) = new_figure(9.5, 3.2)
     for kind in kinds:
         x, y = [p.step for p in kind.losses], [p.loss for p in kind.losses]
         color = STYLES[kind.measurement.kind][0]

@@ -11,15 +11,14 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.data import Dataset
-from oatkit.measure.tokenizer import encode_in_blocks
-from oatkit.policies import LightPolicy
-from oatkit.policies.bar import bar_loss, covering, entropy_bits, targets
+from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.policies import AnyPolicy
+from oatkit.policies.bar import bar_loss, entropy_bits, fitted, targets
 from oatkit.policies.observation import Observations
 from oatkit.types import PolicyBudget, PolicyMeasurement, PolicySlot, Tokens
 
 MAX_CHUNKS = 2048
 """Of a larger split so many are measured, evenly spread."""
-BLOCK = 256
 READ = 32
 """Chunks whose full images are in memory at once."""
 CONSTANT = 1e-12
@@ -27,7 +26,7 @@ CONSTANT = 1e-12
 
 
 def measure_policy(
-    policy: LightPolicy, dataset: Dataset, *, path: str = "", split: str = "all", seed: int = 0
+    policy: AnyPolicy, dataset: Dataset, *, path: str = "", split: str = "all", seed: int = 0
 ) -> PolicyMeasurement:
     """Token accuracy and entropy of every slot, action errors of every trained budget.
 
@@ -39,10 +38,14 @@ def measure_policy(
         seed: Of sampling.
     """
     observations, wanted_BTA, is_pad_BT = observations_to_measure(policy, dataset, MAX_CHUNKS)
-    loss, slots = measure_slots(policy, observations, wanted_BTA)
+    loss, slots = 0.0, list[PolicySlot]()
+    if "tokens" in policy.heads:
+        loss, slots = measure_slots(policy, observations, wanted_BTA)
+    if "flow" in policy.heads:
+        loss += measure_flow(policy, observations, wanted_BTA)
     generator = torch.Generator().manual_seed(seed)
     parts, num_invalid = [], 0
-    for block in _blocks(observations):
+    for block in observations.split(policy.rows_at_once):
         drawn, problems = policy.draw_once(block, generator)
         num_invalid += len(problems)
         parts.append(drawn)
@@ -52,9 +55,9 @@ def measure_policy(
     sampled = Tokens(ids_BK, torch.cat([part.tokens.lengths for part in parts]))
     calls_B = torch.cat([part.calls for part in parts])
     tokenizer = policy.tokenizer
-    true = encode_in_blocks(tokenizer, wanted_BTA)
+    true = tokenizer.encode(wanted_BTA)
     budgets = []
-    for budget in tokenizer.budgets:
+    for budget in policy.budgets:
         chunk_BTA, kept_B, num_calls = full_BTA, sampled.lengths, calls_B.double().mean()
         if budget < tokenizer.max_tokens:
             chunk_BTA = tokenizer.decode(sampled, budget=budget).cpu()
@@ -81,7 +84,7 @@ def measure_policy(
 
 
 def observations_to_measure(
-    policy: LightPolicy, dataset: Dataset, most: int
+    policy: AnyPolicy, dataset: Dataset, most: int
 ) -> tuple[Observations, Tensor, NDArray[np.bool_]]:
     """Evenly spread observations, their raw chunks (B, T, A) and padding (B, T)."""
     spec = policy.spec
@@ -91,33 +94,43 @@ def observations_to_measure(
     indices = np.linspace(0, len(chunks) - 1, min(len(chunks), most)).astype(int)
     parts = []
     for some in np.split(indices, range(READ, len(indices), READ)):
-        observations, _ = spec.read(chunks.batch(some))
-        parts.append(policy.net.shrunk(observations).tensors())
-    task, state, *images = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+        observations, _ = policy.read(chunks.batch(some))
+        parts.append(policy.net.shrunk(observations))
     actions_BTA, is_pad_BT = chunks.actions(indices)
-    return Observations(task, state, tuple(images)), torch.from_numpy(actions_BTA), is_pad_BT
+    return Observations.cat(parts), torch.from_numpy(actions_BTA), is_pad_BT
+
+
+@torch.inference_mode()
+def measure_flow(policy: AnyPolicy, observations: Observations, actions_BTA: Tensor) -> float:
+    """The flow part of the training loss, at the same times and noise whenever it is asked."""
+    most, total = policy.rows_at_once, 0.0
+    blocks = zip(observations.split(most), torch.split(actions_BTA, most), strict=True)
+    for number, (block, actions) in enumerate(blocks):
+        keys = sample_keys(0, number, torch.arange(len(block))).to(policy.device)
+        found = policy.flow_loss(
+            block.to(policy.device), actions.to(policy.device), SampleRandom(keys)
+        )
+        total += len(block) * float(found)
+    return total / len(observations)
 
 
 @torch.inference_mode()
 def measure_slots(
-    policy: LightPolicy, observations: Observations, actions_BTA: Tensor
+    policy: AnyPolicy, observations: Observations, actions_BTA: Tensor
 ) -> tuple[float, list[PolicySlot]]:
     """The training loss, and every slot that some sequence reaches; true tokens are fed."""
     net, tokenizer = policy.net, policy.tokenizer
-    tokens = encode_in_blocks(tokenizer, actions_BTA)
-    schedule = policy.schedule
-    if net.end_id is not None:
-        longest = min(int(tokens.lengths.max()) + 1, schedule.num_tokens)
-        schedule = covering(schedule, longest)
-    num_slots = schedule.num_tokens
-    tokens = Tokens(F.pad(tokens.ids, (0, num_slots - tokens.ids.shape[1])), tokens.lengths)
-    wanted_BK, counts_BK = targets(tokens, num_slots, net.end_id)
+    encoded = tokenizer.encode(actions_BTA)
+    tokens, schedule = fitted(encoded, policy.schedule, net.end_id)
+    wanted_BK, counts_BK = targets(tokens, schedule.num_tokens, net.end_id)
     losses: list[float] = []
     rows: list[Tensor] = []
-    for start, block in enumerate(_blocks(observations)):
-        part = slice(start * BLOCK, start * BLOCK + len(block))
+    done = 0
+    for block in observations.split(policy.rows_at_once):
+        part = slice(done, done + len(block))
+        done += len(block)
         own = Tokens(tokens.ids[part].to(policy.device), tokens.lengths[part].to(policy.device))
-        logits = net.logits(own.ids, schedule, net.encode(block.to(policy.device)))
+        logits = policy.logits(block.to(policy.device), own.ids, schedule)
         losses.append(len(block) * float(bar_loss(logits, own, schedule, net.end_id)))
         wanted = wanted_BK[part].to(policy.device)
         surprise = F.cross_entropy(logits.transpose(1, 2), wanted, reduction="none") / math.log(2)
@@ -135,7 +148,7 @@ def measure_slots(
 
 
 def _measure_auto(
-    policy: LightPolicy,
+    policy: AnyPolicy,
     observations: Observations,
     wanted_BTA: Tensor,
     is_pad_BT: NDArray[np.bool_],
@@ -144,7 +157,8 @@ def _measure_auto(
 ) -> PolicyBudget | None:
     if policy.auto is None:
         return None
-    parts = [policy.draw_once(b, generator, policy.auto)[0] for b in _blocks(observations)]
+    blocks = observations.split(policy.rows_at_once)
+    parts = [policy.draw_once(block, generator, policy.auto)[0] for block in blocks]
     chunk_BTA = torch.cat([part.chunk for part in parts]).cpu()
     kept_B = torch.cat([part.tokens.lengths for part in parts])
     calls = float(torch.cat([part.calls for part in parts]).double().mean())
@@ -189,8 +203,3 @@ def _variance_ratio(chunk_BTA: Tensor, wanted_BTA: Tensor) -> tuple[float | None
     )
     pairs = zip(found.tolist(), wanted.tolist(), strict=True)
     return tuple(mine / true if true > CONSTANT else None for mine, true in pairs)
-
-
-def _blocks(observations: Observations) -> list[Observations]:
-    parts = zip(*(torch.split(tensor, BLOCK) for tensor in observations.tensors()), strict=True)
-    return [Observations(task, state, tuple(images)) for task, state, *images in parts]

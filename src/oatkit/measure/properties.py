@@ -7,7 +7,7 @@ from itertools import pairwise
 import torch
 
 from oatkit.data import Dataset
-from oatkit.measure.tokenizer import chunks_to_measure, encode_in_blocks
+from oatkit.measure.tokenizer import chunks_to_measure
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.tokenizers.codec import doubling
 from oatkit.tokenizers.fast import Fast
@@ -74,7 +74,7 @@ def _relaxed_errors(
 ) -> tuple[list[int], list[float]]:
     """Errors of FAST's prefixes, up to its longest sequence."""
     actions_BTA = torch.from_numpy(chunks_to_measure(dataset, tokenizer.horizon)[0])
-    tokens = encode_in_blocks(tokenizer, actions_BTA)
+    tokens = tokenizer.encode(actions_BTA)
     mending = ActionTokenizer(codec.relaxed(), tokenizer.normalizer, tokenizer.data)
     budgets = list(doubling(int(tokens.lengths.max())))
     decoded = (mending.decode(tokens, budget=budget) for budget in budgets)

@@ -1,8 +1,7 @@
-"""`report.html` and its charts from a comparison: one page that needs nothing else."""
+"""`report.html` of `oatkit tokenizer compare`, from its record."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -10,62 +9,21 @@ import numpy as np
 
 from oatkit.measure import charts
 from oatkit.measure.charts import Chart
+from oatkit.measure.page import bullets, figure, page, table, warning
 from oatkit.measure.properties import CRITERIA
 from oatkit.measure.verdict import cautions, reaches, sentences, trained
 from oatkit.types import BudgetMeasurement, Property, TokenizerComparison
-
-STYLE = """
-:root { color-scheme: light dark; --sans: system-ui, Roboto, Helvetica, Arial, sans-serif;
-  --ink: #22252b; --soft: #626973; --paper: #fff; --card: #f6f7f9; --grid: #d9dce2;
-  --accent: #2f7fd6; --good: #1d8050; --bad: #c23030; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e7eb; --soft: #9aa2ad; --paper: #15171b;
-  --card: #1e2126; --grid: #363b43; --accent: #6aabf0; --good: #54c48d; --bad: #f08080; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 62rem; padding: 2rem 1.25rem 4rem; background: var(--paper);
-  color: var(--ink); font: 16px/1.55 var(--sans); }
-h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .3rem; }
-h2 { font-size: 1.25rem; margin: 2.8rem 0 .6rem; padding-top: .7rem;
-  border-top: 1px solid var(--grid); }
-p, li { max-width: 48rem; }
-li { margin: .2rem 0; }
-.soft, figcaption { color: var(--soft); }
-.warning { background: var(--card); border-left: 3px solid var(--bad); border-radius: 4px;
-  padding: .3rem 1rem; margin: 1rem 0; }
-nav { display: flex; flex-wrap: wrap; gap: .2rem 1rem; margin: 1rem 0; font-size: .9rem; }
-a { color: var(--accent); text-decoration: none; }
-figure { margin: 1rem 0 1.6rem; }
-figure svg { display: block; width: 100%; height: auto; }
-figcaption { font-size: .9rem; max-width: 48rem; margin-top: .4rem; }
-.scroll { overflow-x: auto; margin: 1rem 0; }
-table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; color: var(--soft); padding-bottom: .4rem; }
-th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--grid);
-  vertical-align: top; white-space: nowrap; }
-th { font-weight: 600; white-space: normal; vertical-align: bottom; }
-th:first-child, td:first-child, .words th, .words td { text-align: left; }
-.words td { white-space: normal; min-width: 6rem; overflow-wrap: anywhere; }
-td small { display: block; color: var(--soft); line-height: 1.35; }
-.yes { color: var(--good); font-weight: 600; }
-.no { color: var(--bad); font-weight: 600; }
-code { font-size: .9em; background: var(--card); border-radius: 3px; padding: .1em .3em;
-  overflow-wrap: anywhere; }
-@media print { :root { font-size: 11px; --ink: #000; --soft: #444; --paper: #fff;
-  --card: #f3f3f3; --grid: #ccc; --good: #1d8050; --bad: #c23030; }
-  body { max-width: none; padding: 0; font-size: 1rem; } nav { display: none; }
-  th, td { padding: .2rem .4rem; }
-  figure, tr, .warning { break-inside: avoid; } h2 { break-after: avoid; } }
-"""
 
 
 def write_report(comparison: TokenizerComparison, folder: Path) -> list[Path]:
     """Write `report.html` and a PNG of each chart; gives their paths, the page first."""
     drawn = draw_charts(comparison)
-    page = folder / "report.html"
-    page.write_text(render(comparison, drawn))
+    html = folder / "report.html"
+    html.write_text(render(comparison, drawn))
     pictures = [folder / f"{name}.png" for name in drawn]
     for path, chart in zip(pictures, drawn.values(), strict=True):
         path.write_bytes(chart.png)
-    return [page, *pictures]
+    return [html, *pictures]
 
 
 def draw_charts(comparison: TokenizerComparison) -> dict[str, Chart]:
@@ -97,23 +55,13 @@ def render(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
         "Training and speed": _training(comparison, drawn),
         "How this was made": _settings(comparison),
     }
-    anchors = {title: title.lower().replace(" ", "-") for title in sections}
-    links = "".join(f'<a href="#{anchors[title]}">{title}</a>' for title in sections)
-    body = "".join(
-        f'<section id="{anchors[title]}"><h2>{title}</h2>{html}</section>'
-        for title, html in sections.items()
-    )
     first = comparison.kinds[0].measurement
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Action tokenizers compared</title><style>{STYLE}</style></head><body>"
-        "<h1>Action tokenizers compared</h1>"
-        f'<p class="soft">{len(comparison.kinds)} kinds on <code>{escape(comparison.data)}</code>: '
-        f"chunks of {first.horizon} x {first.action_dim} actions, {first.num_chunks:,} of them "
-        f"from {comparison.num_episodes} held-out episodes.</p>"
-        f"<nav>{links}</nav>{body}</body></html>\n"
+    lead = (
+        f"{len(comparison.kinds)} kinds on <code>{escape(comparison.data)}</code>: chunks of "
+        f"{first.horizon} x {first.action_dim} actions, {first.num_chunks:,} of them from "
+        f"{comparison.num_episodes} held-out episodes."
     )
+    return page("Action tokenizers compared", lead, sections)
 
 
 def _verdict(comparison: TokenizerComparison) -> str:
@@ -126,15 +74,10 @@ def _verdict(comparison: TokenizerComparison) -> str:
         for reach in reaches(comparison)
     ]
     headings = ("left of the variance", "MSE", "fewest tokens", "fewest bits")
-    warned = "".join(f"<li>{escape(text)}</li>" for text in cautions(comparison))
-    said = "".join(f"<li>{escape(text)}</li>" for text in sentences(comparison))
     return (
-        f"<ul>{said}</ul>"
-        + (
-            f'<div class="warning"><p>Before you believe it:</p><ul>{warned}</ul></div>'
-            * bool(warned)
-        )
-        + _table("The cheapest way to a given held-out error, at trained budgets.", headings, rows)
+        bullets(sentences(comparison))
+        + warning(cautions(comparison))
+        + table("The cheapest way to a given held-out error, at trained budgets.", headings, rows)
         + '<p class="soft">The Gaussian reference is what an ideal linear code of a Gaussian '
         "source with the covariance of these chunks would leave at the same bits (reverse "
         "water-filling). Real chunks are no Gaussian: a learned code can be below it.</p>"
@@ -180,7 +123,7 @@ def _rate_distortion(comparison: TokenizerComparison, drawn: dict[str, Chart]) -
         "Ratio: MSE over the Gaussian reference, below 1 is better than it. Jerk: squared third "
         "difference over the true one, 1 is as smooth."
     )
-    return _figure(drawn["rate_distortion"], caption) + _table(note, headings, rows)
+    return figure(drawn["rate_distortion"], caption) + table(note, headings, rows)
 
 
 def _ratio(b: BudgetMeasurement) -> str:
@@ -197,7 +140,7 @@ def _prefixes(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
         f"Each dimension is in its own standard deviations, at most {charts.MAX_DIMENSIONS} that "
         "move most are drawn. From left to right the colour should settle on the truth."
     )
-    return "".join(_figure(drawn[f"prefixes-{name}"], caption.format(name)) for name in names)
+    return "".join(figure(drawn[f"prefixes-{name}"], caption.format(name)) for name in names)
 
 
 def _properties(comparison: TokenizerComparison) -> str:
@@ -214,7 +157,7 @@ def _properties(comparison: TokenizerComparison) -> str:
     return (
         "<p>The paper's table of tokenizers as policy interfaces, decided by these "
         f"measurements:</p><ul>{meanings}</ul>"
-        + _table("", ("kind", *titles), rows, is_html=True, is_words=True)
+        + table("", ("kind", *titles), rows, is_html=True, is_words=True)
         + '<p class="soft">FAST is fitted on this data here; the paper uses the universal FAST '
         "tokenizer.</p>"
     )
@@ -267,14 +210,14 @@ def _allocation(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str
         "tokens 1 to K, so token i counts with the weight w<sub>i</sub> = Pr(K &ge; i): "
         "E<sub>K</sub>[&epsilon;(K)] = &epsilon;(0) &minus; &Sigma; w<sub>i</sub> "
         "&Delta;<sub>i</sub>.</p>"
-        + _figure(drawn["allocation"], caption)
-        + _table(
+        + figure(drawn["allocation"], caption)
+        + table(
             "The paper's identity on held-out chunks. Left side: every chunk decoded at every K. "
             "Right side: gains and survival weights. They should agree to rounding.",
             ("kind", "ε(0)", "left side", "right side", "relative difference"),
             sides,
         )
-        + _table(
+        + table(
             "What each budget interval takes off.",
             ("kind", "tokens", "weight w", "gain", "share of ε(0)", "error left"),
             spread,
@@ -291,7 +234,7 @@ def _dimensions(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str
     headings = ("dimension", "std", *(k.measurement.kind for k in comparison.kinds))
     caption = "With all tokens. A dimension far to the right of the others is the one that suffers."
     note = "Mean absolute error and, below it, the worst one; all tokens, raw units."
-    return _figure(drawn["dimensions"], caption) + _table(note, headings, rows, is_html=True)
+    return figure(drawn["dimensions"], caption) + table(note, headings, rows, is_html=True)
 
 
 def _vocabulary(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
@@ -315,7 +258,7 @@ def _vocabulary(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str
     )
     note = f"Share of the vocabulary that occurs in a slot; {count:,} chunks can show no more ids."
     headings = ("kind", "vocabulary", "least", "median", "most", "median perplexity")
-    return _figure(drawn["vocabulary"], caption) + _table(note, headings, rows)
+    return figure(drawn["vocabulary"], caption) + table(note, headings, rows)
 
 
 def _training(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
@@ -344,37 +287,11 @@ def _training(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
         "Training loss, each kind's own (that of the ordered kinds is over all budgets). A curve "
         "that is still falling at its end wants more steps."
     )
-    figure = _figure(drawn["training"], caption) if "training" in drawn else ""
-    return figure + _table("", headings, rows)
+    curves = figure(drawn["training"], caption) if "training" in drawn else ""
+    return curves + table("", headings, rows)
 
 
 def _settings(comparison: TokenizerComparison) -> str:
     rows = [[name, str(value)] for name, value in comparison.settings.items()]
     note = "What decides the result; the same command resumes it."
-    return _table(note, ("setting", "value"), rows, is_words=True)
-
-
-def _figure(chart: Chart, caption: str) -> str:
-    return f"<figure>{chart.svg}<figcaption>{escape(caption)}</figcaption></figure>"
-
-
-def _table(
-    caption: str,
-    headings: Iterable[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    is_html: bool = False,
-    is_words: bool = False,
-) -> str:
-    """A table of numbers or of words; `is_html` says that its cells are escaped already."""
-    shown = str if is_html else escape
-    head = "".join(f"<th>{escape(text)}</th>" for text in headings)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{shown(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    style = ' class="words"' if is_words else ""
-    return (
-        f'<div class="scroll"><table{style}>{title}<thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    return table(note, ("setting", "value"), rows, is_words=True)

@@ -15,6 +15,7 @@ from oatkit.data import Dataset
 from oatkit.errors import DecodeError
 from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
 from oatkit.tokenizers import ActionTokenizer
+from oatkit.tokenizers.codec import decode_in_parts
 from oatkit.types import (
     BudgetMeasurement,
     Robustness,
@@ -51,7 +52,7 @@ def measure_tokenizer(
     actions_BTA, is_pad_BT = chunks_to_measure(dataset, tokenizer.horizon)
     count = len(actions_BTA)
     wanted_BTA = torch.from_numpy(actions_BTA)
-    tokens = encode_in_blocks(tokenizer, wanted_BTA)
+    tokens = tokenizer.encode(wanted_BTA)
     spectrum = eigenvalues(actions_BTA)
     slot_ids = _ids_of_slots(tokens)
     slot_entropy_bits = [_entropy_bits(ids) for ids in slot_ids]
@@ -104,20 +105,10 @@ def _budgets(tokenizer: ActionTokenizer) -> list[int]:
     return [tokenizer.max_tokens]
 
 
-def encode_in_blocks(tokenizer: ActionTokenizer, actions_BTA: Tensor) -> Tokens:
-    """Tokens of any number of raw chunks."""
-    parts = [tokenizer.encode(block) for block in torch.split(actions_BTA, BLOCK)]
-    most = max(part.ids.shape[1] for part in parts)
-    ids = [nn.functional.pad(part.ids, (0, most - part.ids.shape[1])) for part in parts]
-    return Tokens(torch.cat(ids), torch.cat([part.lengths for part in parts]))
-
-
 @torch.inference_mode()
-def decode_in_blocks(tokenizer: ActionTokenizer, tokens: Tokens) -> Tensor:
+def decode_any(tokenizer: ActionTokenizer, tokens: Tokens) -> Tensor:
     """Raw chunks; goes to the codec itself, because budget 0 is none that users may ask for."""
-    blocks = zip(torch.split(tokens.ids, BLOCK), torch.split(tokens.lengths, BLOCK), strict=True)
-    parts = [tokenizer.codec.decode(Tokens(ids, lengths)) for ids, lengths in blocks]
-    return tokenizer.normalizer.unnormalize(torch.cat(parts))
+    return tokenizer.normalizer.unnormalize(decode_in_parts(tokenizer.codec, tokens))
 
 
 def _measure_budget(
@@ -129,7 +120,7 @@ def _measure_budget(
     spectrum: NDArray[np.float64],
     slot_bits: list[float],
 ) -> BudgetMeasurement:
-    decoded_BTA = decode_in_blocks(tokenizer, tokens)
+    decoded_BTA = decode_any(tokenizer, tokens)
     error_BTA = (decoded_BTA - wanted_BTA).double().numpy()
     scaled = error_BTA / tokenizer.normalizer.scale
     mean_tokens = float(tokens.lengths.double().mean())

@@ -84,7 +84,7 @@ def cautions(comparison: TokenizerComparison) -> list[str]:
     count = min(k.measurement.num_chunks for k in comparison.kinds)
     if count < FEW_CHUNKS:
         said.append(f"Only {count} held-out chunks were measured: the numbers are noisy.")
-    said += _worse_than_analytic(comparison)
+    said += worse_than_analytic(comparison)
     for kind in comparison.kinds:
         name, m = kind.measurement.kind, kind.measurement
         fall = _late_fall(kind)
@@ -108,7 +108,7 @@ def cautions(comparison: TokenizerComparison) -> list[str]:
     return said
 
 
-def _worse_than_analytic(comparison: TokenizerComparison) -> list[str]:
+def worse_than_analytic(comparison: TokenizerComparison) -> list[str]:
     """Trained kinds that `klt` beats with no more bits."""
     analytic = [b for k in comparison.kinds if k.measurement.kind == "klt" for b in trained(k)]
     beaten = []

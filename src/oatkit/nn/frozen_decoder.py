@@ -9,7 +9,8 @@ added by the products, and cross-attention is folded. With context keys K and va
 where A and M are computed once per observation: two products with S columns a head instead of two
 with D.
 
-Shape letters: B batch, G slot of a call, R = B x G rows, S context slot, H head, C head width.
+Shape letters: B batch, G slot of a call, R = B x G rows, S context slot, H head, C head width,
+L layer.
 """
 
 from __future__ import annotations
@@ -76,6 +77,15 @@ class FrozenDecoder:
         """
         return FrozenGeneration(self, context, batch_size, num_slots)
 
+    def fold(self, context: Sequence[tuple[Tensor, Tensor]], batch_size: int) -> Tensor:
+        """(L, 2, B, H S, D): A of each layer, transposed, and M, with all heads side by side."""
+        heads, width = self.num_heads, self.width
+        pairs_NBHSC = torch.stack([part for pair in context for part in pair])
+        pairs = pairs_NBHSC.transpose(1, 2).reshape(len(self.folding), -1, width // heads)
+        folded = torch.bmm(pairs, self.folding)
+        shape = (len(self.layers), 2, heads, batch_size, -1, width)
+        return folded.view(shape).transpose(2, 3).flatten(3, 4)
+
     def _folding(self, reading: CrossAttention) -> Tensor:
         """(2 H, C, D): what keys, then what values are multiplied with."""
         head_width = self.width // self.num_heads
@@ -97,12 +107,7 @@ class FrozenGeneration:
         self._frozen = frozen
         self._length = 0
         heads, width = frozen.num_heads, frozen.width
-        pairs_NBHSC = torch.stack([part for pair in context for part in pair])
-        pairs = pairs_NBHSC.transpose(1, 2).reshape(len(frozen.folding), -1, width // heads)
-        folded = torch.bmm(pairs, frozen.folding)
-        shape = (len(frozen.layers), 2, heads, batch_size, -1, width)
-        folded_L2BXD = folded.view(shape).transpose(2, 3).flatten(3, 4)
-        # (B, D, H S) and (B, H S, D)
+        folded_L2BXD = frozen.fold(context, batch_size)
         self._folded = [(into.transpose(1, 2), back) for into, back in folded_L2BXD]
         shape = (len(frozen.layers), 2, batch_size, heads, num_slots, width // heads)
         self._caches = frozen.head.new_empty(shape).unbind()

@@ -38,6 +38,11 @@ class SampleRandom:
         top_BN = (bits_BN >> 40) & 0xFFFFFF
         return (top_BN.float() / 2**24).reshape(-1, *shape)
 
+    def normal(self, *shape: int) -> Tensor:
+        """(B, *shape), standard normal."""
+        middle = self.uniform(*shape) + 2**-25  # of the cell of 2^-24, so never 0
+        return torch.special.ndtri(middle)
+
 
 def sample_keys(seed: int, step: int, indices: Tensor) -> Tensor:
     """Keys of the samples at places `indices` (B,) of the global batch at `step`."""

@@ -110,6 +110,24 @@ def pack(schedule: Schedule, device: torch.device | None = None) -> Packing:
     )
 
 
+@lru_cache(maxsize=64)
+@torch.inference_mode(mode=False)
+def pack_shifted(num_tokens: int, device: torch.device | None = None) -> Packing:
+    """Plain teacher forcing after one leading mask, as co-training has it.
+
+    MASK, T_1 .. T_{K-1} at successive positions, causal; the mask stays visible.
+    """
+    slot_K = torch.arange(num_tokens, device=device)
+    return Packing(
+        source=(slot_K - 1).clamp(min=0),
+        is_mask=slot_K == 0,
+        positions=slot_K,
+        mask=torch.ones(num_tokens, num_tokens, dtype=torch.bool, device=device).tril(),
+        weights=torch.full((num_tokens,), 1 / num_tokens, device=device),
+        stages=tuple(Stage(slot_K[k : k + 1], None, 1) for k in range(num_tokens)),
+    )
+
+
 def covering(schedule: Schedule, num_tokens: int) -> Schedule:
     """The first stages of a schedule, as many as `num_tokens` need."""
     return Schedule(schedule.endpoints[: schedule.calls_for(num_tokens)])
@@ -130,6 +148,16 @@ def targets(tokens: Tokens, num_slots: int, end_id: int | None) -> tuple[Tensor,
         return ids_BK, torch.ones_like(ids_BK, dtype=torch.bool)
     end_B1 = tokens.lengths[:, None]
     return torch.where(slot_K == end_B1, end_id, ids_BK), slot_K <= end_B1
+
+
+def fitted(tokens: Tokens, schedule: Schedule, end_id: int | None) -> tuple[Tokens, Schedule]:
+    """Tokens as wide as the schedule; with an end symbol only the stages that some row reaches."""
+    if end_id is not None:  # slots past every row's end cost time and teach nothing
+        longest = int(tokens.lengths.max()) + 1
+        schedule = covering(schedule, min(longest, schedule.num_tokens))
+    # cut, or padded with 0
+    ids_BK = F.pad(tokens.ids, (0, schedule.num_tokens - tokens.ids.shape[1]))
+    return Tokens(ids_BK, tokens.lengths), schedule
 
 
 def bar_loss(logits_BKV: Tensor, tokens: Tokens, schedule: Schedule, end_id: int | None) -> Tensor:

@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 import os
-import time
-import warnings
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from oatkit.data import Dataset
-from oatkit.nn.frozen_decoder import FrozenDecoder
-from oatkit.policies.auto import MARGIN, AutoThresholds, calibrate, chunk_change
-from oatkit.policies.bar import (
-    Feed,
-    Generators,
-    generate,
-    uniforms,
-)
+from oatkit.nn.freeze import Frozen, freeze
+from oatkit.nn.random import SampleRandom
+from oatkit.policies.acting import TokenActing, Watcher
+from oatkit.policies.auto import AutoThresholds
+from oatkit.policies.bar import Feed, Generators
 from oatkit.policies.light_net import Context, LightConfig, LightNet, cached_feed
 from oatkit.policies.observation import Observations, ObservationSpec
-from oatkit.policies.prediction import (
-    Budget,
-    Deadline,
-    Drawing,
-    Drawn,
-    Latency,
-    Prediction,
-    can_stop,
-    draw,
-    predict,
-    resolve_budget,
-)
+from oatkit.policies.prediction import Budget, Drawn, Latency, Prediction
+from oatkit.policies.vlm_config import Head
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.artefact import (
     load_state,
@@ -46,10 +29,9 @@ from oatkit.tokenizers.artefact import (
     upload,
     write_artefact,
 )
-from oatkit.types import Schedule
+from oatkit.types import Schedule, Tokens
 
 FORMAT_VERSION = 1
-LATENCY_REPEATS = 5
 
 
 class LightPolicy:
@@ -62,6 +44,9 @@ class LightPolicy:
         auto: Thresholds of `budget="auto"`; None until they are calibrated.
         extras: Further JSON for `config.json`, such as how it was trained.
     """
+
+    rows_at_once = 256
+    head: Head = "tokens"
 
     def __init__(
         self,
@@ -76,10 +61,9 @@ class LightPolicy:
         self.spec = spec
         self.auto = auto
         self.extras = extras or {}
-        self._frames: deque[Observations] = deque(maxlen=spec.history)
-        self._warned: set[object] = set()
-        self._frozen: FrozenDecoder | None = None
-        self._latencies: dict[tuple[int, Schedule], Latency] = {}
+        self._frozen: Frozen | None = None
+        self.watcher = Watcher(self.read, spec.history)
+        self.acting = TokenActing(self)
 
     @classmethod
     def make(
@@ -123,6 +107,20 @@ class LightPolicy:
         return cls.make(config, tokenizer, spec)
 
     @property
+    def kind(self) -> str:
+        return "light"
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """What was trained."""
+        return ("tokens",)
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """At which a policy is measured."""
+        return self.tokenizer.budgets
+
+    @property
     def schedule(self) -> Schedule:
         """What the policy was trained under."""
         endpoints = self.net.config.endpoints
@@ -151,8 +149,27 @@ class LightPolicy:
         """Move network and tokenizer to a device; gives itself."""
         self.net.to(device)
         self.tokenizer.to(device)
-        self._latencies.clear()
+        self.acting.latencies.clear()
         return self
+
+    def loss(
+        self,
+        observations: Observations,
+        tokens: Tokens,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+    ) -> Tensor:
+        """The training loss, a scalar; actions are there as their tokens."""
+        return self.net.loss(observations, tokens, self.schedule, random)
+
+    def flow_loss(
+        self, observations: Observations, actions_BTA: Tensor, random: SampleRandom
+    ) -> Tensor:
+        raise TypeError("the light policy has no flow expert")
+
+    def logits(self, observations: Observations, ids_BK: Tensor, schedule: Schedule) -> Tensor:
+        """Of a packed pass over true tokens, (B, K, V)."""
+        return self.net.logits(ids_BK, schedule, self.net.encode(observations))
 
     # Acting
 
@@ -160,16 +177,23 @@ class LightPolicy:
         """The tensors of an observation, and whether it was one frame."""
         return self.spec.read(observation)
 
+    def start(self, context: Context, batch_size: int, schedule: Schedule) -> Feed:
+        """The network with an empty cache."""
+        if self._frozen is None or not self._frozen.is_current:
+            self._frozen = freeze(self.net.decoder)
+        return cached_feed(self._frozen, context, batch_size, schedule)
+
+    def rows(self, context: Context, rows_N: Tensor) -> Context:
+        """The context of some rows of the batch."""
+        return [(keys[rows_N], values[rows_N]) for keys, values in context]
+
     def reset(self) -> None:
         """Forget the frames of the episode; the next one is repeated as its own history."""
-        self._frames.clear()
+        self.watcher.reset()
 
     def observe(self, observation: Mapping[str, Any]) -> None:
         """Note one frame without predicting: call it at the steps between two predictions."""
-        frame, is_single = self.spec.read(observation)
-        if not is_single:
-            raise ValueError("observe() takes one frame; a batch brings its history with it")
-        self._frames.append(frame)
+        self.watcher.observe(observation)
 
     def predict_action_chunk(
         self,
@@ -182,175 +206,30 @@ class LightPolicy:
         generator: Generators = None,
         deadline_ms: float | None = None,
     ) -> Prediction:
-        """Generate tokens and decode them.
-
-        Args:
-            observation: LeRobot's keys. One frame, whose history the policy keeps since `reset`
-                (see `observe`), or a batch with its history, of which nothing is kept.
-            budget: The most tokens; all by default. Inside a block the block is run whole. "auto"
-                stops when the chunk no longer moves or the tokens are near certain.
-            schedule: Another than the policy was trained under, which warns once.
-            temperature: Of sampling; 0 takes the likeliest ids.
-            top_k: Only so many of the likeliest ids; None for all.
-            generator: For the batch, or one for each row.
-            deadline_ms: Stop at the last trained budget that fits, at the first at the latest.
-        """
-        began = time.perf_counter()
-        if deadline_ms is not None and not deadline_ms > 0:
-            raise ValueError(f"deadline_ms is {deadline_ms}, expected more than 0")
-        schedule = self._resolve_schedule(schedule)
-        most = resolve_budget(self.tokenizer, schedule, budget)
-        drawing = Drawing(schedule, most, self.net.mask_id, self.net.end_id, temperature, top_k)
-        if budget == "auto":
-            drawing = replace(drawing, auto=self._thresholds())
-        observations, is_single = self.spec.read(observation)
-        if is_single:
-            self._frames.append(observations)
-            observations = self._with_history()
-        if deadline_ms is not None:
-            drawing = self._with_deadline(drawing, len(observations), began, deadline_ms)
-        drawn = self._draw(observations, drawing, generator)
-        given = [value for value in observation.values() if isinstance(value, Tensor)]
-
-        def hand_out(values: Tensor) -> Any:
-            values = values[0] if is_single else values
-            return values.to(given[0].device) if given else values.cpu().numpy()
-
-        return Prediction(
-            chunk=hand_out(drawn.chunk),
-            ids=hand_out(drawn.tokens.ids),
-            entropy_bits=hand_out(drawn.entropy),
-            budget=hand_out(drawn.tokens.lengths),
-            calls=hand_out(drawn.calls),
-            draws=hand_out(drawn.draws),
-            elapsed_ms=1000 * (time.perf_counter() - began),
-        )
-
-    def _feed(self, context: Context, batch_size: int, schedule: Schedule) -> Feed:
-        """The network with an empty cache."""
-        if self._frozen is None or not self._frozen.is_current:
-            self._frozen = FrozenDecoder(self.net.decoder)
-        return cached_feed(self._frozen, context, batch_size, schedule)
-
-    @torch.inference_mode()
-    def _draw(
-        self, observations: Observations, drawing: Drawing, generator: Generators = None
-    ) -> Drawn:
-        context = self.net.encode(observations.to(self.device))
-
-        def start(rows_N: Tensor) -> Feed:
-            own = context
-            if len(rows_N) < len(observations):
-                own = [(keys[rows_N], values[rows_N]) for keys, values in context]
-            return self._feed(own, len(rows_N), drawing.schedule)
-
-        return predict(
-            start,
-            self.tokenizer,
-            drawing,
-            batch_size=len(observations),
-            device=self.device,
+        """Generate tokens and decode them; see `TokenActing.predict`."""
+        return self.acting.predict(
+            observation,
+            budget=budget,
+            schedule=schedule,
+            temperature=temperature,
+            top_k=top_k,
             generator=generator,
+            deadline_ms=deadline_ms,
         )
 
-    @torch.inference_mode()
     def draw_once(
         self,
         observations: Observations,
         generator: Generators = None,
         auto: AutoThresholds | None = None,
     ) -> tuple[Drawn, dict[int, str]]:
-        """One draw of all tokens by the default settings, as policies are measured.
+        """One draw of all tokens by the default settings; see `TokenActing.draw_once`."""
+        return self.acting.draw_once(observations, generator, auto)
 
-        Also says what is wrong with each row that does not decode; its chunk is NaN.
-        """
-        context = self.net.encode(observations.to(self.device))
-        feed = self._feed(context, len(observations), self.schedule)
-        most = self.schedule.num_tokens
-        uniform_BK = uniforms(generator, len(observations), most).to(self.device)
-        drawing = Drawing(self.schedule, most, self.net.mask_id, self.net.end_id, auto=auto)
-        return draw(feed, self.tokenizer, drawing, uniform_BK)
-
-    def _resolve_schedule(self, schedule: Schedule | None) -> Schedule:
-        if schedule is None or schedule == self.schedule:
-            return self.schedule
-        self._warn_once(
-            f"the policy was trained to generate {list(self.schedule.endpoints)} tokens stage by "
-            f"stage, now {list(schedule.endpoints)}: expect worse chunks"
-        )
-        return schedule
-
-    def _thresholds(self) -> AutoThresholds:
-        if self.auto is None:
-            raise ValueError(
-                "budget 'auto' has no thresholds: `oatkit policy train` finds them, or calibrate()"
-            )
-        return self.auto
-
-    def _with_history(self) -> Observations:
-        """The last frames as a batch of one; the first is repeated at the episode's start."""
-        missing = self.spec.history - len(self._frames)
-        frames = [self._frames[0]] * missing + list(self._frames)
-        return Observations(
-            frames[-1].task,
-            torch.cat([frame.state for frame in frames], dim=1),
-            tuple(
-                torch.cat(images, dim=1) for images in zip(*(f.images for f in frames), strict=True)
-            ),
-        )
-
-    def _with_deadline(
-        self, drawing: Drawing, batch_size: int, began: float, deadline_ms: float
-    ) -> Drawing:
-        if not can_stop(self.tokenizer):
-            self._warn_once(
-                f"{self.tokenizer.kind} decodes only all of its tokens: deadline_ms is ignored"
-            )
-            return drawing
-        before = time.perf_counter()
-        latency = self.latency(batch_size, drawing.schedule)
-        began += time.perf_counter() - before  # measuring is not part of the first prediction
-        if drawing.auto is not None:  # decodes after every stage
-            slower = tuple(ms + latency.decode_ms for ms in latency.stages_ms)
-            latency = replace(latency, stages_ms=slower)
-        return replace(drawing, deadline=Deadline(began + deadline_ms / 1000, latency))
-
-    def _warn_once(self, message: str) -> None:
-        if message not in self._warned:
-            self._warned.add(message)
-            warnings.warn(message, stacklevel=4)
-
-    @torch.inference_mode()
     def latency(self, batch_size: int = 1, schedule: Schedule | None = None) -> Latency:
         """How long each stage and decoding take here; measured when first asked for."""
-        schedule = schedule or self.schedule
-        key = (batch_size, schedule)
-        if key not in self._latencies:
-            rows = []
-            for _ in range(LATENCY_REPEATS + 1):
-                context = self.net.encode(self._blank(batch_size))
-                feed = self._feed(context, batch_size, schedule)
-                drawn = torch.rand(batch_size, schedule.num_tokens, device=self.device)
-                times, ids = [time.perf_counter()], []
-                for stage in generate(feed, schedule, drawn, mask_id=self.net.mask_id):
-                    ids.append(stage.ids)
-                    times.append(time.perf_counter())
-                if can_stop(self.tokenizer):  # else there is nothing to decide by it
-                    self.tokenizer.decode(torch.cat(ids, dim=1))
-                times.append(time.perf_counter())
-                rows.append(np.diff(times))
-            median = (1000 * np.median(rows[1:], axis=0)).tolist()
-            self._latencies[key] = Latency(tuple(median[:-1]), median[-1])
-        return self._latencies[key]
+        return self.acting.latency(batch_size, schedule)
 
-    def _blank(self, batch_size: int) -> Observations:
-        shape = (batch_size, self.spec.history)
-        images = (torch.zeros(*shape, 3, *size) for size in self.spec.cameras.values())
-        task = torch.zeros(batch_size, dtype=torch.int64)
-        blank = Observations(task, torch.zeros(*shape, self.spec.state_dim), tuple(images))
-        return blank.to(self.device)
-
-    @torch.inference_mode()
     def calibrate(
         self,
         observations: Observations,
@@ -361,30 +240,7 @@ class LightPolicy:
 
         Nothing happens where generation cannot stop early.
         """
-        tokenizer, schedule = self.tokenizer, self.schedule
-        if not can_stop(tokenizer):
-            return
-        scale_A = torch.as_tensor(tokenizer.normalizer.scale, device=self.device)
-        wanted_BTA = actions_BTA.to(self.device)
-        context = self.net.encode(observations.to(self.device))
-        feed = self._feed(context, len(observations), schedule)
-        drawn = uniforms(generator, len(observations), schedule.num_tokens).to(self.device)
-        ids: list[Tensor] = []
-        chunks: list[Tensor] = []
-        changes, entropies = [], []
-        for stage in generate(feed, schedule, drawn, mask_id=self.net.mask_id):
-            ids.append(stage.ids)
-            chunk_BTA = tokenizer.decode(torch.cat(ids, dim=1))
-            changes.append(chunk_change(chunk_BTA, chunks[-1] if chunks else None, scale_A))
-            entropies.append(stage.entropy_bits.mean(dim=1))
-            chunks.append(chunk_BTA)
-        excess = [chunk_change(chunk_BTA, chunks[-1], scale_A).square() for chunk_BTA in chunks]
-        change_NS, entropy_NS, excess_NS = (
-            torch.stack(rows, dim=1).double().cpu().numpy() for rows in (changes, entropies, excess)
-        )
-        coded_BTA = tokenizer.decode(tokenizer.encode(wanted_BTA))
-        lost = float(chunk_change(coded_BTA, wanted_BTA, scale_A).square().mean())
-        self.auto = calibrate(change_NS, entropy_NS, excess_NS, MARGIN * lost)
+        self.auto = self.acting.calibrated(observations, actions_BTA, generator)
 
     # The artefact
 
@@ -393,7 +249,7 @@ class LightPolicy:
         return {
             "schema": "oatkit/policy",
             "version": FORMAT_VERSION,
-            "kind": "light",
+            "kind": self.kind,
             "net": asdict(self.net.config),
             "observation": self.spec.to_json(),
             "auto": None if self.auto is None else asdict(self.auto),
@@ -449,8 +305,3 @@ class LightPolicy:
             "```",
         ]
         return "\n".join(lines) + "\n"
-
-
-def load_policy(folder: str | os.PathLike[str]) -> LightPolicy:
-    """Open a trained policy from a folder or, by its id, from the Hugging Face hub."""
-    return LightPolicy.from_pretrained(folder)

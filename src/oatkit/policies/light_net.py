@@ -9,18 +9,17 @@ About 5 million parameters by default, image encoders apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
 
-from oatkit.nn.frozen_decoder import FrozenDecoder
+from oatkit.nn.freeze import Frozen
 from oatkit.nn.image_encoder import ImageEncoder, resize, resize_and_crop
 from oatkit.nn.random import SampleRandom
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.nn.transformer import Transformer
-from oatkit.policies.bar import Feed, Stage, bar_loss, covering, pack
+from oatkit.policies.bar import Feed, Stage, bar_loss, fitted, pack
 from oatkit.policies.observation import Observations, ObservationSpec
 from oatkit.types import Schedule, Tokens
 
@@ -133,7 +132,7 @@ class LightNet(nn.Module):
             (255 * resize(image, self.config.image_size)).round().to(torch.uint8)
             for image in observations.images
         )
-        return Observations(observations.task, observations.state, images)
+        return replace(observations, images=images)
 
     def logits(
         self,
@@ -158,18 +157,12 @@ class LightNet(nn.Module):
         random: SampleRandom | None = None,
     ) -> Tensor:
         """The training loss, a scalar."""
-        if self.end_id is not None:  # slots past every row's end cost time and teach nothing
-            longest = int(tokens.lengths.max()) + 1
-            schedule = covering(schedule, min(longest, schedule.num_tokens))
-        # cut, or padded with 0
-        ids_BK = F.pad(tokens.ids, (0, schedule.num_tokens - tokens.ids.shape[1]))
-        logits_BKV = self.logits(ids_BK, schedule, self.encode(observations, random), random)
-        return bar_loss(logits_BKV, Tokens(ids_BK, tokens.lengths), schedule, self.end_id)
+        tokens, schedule = fitted(tokens, schedule, self.end_id)
+        logits_BKV = self.logits(tokens.ids, schedule, self.encode(observations, random), random)
+        return bar_loss(logits_BKV, tokens, schedule, self.end_id)
 
 
-def cached_feed(
-    frozen: FrozenDecoder, context: Context, batch_size: int, schedule: Schedule
-) -> Feed:
+def cached_feed(frozen: Frozen, context: Context, batch_size: int, schedule: Schedule) -> Feed:
     """The decoder with an empty cache, for `generate`."""
     generation = frozen.start(context, batch_size, schedule.num_tokens)
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
 
 from oatkit.data import Dataset, Normalizer
 from oatkit.errors import unknown_name
@@ -31,24 +32,48 @@ class Observations:
     """A batch of observations as tensors.
 
     Attributes:
-        task: (B,) int64, place among the known tasks.
+        task: (B,) int64, place among the known tasks; (B, L) ids of its text, -1 after their end,
+            where a policy reads text.
         state: (B, history, state_dim) float32, normalised; state_dim is 0 without a state.
-        images: For each camera (B, history, 3, H, W), uint8 or float from 0 to 1.
+        images: For each camera (B, history, 3, H, W), uint8 or float from 0 to 1; (B, history, ...)
+            uint8 where a policy has its own image processor.
+        is_seen: (B, history, cameras) bool, False where an image is missing.
     """
 
     task: Tensor
     state: Tensor
     images: tuple[Tensor, ...]
+    is_seen: Tensor
+
+    @classmethod
+    def of(cls, tensors: Sequence[Tensor]) -> Observations:
+        """The inverse of `tensors`."""
+        task, state, is_seen, *images = tensors
+        return cls(task, state, tuple(images), is_seen)
 
     def __len__(self) -> int:
         return len(self.task)
 
     def to(self, device: torch.device) -> Observations:
-        images = tuple(image.to(device) for image in self.images)
-        return Observations(self.task.to(device), self.state.to(device), images)
+        return self.of([tensor.to(device) for tensor in self.tensors()])
 
     def tensors(self) -> tuple[Tensor, ...]:
-        return (self.task, self.state, *self.images)
+        return (self.task, self.state, self.is_seen, *self.images)
+
+    def split(self, num_rows: int) -> list[Observations]:
+        """Successive parts of at most so many rows."""
+        parts = zip(*(torch.split(tensor, num_rows) for tensor in self.tensors()), strict=True)
+        return [self.of(part) for part in parts]
+
+    @classmethod
+    def cat(cls, parts: Sequence[Observations]) -> Observations:
+        """The rows of several one after the other; texts become as long as the longest."""
+        tasks = [part.task for part in parts]
+        if tasks[0].ndim > 1:
+            longest = max(task.shape[1] for task in tasks)
+            tasks = [F.pad(task, (0, longest - task.shape[1]), value=-1) for task in tasks]
+        others = zip(*(part.tensors()[1:] for part in parts), strict=True)
+        return cls.of([torch.cat(tasks), *(torch.cat(tensors) for tensors in others)])
 
 
 @dataclass(frozen=True)
@@ -115,7 +140,8 @@ class ObservationSpec:
             raise ValueError("the batch of observations is empty")
         state = parts.pop(STATE, torch.zeros(batch_size, num_frames, 0))
         task = self._task(observation.get(TASK), batch_size)
-        return Observations(task, state, tuple(parts.values())), is_single
+        is_seen = torch.ones(batch_size, num_frames, len(self.cameras), dtype=torch.bool)
+        return Observations(task, state, tuple(parts.values()), is_seen), is_single
 
     def select(self, observation: Mapping[str, Any]) -> dict[str, Any]:
         """Only what the policy reads of an observation; what is missing is an error."""

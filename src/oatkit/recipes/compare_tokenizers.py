@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -36,13 +35,11 @@ from oatkit.recipes.train_tokenizer import (
     training_seconds,
     untrained,
 )
+from oatkit.recipes.trial import steps_within
 from oatkit.tokenizers import KINDS, ActionTokenizer, make_codec
 from oatkit.tokenizers.codec import LearnedCodec, doubling
-from oatkit.train import train
 from oatkit.types import KindComparison, LossPoint, Reconstruction, TokenizerComparison
 
-TRIAL_STEPS = 10
-"""Steps that are timed to see how many fit into `--minutes`."""
 SAMPLE_QUANTILES = (0.5, 0.8, 0.97)
 """Which held-out chunks are shown, by how much they move."""
 MAX_LOSS_POINTS = 50
@@ -190,13 +187,8 @@ def _steps(options: CompareTokenizers, kind: KindName, action_dim: int, console:
 
 
 def affordable_steps(options: TrainTokenizer, minutes: float) -> int:
-    """How many training steps fit, from the speed of a trial run that is thrown away."""
-    job = TokenizerJob(*untrained(options))
-    config = replace(train_config(options), steps=TRIAL_STEPS, log_every=TRIAL_STEPS // 2)
-    with tempfile.TemporaryDirectory() as folder:
-        train(job, config, Path(folder), show_progress=False)
-        later_half = read_log(Path(folder))[-1]
-    return max(1, round(minutes * 60 * later_half["samples_per_s"] / config.batch_size))
+    """How many training steps fit into so many minutes on this machine."""
+    return steps_within(TokenizerJob(*untrained(options)), train_config(options), minutes)
 
 
 def _compare_kind(

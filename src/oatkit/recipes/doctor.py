@@ -23,6 +23,7 @@ EXTRAS = {
     "praxis": ("praxis-eval",),
     "vlm": ("transformers", "peft"),
     "report": ("matplotlib",),
+    "onnx": ("onnx", "onnxruntime"),
     "serve": ("oatkit-client", "websockets", "msgpack"),
 }
 RENDER = """

@@ -1,6 +1,7 @@
-"""`oatkit policy eval`: success in a simulator with intervals, one JSON, resumable.
+"""`oatkit policy eval`: success in a simulator with intervals, one JSON and its report, resumable.
 
 out/evaluation.json                          the record; grows as episodes end
+out/report.html                              the same to look at, videos included
 out/videos/box-close-budget-4-003.mp4        with --videos
 """
 
@@ -19,6 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
@@ -30,12 +32,13 @@ from oatkit.envs.simulator import STATE_KEY, SimulatorKind
 from oatkit.errors import MissingExtraError, OatkitError
 from oatkit.evaluate.episodes import TIMEOUT_S, Evaluation, Job, Rollout, require_tasks
 from oatkit.evaluate.statistics import compare_paired, summarise
-from oatkit.policies import LightPolicy, load_policy
+from oatkit.policies import AnyPolicy, load_policy
 from oatkit.policies.prediction import resolve_budget
 from oatkit.recipes.resuming import read_or_begin, write_record
 from oatkit.recipes.token_cache import artefact_digest
 from oatkit.types import (
     EpisodeResult,
+    EpisodeVideo,
     PairedComparison,
     PolicyEvaluation,
     Schedule,
@@ -69,6 +72,8 @@ class EvalPolicy:
     """How many tokens to generate, or `auto`; all tokens by default."""
     execute: int | None = None
     """Steps of a chunk that are executed before the next query; the first half by default."""
+    head: Literal["flow", "tokens"] | None = None
+    """What acts of a co-trained policy: its flow expert by default, or its tokens."""
     temperature: float = 1.0
     """Of sampling; 0 takes the likeliest tokens."""
     top_k: int = 10
@@ -94,6 +99,7 @@ class EvalPolicy:
 def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
     """Run the episodes that the record lacks, and write it anew as they end."""
     policy = load_policy(options.policy)
+    _choose_head(options, policy)
     simulator = _simulator(options, policy)
     budgets = _budgets(options, policy)
     asked = options.tasks or _known_tasks(policy, simulator)
@@ -136,14 +142,17 @@ def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
         console.print(f"{len(record.episodes)} episodes were finished before")
     if jobs:
         record = _run(policy, simulator, rollout, jobs, record, options, console)
-    record = replace(record, comparisons=_compare(record, others))
+    record = replace(
+        record, comparisons=_compare(record, others), videos=_videos(record, options.out)
+    )
     write_record(path, record)
     console.print(draw(record))
+    _write_report(record, options.out, console)
     return record
 
 
 def _run(
-    policy: LightPolicy,
+    policy: AnyPolicy,
     simulator: SimulatorKind,
     rollout: Rollout,
     jobs: Sequence[Job],
@@ -253,7 +262,15 @@ def _name(budget: int | None) -> str:
 # The options
 
 
-def _simulator(options: EvalPolicy, policy: LightPolicy) -> SimulatorKind:
+def _choose_head(options: EvalPolicy, policy: AnyPolicy) -> None:
+    if options.head is None:
+        return
+    if options.head not in policy.heads:
+        raise ValueError(f"{policy.kind} has no head {options.head!r}, only {list(policy.heads)}")
+    policy.head = options.head
+
+
+def _simulator(options: EvalPolicy, policy: AnyPolicy) -> SimulatorKind:
     simulator = simulator_kind(options.env)
     if options.shadows:
         return simulator
@@ -262,10 +279,12 @@ def _simulator(options: EvalPolicy, policy: LightPolicy) -> SimulatorKind:
     return replace(simulator, make=partial(MetaWorld, shadows=False))
 
 
-def _budgets(options: EvalPolicy, policy: LightPolicy) -> list[int | None]:
+def _budgets(options: EvalPolicy, policy: AnyPolicy) -> list[int | None]:
     """Numbers of tokens, None for "auto"; one that the policy cannot have is an error."""
     schedule = Schedule(options.endpoints) if options.endpoints else policy.schedule
     asked = options.budgets or (schedule.num_tokens,)
+    if policy.head == "flow" and options.budgets:
+        raise ValueError(f"{policy.kind} acts by its flow expert, which has no budgets")
     if len(set(asked)) < len(asked):
         raise ValueError(f"budgets are {list(asked)}, expected each once")
     for budget in asked:
@@ -275,13 +294,13 @@ def _budgets(options: EvalPolicy, policy: LightPolicy) -> list[int | None]:
     return [None if budget == "auto" else int(budget) for budget in asked]
 
 
-def _known_tasks(policy: LightPolicy, simulator: SimulatorKind) -> tuple[str, ...]:
+def _known_tasks(policy: AnyPolicy, simulator: SimulatorKind) -> tuple[str, ...]:
     known = [task for task, text in simulator.tasks.items() if text in policy.spec.tasks]
     return tuple(known) or simulator.default_tasks
 
 
 def _check(
-    options: EvalPolicy, policy: LightPolicy, simulator: SimulatorKind, tasks: Sequence[str]
+    options: EvalPolicy, policy: AnyPolicy, simulator: SimulatorKind, tasks: Sequence[str]
 ) -> None:
     for name, value in (("episodes", options.episodes), ("workers", options.workers)):
         if value is not None and value < 1:
@@ -307,7 +326,7 @@ def _check(
 
 
 def _settings(
-    options: EvalPolicy, policy: LightPolicy, simulator: SimulatorKind, rollout: Rollout
+    options: EvalPolicy, policy: AnyPolicy, simulator: SimulatorKind, rollout: Rollout
 ) -> dict[str, Any]:
     """All that decides an episode, beside its task, budget and number."""
     try:
@@ -322,25 +341,41 @@ def _settings(
         "history": policy.spec.history,
         "max_steps": simulator.max_steps,
         "shadows": options.shadows if policy.spec.cameras else None,
+        **({"head": policy.head} if len(policy.heads) > 1 else {}),
         "digest": _digest(policy),
         "packages": packages,
     }
 
 
-def _digest(policy: LightPolicy) -> str:
+def _digest(policy: AnyPolicy) -> str:
     """Changes when a policy would act otherwise."""
     digest = hashlib.blake2b(artefact_digest(policy.tokenizer).encode(), digest_size=16)
     facts = {k: policy.to_json()[k] for k in ("net", "observation", "auto")}
     digest.update(json.dumps(facts, sort_keys=True).encode())
     for name, weight in policy.net.state_dict().items():
-        digest.update(name.encode() + weight.cpu().numpy().tobytes())
+        bits = weight.cpu().contiguous().view(-1).view(torch.uint8)  # numpy has no bfloat16
+        digest.update(name.encode() + bits.numpy().tobytes())
     return digest.hexdigest()
 
 
 def _film(options: EvalPolicy, task: str, budget: int | None, episode: int) -> Path | None:
     if episode >= options.videos:
         return None
-    return options.out / "videos" / f"{task}-budget-{_name(budget)}-{episode:03d}.mp4"
+    return options.out / _video_path(task, budget, episode)
+
+
+def _video_path(task: str, budget: int | None, episode: int) -> str:
+    return f"videos/{task}-budget-{_name(budget)}-{episode:03d}.mp4"
+
+
+def _videos(record: PolicyEvaluation, folder: Path) -> tuple[EpisodeVideo, ...]:
+    """Those that are there, whichever run made them."""
+    paths = {e: _video_path(e.task, e.budget, e.episode) for e in record.episodes}
+    return tuple(
+        EpisodeVideo(e.task, e.budget, e.episode, path)
+        for e, path in paths.items()
+        if (folder / path).exists()
+    )
 
 
 def _read(path: Path) -> PolicyEvaluation:
@@ -351,6 +386,16 @@ def _read(path: Path) -> PolicyEvaluation:
 
 
 # What is shown
+
+
+def _write_report(record: PolicyEvaluation, folder: Path, console: Console) -> None:
+    """A page beside the record, where matplotlib is installed."""
+    try:
+        from oatkit.measure.evaluation_report import write_evaluation_report
+    except MissingExtraError as error:
+        console.print(f"no report.html: {error}", markup=False, soft_wrap=True)
+        return
+    write_evaluation_report(record, folder)
 
 
 @contextmanager

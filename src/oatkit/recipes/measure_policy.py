@@ -11,7 +11,7 @@ from rich.text import Text
 from tyro.conf import Positional, arg
 
 from oatkit.measure.policy import measure_policy
-from oatkit.policies import LightPolicy, load_policy
+from oatkit.policies import AnyPolicy, load_policy
 from oatkit.recipes.dataset_options import Columns, DatasetOptions
 from oatkit.recipes.measure_tokenizer import select, write_measurements
 from oatkit.types import PolicyMeasurement
@@ -64,7 +64,7 @@ def run_measure(options: MeasurePolicy, console: Console) -> int:
     return 0
 
 
-def _columns(options: MeasurePolicy, policy: LightPolicy) -> DatasetOptions:
+def _columns(options: MeasurePolicy, policy: AnyPolicy) -> DatasetOptions:
     """As named, else the state that the policy was trained on."""
     columns, known = options.columns, policy.extras.get("data", {})
     if columns.state_key or not policy.spec.state_dim:

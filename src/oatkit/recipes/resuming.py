@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from oatkit.data.whole import written_whole
 from oatkit.errors import ArtefactError
 from oatkit.types import (
+    DemoRecord,
     PolicyEvaluation,
     PolicySweep,
     TokenizerComparison,
@@ -17,7 +18,14 @@ from oatkit.types import (
     record_from_json,
 )
 
-Growing = TypeVar("Growing", TokenizerComparison, TokenizerSweep, PolicyEvaluation, PolicySweep)
+Growing = TypeVar(
+    "Growing",
+    TokenizerComparison,
+    TokenizerSweep,
+    PolicyEvaluation,
+    PolicySweep,
+    DemoRecord,
+)
 
 
 def read_or_begin(path: Path, begun: Growing) -> Growing:

@@ -15,27 +15,36 @@ from torch import Tensor, nn
 from tyro.conf import arg
 
 from oatkit.data import Dataset
-from oatkit.measure.policy import measure_slots, observations_to_measure
+from oatkit.measure.policy import measure_flow, measure_slots, observations_to_measure
 from oatkit.nn.random import SampleRandom
-from oatkit.policies import LightPolicy, load_policy
+from oatkit.policies import AnyPolicy, LightPolicy, VlmConfig, VlmPolicy, load_policy
+from oatkit.policies.backbones.options import BackboneOptions
 from oatkit.policies.observation import Observations
-from oatkit.presets import policy_preset
+from oatkit.presets import policy_preset, vlm_preset
 from oatkit.recipes.dataset_options import Columns, DatasetOptions
 from oatkit.recipes.token_cache import artefact_digest, cached_tokens
 from oatkit.recipes.train_options import changed
-from oatkit.tokenizers import load_tokenizer
-from oatkit.train import train
+from oatkit.recipes.trial import steps_within
+from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_config
+from oatkit.train import TrainConfig, train
 from oatkit.types import Tokens
 
 MAX_CHUNKS_TO_EVALUATE = 512
+OF_THE_POLICY = (
+    *("policy", "backbone", "tokenizer", "cameras", "state", "history", "horizon", "endpoints"),
+    *("dropout", "flow_weight", "expert_width", "expert_layers", "loading"),
+)
+"""Options that a policy to start from has already."""
 
 
 @dataclass(frozen=True)
 class TrainPolicy:
-    """Train the light policy on a tokenizer's tokens.
+    """Train a policy on a tokenizer's tokens: light, or on a vision-language backbone.
 
     Example:
         oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --out out/policy
+        oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --policy vlm-ar
+            --backbone Qwen/Qwen3-VL-2B-Instruct --cameras corner2 --out out/vlm
     """
 
     data: Annotated[str, arg(metavar="PATH")]
@@ -44,14 +53,20 @@ class TrainPolicy:
     """Where to write the artefact; a run that was stopped goes on from there."""
     tokenizer: Annotated[Path | None, arg(metavar="DIR")] = None
     """Tokenizer artefact; it is frozen and stored with the policy."""
+    policy: Literal["light", "vlm-ar", "vlm-tc", "vlm-flow"] = "light"
+    """Light; vision-language and autoregressive, co-trained with tokens, or pure flow."""
+    backbone: Annotated[str | None, arg(metavar="ID_OR_DIR")] = None
+    """Vision-language checkpoint: folder or hub id."""
     preset: Literal["tiny", "small", "paper"] = "small"
     """Size and training recipe."""
     cameras: tuple[str, ...] = ()
     """Cameras to read; none by default."""
     state: bool = True
     """Whether to read the state."""
-    history: int = 2
-    """Frames that are observed, the current one included."""
+    history: int | None = None
+    """Frames that are observed, the current one included; 2, or 1 of vision-language policies."""
+    horizon: int = 32
+    """Steps of a chunk, where no tokenizer says it (`vlm-flow`)."""
     endpoints: tuple[int, ...] = ()
     """Generation schedule to train under; the tokenizer's own by default."""
     dropout: float | None = None
@@ -74,6 +89,8 @@ class TrainPolicy:
     """Of the computation; float32 by default."""
     accumulate: int | None = None
     """In how many parts a batch is computed."""
+    workers: int | None = None
+    """Processes that read and prepare batches ahead; the preset's by default."""
     seed: int = 0
     """Of the initial weights, the samples and everything random in training."""
     checkpoint_every: int | None = None
@@ -84,15 +101,22 @@ class TrainPolicy:
     """Start from this policy; its tokenizer, cameras, history and normaliser are kept."""
     allow_drift: bool = False
     """Train even where the actions are not those that the tokenizer was fitted on."""
+    flow_weight: float = 1.0
+    """Of the flow loss beside the token loss (`vlm-tc`)."""
+    expert_width: int | None = None
+    """Of the flow expert; the preset's by default."""
+    expert_layers: int | None = None
+    """Of the flow expert; as many as the backbone has by default."""
+    loading: Annotated[BackboneOptions, arg(name="")] = BackboneOptions()
     columns: Columns = DatasetOptions()
 
 
-def train_policy(options: TrainPolicy, console: Console) -> LightPolicy:
+def train_policy(options: TrainPolicy, console: Console) -> AnyPolicy:
     """Train what the options say, calibrate its thresholds on held-out episodes, and save it."""
     dataset = options.columns.open(options.data)
     policy, split = _start(options, dataset)
     tokenizer = policy.tokenizer
-    if policy.schedule != tokenizer.schedule:
+    if policy.schedule != tokenizer.schedule and policy.kind in ("light", "vlm-ar"):
         console.print(
             f"note: {tokenizer.kind} is meant to be generated up to "
             f"{list(tokenizer.schedule.endpoints)} tokens stage by stage, the policy is trained on "
@@ -111,11 +135,14 @@ def train_policy(options: TrainPolicy, console: Console) -> LightPolicy:
     for difference in differences:
         console.print(f"note: {tokenizer.kind}: {difference}", markup=False, soft_wrap=True)
     job = PolicyJob(policy, train_set, held_out, options.columns.cache)
-    config = changed(policy_preset(options.preset).train, options)
-    count = sum(p.numel() for p in job.module.parameters())
-    console.print(f"training on {tokenizer.kind}: {count:,} parameters, {config.steps:,} steps")
+    config = changed(_recipe(options, policy.kind), options)
+    count = sum(p.numel() for p in job.module.parameters() if p.requires_grad)
+    what = "" if policy.kind == "vlm-flow" else f" on {tokenizer.kind}"
+    console.print(f"training {policy.kind}{what}: {count:,} parameters, {config.steps:,} steps")
     facts = policy.to_json()
     identity = {
+        "kind": policy.kind,
+        "backbone": options.backbone,
         "net": facts["net"],
         "observation": facts["observation"],
         "tokenizer": artefact_digest(tokenizer),
@@ -139,20 +166,41 @@ def train_policy(options: TrainPolicy, console: Console) -> LightPolicy:
     return policy
 
 
-def _start(options: TrainPolicy, dataset: Dataset) -> tuple[LightPolicy, dict[str, Any]]:
+def affordable_policy_steps(options: TrainPolicy, minutes: float) -> int:
+    """How many training steps fit into so many minutes on this machine."""
+    dataset = options.columns.open(options.data)
+    policy, split = _start(options, dataset)
+    job = PolicyJob(policy, *dataset.split(**split), options.columns.cache)
+    return steps_within(job, changed(_recipe(options, policy.kind), options), minutes)
+
+
+def _recipe(options: TrainPolicy, kind: str) -> TrainConfig:
+    if kind == "light":
+        return policy_preset(options.preset).train
+    return vlm_preset(options.preset, kind).train
+
+
+def _start(options: TrainPolicy, dataset: Dataset) -> tuple[AnyPolicy, dict[str, Any]]:
     """The policy as training begins, and how episodes are split."""
     torch.manual_seed(options.seed)
     if options.init is not None:
         default = TrainPolicy(data=options.data, out=options.out)
-        for name in ("tokenizer", "cameras", "state", "history", "endpoints", "dropout"):
+        for name in OF_THE_POLICY:
             if getattr(options, name) != getattr(default, name):
-                raise ValueError(f"{options.init} has its own {name}: leave --{name} out")
+                flag = name.replace("_", "-")
+                raise ValueError(f"{options.init} has its own {flag}: leave --{flag} out")
         policy = load_policy(options.init)
         _require_dims(options, dataset, policy)
         return policy.with_tasks(dataset.tasks), _split(options, policy.extras)
-    if options.tokenizer is None:
-        raise ValueError("name a tokenizer artefact with --tokenizer, or a policy with --init")
-    tokenizer = load_tokenizer(options.tokenizer)
+    if options.policy == "light":
+        return _start_light(options, dataset)
+    return _start_vlm(options, dataset)
+
+
+def _start_light(options: TrainPolicy, dataset: Dataset) -> tuple[LightPolicy, dict[str, Any]]:
+    if options.backbone is not None:
+        raise ValueError("the light policy has no backbone: name --policy vlm-ar, -tc or -flow")
+    tokenizer = _tokenizer(options)
     split = _split(options, tokenizer.extras)
     net = replace(policy_preset(options.preset).net, endpoints=options.endpoints or None)
     if options.dropout is not None:
@@ -161,14 +209,59 @@ def _start(options: TrainPolicy, dataset: Dataset) -> tuple[LightPolicy, dict[st
         net,
         tokenizer,
         dataset.split(**split)[0],
-        history=options.history,
+        history=options.history or 2,
         cameras=options.cameras,
         reads_state=options.state,
     )
     return policy, split
 
 
-def _require_dims(options: TrainPolicy, dataset: Dataset, policy: LightPolicy) -> None:
+def _start_vlm(options: TrainPolicy, dataset: Dataset) -> tuple[VlmPolicy, dict[str, Any]]:
+    if options.backbone is None:
+        raise ValueError(f"name the checkpoint of {options.policy} with --backbone")
+    if options.dropout is not None:
+        raise ValueError(f"{options.policy} has no dropout: leave --dropout out")
+    preset = vlm_preset(options.preset, options.policy)
+    expert = replace(
+        preset.expert,
+        width=options.expert_width or preset.expert.width,
+        num_layers=options.expert_layers,
+    )
+    config = VlmConfig(
+        objective=options.policy,  # type: ignore[arg-type]  # it is not "light"
+        endpoints=options.endpoints or None,
+        flow_weight=options.flow_weight,
+        expert=expert,
+        backbone=options.loading,
+    )
+    if options.policy == "vlm-flow" and options.tokenizer is None:
+        split = _split(options, {})
+        train_set = dataset.split(**split)[0]
+        sizes = {"horizon": options.horizon, "action_dim": dataset.action_dim}
+        tokenizer = ActionTokenizer.for_dataset(make_config("bin", **sizes), train_set)
+    else:
+        tokenizer = _tokenizer(options)
+        split = _split(options, tokenizer.extras)
+        train_set = dataset.split(**split)[0]
+    policy = VlmPolicy.for_dataset(
+        config,
+        options.backbone,
+        tokenizer,
+        train_set,
+        history=options.history or 1,
+        cameras=options.cameras,
+        reads_state=options.state,
+    )
+    return policy, split
+
+
+def _tokenizer(options: TrainPolicy) -> ActionTokenizer:
+    if options.tokenizer is None:
+        raise ValueError("name a tokenizer artefact with --tokenizer, or a policy with --init")
+    return load_tokenizer(options.tokenizer)
+
+
+def _require_dims(options: TrainPolicy, dataset: Dataset, policy: AnyPolicy) -> None:
     for name, has, wanted in (
         ("action", dataset.action_dim, policy.tokenizer.action_dim),
         ("state", dataset.state_dim, policy.spec.state_dim or dataset.state_dim),
@@ -190,14 +283,16 @@ def _split(options: TrainPolicy, extras: dict[str, Any]) -> dict[str, Any]:
 
 
 class PolicyJob:
-    """Training the network on observations and the tokens of what follows them."""
+    """Training the network on observations and what follows them, as tokens and as actions."""
 
     def __init__(
-        self, policy: LightPolicy, train_set: Dataset, held_out: Dataset, cache: Path | None
+        self, policy: AnyPolicy, train_set: Dataset, held_out: Dataset, cache: Path | None
     ) -> None:
         self.module: nn.Module = policy.net
         self._policy = policy
-        self._tokens = cached_tokens(policy.tokenizer, train_set, cache)
+        self._tokens = None
+        if "tokens" in policy.heads:
+            self._tokens = cached_tokens(policy.tokenizer, train_set, cache)
         self._chunks = train_set.chunks(
             policy.tokenizer.horizon,
             history=policy.spec.history,
@@ -209,22 +304,31 @@ class PolicyJob:
         )
 
     def batch(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
-        tokens = self._tokens.take(indices)
-        observations, _ = self._policy.spec.read(self._chunks.batch(indices))
-        return (tokens.ids, tokens.lengths, *observations.tensors())
+        tokens = Tokens.full(torch.zeros(len(indices), 0, dtype=torch.int64))
+        if self._tokens is not None:
+            tokens = self._tokens.take(indices)
+        chunks = self._chunks.batch(indices)
+        observations, _ = self._policy.read(chunks)
+        actions_BTA = torch.from_numpy(chunks["action"])
+        return (tokens.ids, tokens.lengths, actions_BTA, *observations.tensors())
 
     def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> Tensor:
-        ids_BK, lengths_B, task_B, state_BSD, *images = batch
-        observations = Observations(task_B, state_BSD, tuple(images))
-        policy = self._policy
-        return policy.net.loss(observations, Tokens(ids_BK, lengths_B), policy.schedule, random)
+        ids_BK, lengths_B, actions_BTA, *tensors = batch
+        tokens, observations = Tokens(ids_BK, lengths_B), Observations.of(tensors)
+        return self._policy.loss(observations, tokens, actions_BTA, random)
 
     def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:
         pass
 
     def evaluate(self) -> dict[str, float]:
-        """Loss and token accuracy on held-out chunks."""
-        loss, slots = measure_slots(self._policy, self.unseen, self.unseen_actions)
-        reached = sum(slot.share for slot in slots)
-        accuracy = sum(slot.share * slot.accuracy for slot in slots) / reached
-        return {"val_loss": loss, "val_accuracy": accuracy}
+        """Loss and token accuracy, and the flow loss, on held-out chunks."""
+        found: dict[str, float] = {}
+        if "tokens" in self._policy.heads:
+            loss, slots = measure_slots(self._policy, self.unseen, self.unseen_actions)
+            reached = sum(slot.share for slot in slots)
+            accuracy = sum(slot.share * slot.accuracy for slot in slots) / reached
+            found |= {"val_loss": loss, "val_accuracy": accuracy}
+        if "flow" in self._policy.heads:
+            flow = measure_flow(self._policy, self.unseen, self.unseen_actions)
+            found["val_flow_loss"] = flow
+        return found

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.random import SampleRandom
 from oatkit.types import Schedule, Tokens
@@ -91,6 +92,35 @@ class HasFiles(Protocol):
     def write_files(self, folder: Path) -> None: ...
 
     def read_files(self, folder: Path) -> None: ...
+
+
+CPU_PART, PART = 64, 4096
+"""Chunks that are computed at once: by a learned codec on a CPU, and otherwise. Larger results of
+the former are given back to the system when they are freed, and new pages take time."""
+
+
+def encode_in_parts(codec: Codec, actions_BTA: Tensor) -> Tokens:
+    """`codec.encode` of any number of chunks."""
+    size = _part_size(codec, actions_BTA)
+    if len(actions_BTA) <= size:
+        return codec.encode(actions_BTA)
+    parts = [codec.encode(part) for part in torch.split(actions_BTA, size)]
+    most = max(part.ids.shape[1] for part in parts)
+    ids = [F.pad(part.ids, (0, most - part.ids.shape[1])) for part in parts]
+    return Tokens(torch.cat(ids), torch.cat([part.lengths for part in parts]))
+
+
+def decode_in_parts(codec: Codec, tokens: Tokens) -> Tensor:
+    """`codec.decode` of any number of sequences."""
+    size = _part_size(codec, tokens.ids)
+    if len(tokens) <= size:
+        return codec.decode(tokens)
+    parts = zip(torch.split(tokens.ids, size), torch.split(tokens.lengths, size), strict=True)
+    return torch.cat([codec.decode(Tokens(ids, lengths)) for ids, lengths in parts])
+
+
+def _part_size(codec: Codec, batch: Tensor) -> int:
+    return CPU_PART if batch.device.type == "cpu" and isinstance(codec, LearnedCodec) else PART
 
 
 def no_progress(_: float) -> None:

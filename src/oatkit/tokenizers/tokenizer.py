@@ -21,7 +21,13 @@ from oatkit.tokenizers.artefact import (
     upload,
     write_artefact,
 )
-from oatkit.tokenizers.codec import Codec, HasFiles, tokens_of_lists
+from oatkit.tokenizers.codec import (
+    Codec,
+    HasFiles,
+    decode_in_parts,
+    encode_in_parts,
+    tokens_of_lists,
+)
 from oatkit.tokenizers.kinds import kind_named, make_codec, make_config
 from oatkit.types import NormalizationMode, Schedule, Tokens
 
@@ -137,7 +143,7 @@ class ActionTokenizer:
     def encode(self, actions: ArrayLike | Tensor) -> Tokens:
         """Tokens of raw chunks, (B, horizon, action_dim)."""
         actions_BTA = self._as_tensor(actions)
-        return self.codec.encode(self.normalizer.normalize(actions_BTA))
+        return encode_in_parts(self.codec, self.normalizer.normalize(actions_BTA))
 
     @overload
     def decode(self, tokens: Tokens | Tensor, budget: int | None = None) -> Tensor: ...
@@ -157,7 +163,7 @@ class ActionTokenizer:
         """
         is_torch = isinstance(tokens, Tokens | Tensor)
         checked = self._checked(tokens, budget)
-        chunks_BTA = self.normalizer.unnormalize(self.codec.decode(checked))
+        chunks_BTA = self.normalizer.unnormalize(decode_in_parts(self.codec, checked))
         return chunks_BTA if is_torch else chunks_BTA.cpu().numpy()
 
     def __call__(self, actions: ArrayLike | Tensor) -> list[list[int]]:

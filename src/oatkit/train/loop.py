@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from oatkit.errors import TrainingError
 from oatkit.nn.random import SampleRandom, sample_keys
 from oatkit.train.checkpoint import Checkpoints
+from oatkit.train.prefetch import read_ahead
 from oatkit.train.soap import Soap
 
 Tracker = Literal["tensorboard", "wandb", "trackio"]
@@ -59,6 +60,8 @@ class TrainConfig:
     precision: Literal["float32", "bfloat16"] = "float32"
     accumulate: int = 1
     """In how many parts a batch is computed."""
+    workers: int = 0
+    """Processes of each rank that read batches ahead of the steps; 0 reads between them."""
     seed: int = 0
     checkpoint_every: int = 1000
     """Steps between checkpoints."""
@@ -73,12 +76,15 @@ class TrainConfig:
         for name in ("steps", "batch_size", "accumulate", "checkpoint_every", "log_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if self.workers < 0:
+            raise ValueError(f"workers is {self.workers}, expected 0 or more")
         if not 0 <= self.ema < 1:
             raise ValueError(f"ema is {self.ema}, expected 0 or more and below 1")
 
     def decisive(self) -> dict[str, Any]:
         """What decides the result, and so must be the same when a run goes on."""
         free = {"checkpoint_every", "keep_checkpoints", "evaluate_every", "log_every", "trackers"}
+        free.add("workers")
         if self.schedule == "constant":
             free.add("steps")
         return {name: value for name, value in asdict(self).items() if name not in free}
@@ -195,19 +201,19 @@ class _Run:
         )
         self.step = self.checkpoints.restore(job.module, self.optimizer, self.average)
         self.model = self.accelerator.prepare(_LossModule(job))
+        steps = range(self.step, config.steps)
+        plan = (self._indices(step)[part] for step in steps for part in self._parts())
+        self._batches = read_ahead(job.batch, plan, config.workers)
 
     def do_step(self, step: int) -> Tensor:
         """One optimiser step; gives this process's loss."""
         config, accelerator = self.config, self.accelerator
         self.job.module.train()
-        indices = sample_indices(config.seed, step, config.batch_size, self.job.num_samples)
         keys = sample_keys(config.seed, step, torch.arange(config.batch_size))
-        share = config.batch_size // accelerator.num_processes
-        mine = slice(accelerator.process_index * share, (accelerator.process_index + 1) * share)
-        parts = np.array_split(np.arange(config.batch_size)[mine], config.accumulate)
+        parts = self._parts()
         total = torch.zeros((), device=accelerator.device)
         for number, part in enumerate(parts):
-            batch = tuple(t.to(accelerator.device) for t in self.job.batch(indices[part]))
+            batch = tuple(t.to(accelerator.device) for t in next(self._batches))
             is_last = number == len(parts) - 1
             with _gradients_kept_apart(accelerator, self.model, not is_last):
                 loss = self.model(keys[part].to(accelerator.device), *batch) / len(parts)
@@ -222,6 +228,17 @@ class _Run:
         if self.average is not None:
             _move_average(self.average, self.job.module, config.ema, step)
         return total
+
+    def _indices(self, step: int) -> NDArray[np.int64]:
+        config = self.config
+        return sample_indices(config.seed, step, config.batch_size, self.job.num_samples)
+
+    def _parts(self) -> list[NDArray[np.int64]]:
+        """Places in the global batch, of each part that this process computes."""
+        config, accelerator = self.config, self.accelerator
+        share = config.batch_size // accelerator.num_processes
+        mine = slice(accelerator.process_index * share, (accelerator.process_index + 1) * share)
+        return np.array_split(np.arange(config.batch_size)[mine], config.accumulate)
 
     def save(self, step: int) -> None:
         if self.accelerator.is_main_process:

@@ -1,0 +1,114 @@
+"""What must hold for a vision-language policy, whatever its weights: checked on itself.
+
+Shape letters: B batch, K token slot, G slot of a stage, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.policies import VlmPolicy
+from oatkit.policies.backbones.backbone import Context
+from oatkit.policies.bar import generate
+from oatkit.policies.observation import Observations
+from oatkit.types import Invariant, Schedule, Tokens
+
+TOLERANCES = {torch.float32: 2e-3, torch.float16: 5e-2, torch.bfloat16: 2e-1}
+"""Largest difference, as a share of the largest logit, that rounding may make."""
+
+
+@torch.inference_mode()
+def check_tokens(
+    policy: VlmPolicy, observations: Observations, ids_BK: Tensor, schedule: Schedule
+) -> list[Invariant]:
+    """Of the token head under a schedule."""
+    context = policy.net.encode(observations)
+    before = [(keys.clone(), values.clone()) for keys, values in context.pairs]
+    packed_BKV = policy.net.logits(ids_BK, schedule, context)
+    cached_BKV, drawn_BK = _cached(policy, context, schedule)
+    redone_BKV = policy.net.logits(drawn_BK, schedule, context)
+    rows = [
+        policy.net.logits(ids, schedule, policy.net.encode(block))
+        for block, ids in zip(observations.split(1), torch.split(ids_BK, 1), strict=True)
+    ]
+    named = f"in {schedule.calls} calls"
+    moved = max(
+        float((new - old).abs().max())
+        for pair, old_pair in zip(context.pairs, before, strict=True)
+        for new, old in zip(pair, old_pair, strict=True)
+    )
+    return [
+        _close(policy, f"cached generation is the packed pass {named}", cached_BKV, redone_BKV),
+        _close(policy, f"a padded batch is its rows {named}", torch.cat(rows), packed_BKV),
+        Invariant(f"the context does not notice the tokens {named}", moved == 0, moved),
+        _blind(policy, context, ids_BK, schedule, packed_BKV, named),
+    ]
+
+
+def check_insulation(
+    policy: VlmPolicy, observations: Observations, tokens: Tokens, actions_BTA: Tensor
+) -> list[Invariant]:
+    """Of a co-trained policy: what each loss teaches."""
+    random = SampleRandom(sample_keys(0, 0, torch.arange(len(observations))).to(policy.device))
+    flow = policy.flow_loss(observations, actions_BTA, random)
+    vlm, expert = _gradients(policy, flow)
+    context = policy.net.encode(observations)
+    logits_BKV = policy.net.logits(tokens.ids, policy.schedule, context)
+    vlm_2, expert_2 = _gradients(policy, logits_BKV.logsumexp(dim=-1).mean())
+    return [
+        Invariant("the flow loss gives the VLM no gradient", vlm == 0, vlm),
+        Invariant("the flow loss teaches the expert", expert > 0, expert),
+        Invariant("the token loss gives the expert no gradient", expert_2 == 0, expert_2),
+        Invariant("the token loss teaches the VLM", vlm_2 > 0, vlm_2),
+    ]
+
+
+def _cached(policy: VlmPolicy, context: Context, schedule: Schedule) -> tuple[Tensor, Tensor]:
+    """Logits of cached generation and the ids that it drew."""
+    feed, logits = policy.net.start(context, schedule), []
+
+    def noting(inputs_BG: Tensor, stage: object) -> Tensor:
+        logits.append(feed(inputs_BG, stage))  # type: ignore[arg-type]
+        return logits[-1]
+
+    uniform_BK = torch.rand(len(context.length), schedule.num_tokens, device=policy.device)
+    stages = generate(noting, schedule, uniform_BK, mask_id=policy.net.mask_id)
+    ids = [stage.ids for stage in stages]
+    return torch.cat(logits, dim=1), torch.cat(ids, dim=1)
+
+
+def _blind(
+    policy: VlmPolicy,
+    context: Context,
+    ids_BK: Tensor,
+    schedule: Schedule,
+    wanted_BKV: Tensor,
+    named: str,
+) -> Invariant:
+    """Other tokens in the last block change no logit of it or before it."""
+    start = schedule.num_tokens - schedule.block_sizes[-1]
+    other_BK = ids_BK.clone()
+    other_BK[:, start:] = (other_BK[:, start:] + 1) % policy.tokenizer.vocab_size
+    found_BKV = policy.net.logits(other_BK, schedule, context)
+    moved = float((found_BKV - wanted_BKV).abs().max())
+    return Invariant(f"no slot sees its own block {named}", moved == 0, moved)
+
+
+def _close(policy: VlmPolicy, name: str, found: Tensor, wanted: Tensor) -> Invariant:
+    share = float((found - wanted).abs().max() / wanted.abs().max().clamp(min=1e-6))
+    return Invariant(name, share <= TOLERANCES[policy.net.backbone.dtype], share)
+
+
+def _gradients(policy: VlmPolicy, loss: Tensor) -> tuple[float, float]:
+    """The largest of the VLM and of the expert."""
+    policy.net.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    largest = {False: 0.0, True: 0.0}
+    for name, parameter in policy.net.named_parameters():
+        if parameter.grad is not None:
+            part = name.startswith("expert.")
+            largest[part] = max(largest[part], float(parameter.grad.abs().max()))
+    policy.net.zero_grad(set_to_none=True)
+    return largest[False], largest[True]

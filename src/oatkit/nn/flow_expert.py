@@ -1,0 +1,146 @@
+"""The flow-matching expert: noisy actions to their velocity, given keys and values of a context.
+
+    noisy actions ── linear ── [ attention over the context and all action slots, MLP ] x layers
+    flow time ── sinusoids ── MLP ── scale, shift and gate of every norm       ── linear ── velocity
+
+Each layer reads the keys and values that one layer of the context's model made, as they are: same
+head width, same number of key heads, and the same rotary positions, counted on from the context.
+
+Shape letters: B batch, T action slot, S context slot, D width, H head, C head width, A action.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from oatkit.nn.transformer import join_heads, split_heads
+
+SHORTEST_PERIOD, LONGEST_PERIOD = 4e-3, 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """What the expert reads.
+
+    Attributes:
+        pairs: Keys and values (B, H, S, C), one pair for each of its layers.
+        is_seen: (B, S) bool.
+        rotary: Cosines and sines (B, T, C) of the action slots.
+    """
+
+    pairs: Sequence[tuple[Tensor, Tensor]]
+    is_seen: Tensor
+    rotary: tuple[Tensor, Tensor]
+
+
+class AdaptiveNorm(nn.Module):
+    """RMS norm whose scale and shift, and the gate of what follows it, depend on the flow time."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.modulate = nn.Linear(width, 3 * width)
+        nn.init.zeros_(self.modulate.weight)
+        nn.init.zeros_(self.modulate.bias)
+
+    def forward(self, x_BTD: Tensor, time_BD: Tensor) -> tuple[Tensor, Tensor]:
+        """The normed slots and the gate, which is 1 before training."""
+        scale, shift, gate = self.modulate(time_BD)[:, None].chunk(3, dim=-1)
+        normed = F.rms_norm(x_BTD, x_BTD.shape[-1:], eps=1e-6)
+        return normed * (1 + scale) + shift, 1 + gate
+
+
+class ExpertLayer(nn.Module):
+    """Attention over context and action slots, then a gated MLP."""
+
+    def __init__(self, width: int, num_heads: int, num_kv_heads: int, head_dim: int) -> None:
+        super().__init__()
+        self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
+        self.norm_1, self.norm_2 = AdaptiveNorm(width), AdaptiveNorm(width)
+        self.query = nn.Linear(width, num_heads * head_dim, bias=False)
+        self.key_value = nn.Linear(width, 2 * num_kv_heads * head_dim, bias=False)
+        self.out = nn.Linear(num_heads * head_dim, width, bias=False)
+        self.widen = nn.Linear(width, 8 * width, bias=False)
+        self.narrow = nn.Linear(4 * width, width, bias=False)
+
+    def forward(
+        self, x_BTD: Tensor, time_BD: Tensor, pair: tuple[Tensor, Tensor], memory: Memory
+    ) -> Tensor:
+        h_BTD, gate = self.norm_1(x_BTD, time_BD)
+        keys, values = self.key_value(h_BTD).chunk(2, dim=-1)
+        query = _rotated(split_heads(self.query(h_BTD), self.num_heads), memory.rotary)
+        keys = _rotated(split_heads(keys, self.num_kv_heads), memory.rotary)
+        values = split_heads(values, self.num_kv_heads)
+        seen = F.scaled_dot_product_attention(
+            query,
+            torch.cat([pair[0].to(keys.dtype), keys], dim=2),
+            torch.cat([pair[1].to(values.dtype), values], dim=2),
+            attn_mask=F.pad(memory.is_seen, (0, x_BTD.shape[1]), value=True)[:, None, None],
+            enable_gqa=True,
+        )
+        x_BTD = x_BTD + gate * self.out(join_heads(seen))
+        h_BTD, gate = self.norm_2(x_BTD, time_BD)
+        wide, act = self.widen(h_BTD).chunk(2, dim=-1)
+        return x_BTD + gate * self.narrow(wide * F.gelu(act, approximate="tanh"))
+
+
+class FlowExpert(nn.Module):
+    """Velocity (B, T, A) of noisy actions; see the module's drawing.
+
+    Args:
+        action_dim: A.
+        width: D.
+        num_layers: As many pairs of keys and values are read.
+        num_heads: Of the queries.
+        num_kv_heads: Of the context's keys.
+        head_dim: Of the context's keys.
+    """
+
+    def __init__(
+        self,
+        action_dim: int,
+        *,
+        width: int,
+        num_layers: int,
+        num_heads: int,
+        num_kv_heads: int,
+        head_dim: int,
+    ) -> None:
+        super().__init__()
+        self.into = nn.Linear(action_dim, width)
+        self.time = nn.Sequential(
+            nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width), nn.SiLU()
+        )
+        self.layers = nn.ModuleList(
+            ExpertLayer(width, num_heads, num_kv_heads, head_dim) for _ in range(num_layers)
+        )
+        self.norm = AdaptiveNorm(width)
+        self.out = nn.Linear(width, action_dim)
+
+    def forward(self, noisy_BTA: Tensor, time_B: Tensor, memory: Memory) -> Tensor:
+        x_BTD = self.into(noisy_BTA)
+        time_BD = self.time(time_code(time_B, x_BTD.shape[-1]))
+        for layer, pair in zip(self.layers, memory.pairs, strict=True):
+            x_BTD = cast(ExpertLayer, layer)(x_BTD, time_BD, pair, memory)
+        return self.out(self.norm(x_BTD, time_BD)[0])
+
+
+def time_code(time_B: Tensor, width: int) -> Tensor:
+    """(B, width): sines and cosines of the flow time, periods from 0.004 to 4."""
+    steps = torch.linspace(0, 1, width // 2, device=time_B.device)
+    period = SHORTEST_PERIOD * (LONGEST_PERIOD / SHORTEST_PERIOD) ** steps
+    angle = 2 * math.pi * time_B[:, None] / period
+    return F.pad(torch.cat([angle.sin(), angle.cos()], dim=1), (0, width % 2))
+
+
+def _rotated(x_BHTC: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
+    """Heads turned by their positions, halves of a head as the two coordinates."""
+    cos, sin = (part[:, None].to(x_BHTC.dtype) for part in rotary)
+    first, second = x_BHTC.chunk(2, dim=-1)
+    return x_BHTC * cos + torch.cat([-second, first], dim=-1) * sin

@@ -1,0 +1,1 @@
+"""Vision-language models behind one protocol; the only place that imports `transformers`."""

@@ -1,0 +1,33 @@
+"""Opening a policy of any kind."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from oatkit.errors import ArtefactError, unknown_name
+from oatkit.policies.light import LightPolicy
+from oatkit.policies.vlm import VlmPolicy
+from oatkit.policies.vlm_config import HEADS
+from oatkit.tokenizers.artefact import local_folder
+
+AnyPolicy = LightPolicy | VlmPolicy
+"""A policy of any kind; all have the same methods."""
+
+KINDS: dict[str, type[LightPolicy] | type[VlmPolicy]] = {
+    "light": LightPolicy,
+    **dict.fromkeys(HEADS, VlmPolicy),
+}
+
+
+def load_policy(folder: str | os.PathLike[str]) -> AnyPolicy:
+    """Open a trained policy from a folder or, by its id, from the Hugging Face hub."""
+    path = local_folder(folder)
+    try:
+        config = json.loads((path / "config.json").read_text())
+        kind = config["kind"] if config.get("schema") == "oatkit/policy" else "light"
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise ArtefactError(f"{path} is no readable policy artefact ({error})") from error
+    if kind not in KINDS:
+        raise ArtefactError(f"{path}: {unknown_name('policy kind', str(kind), KINDS)}")
+    return KINDS[kind].from_pretrained(path)

@@ -1,0 +1,364 @@
+"""`vlm-ar`, `vlm-tc` and `vlm-flow`: vision-language policies as artefacts, and how they act.
+
+config.json  model.safetensors  README.md   as in every artefact
+tokenizer/                                  of the actions
+backbone/                                   config, tokenizer and image processor of the backbone
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from oatkit.data import Dataset, Normalizer
+from oatkit.errors import ArtefactError
+from oatkit.nn.random import SampleRandom
+from oatkit.policies.acting import TokenActing, Watcher
+from oatkit.policies.auto import AutoThresholds
+from oatkit.policies.backbones.backbone import Backbone, Context
+from oatkit.policies.bar import Feed, Generators
+from oatkit.policies.flow_acting import FlowActing
+from oatkit.policies.observation import Observations, ObservationSpec
+from oatkit.policies.prediction import Budget, Drawn, Latency, Prediction
+from oatkit.policies.vlm_config import Head, VlmConfig
+from oatkit.policies.vlm_net import VlmNet
+from oatkit.policies.vlm_reader import VlmReader
+from oatkit.tokenizers import ActionTokenizer, load_tokenizer
+from oatkit.tokenizers.artefact import (
+    load_state,
+    local_folder,
+    read_artefact,
+    upload,
+    write_artefact,
+)
+from oatkit.types import Schedule, Tokens
+
+FORMAT_VERSION = 1
+KNOWN = ("schema", "version", "kind", "net", "vocab_size", "observation", "actions", "auto")
+
+
+class VlmPolicy:
+    """The network with its tokenizer and all that reading observations takes: the artefact.
+
+    Args:
+        net: Trained or not.
+        tokenizer: Frozen. `vlm-flow` takes only the shape of chunks from it.
+        spec: What is observed; its tasks are those of training, any other text is read too.
+        actions: Raw to normalised actions, for the flow expert.
+        auto: Thresholds of `budget="auto"`; None until they are calibrated.
+        extras: Further JSON for `config.json`, such as how it was trained.
+
+    Attributes:
+        head: What acts, "flow" or "tokens". A co-trained policy has both and acts by its flow
+            expert; set this to compare.
+    """
+
+    rows_at_once = 16
+
+    def __init__(
+        self,
+        net: VlmNet,
+        tokenizer: ActionTokenizer,
+        spec: ObservationSpec,
+        actions: Normalizer,
+        auto: AutoThresholds | None = None,
+        extras: dict[str, Any] | None = None,
+    ) -> None:
+        self.net = net
+        self.tokenizer = tokenizer
+        self.spec = spec
+        self.actions = actions
+        self.auto = auto
+        self.extras = extras or {}
+        self.head: Head = net.config.heads[0]
+        self._reader = VlmReader(spec, net.backbone.processor)
+        self.watcher = Watcher(self.read, spec.history)
+        self.acting = TokenActing(self)
+        self.flowing = FlowActing(self)
+
+    @classmethod
+    def make(
+        cls,
+        config: VlmConfig,
+        backbone: Backbone,
+        tokenizer: ActionTokenizer,
+        spec: ObservationSpec,
+        actions: Normalizer,
+    ) -> VlmPolicy:
+        """An untrained policy on a backbone, whose vocabulary grows by the action tokens."""
+        if config.endpoints is not None and config.endpoints[-1] != tokenizer.max_tokens:
+            raise ValueError(
+                f"the schedule ends at {config.endpoints[-1]} tokens, {tokenizer.kind} has "
+                f"{tokenizer.max_tokens}"
+            )
+        net = VlmNet(config, backbone, spec, tokenizer)
+        if net.tokens is not None:
+            backbone.processor.add_action_tokens(
+                tokenizer.vocab_size, has_end=not tokenizer.is_fixed_length
+            )
+        return cls(net.eval(), tokenizer, spec, actions)
+
+    @classmethod
+    def for_dataset(
+        cls,
+        config: VlmConfig,
+        backbone: str,
+        tokenizer: ActionTokenizer,
+        dataset: Dataset,
+        *,
+        history: int = 1,
+        cameras: Sequence[str] = (),
+        reads_state: bool = True,
+    ) -> VlmPolicy:
+        """An untrained policy on a backbone (folder or hub id) that observes what `dataset` has."""
+        from oatkit.policies.backbones.loading import load_backbone
+
+        if tokenizer.action_dim != dataset.action_dim:
+            raise ValueError(
+                f"the tokenizer is for {tokenizer.action_dim} action dimensions, {dataset.path} "
+                f"has {dataset.action_dim}"
+            )
+        spec = ObservationSpec.for_dataset(
+            dataset, history=history, cameras=cameras, reads_state=reads_state
+        )
+        actions = Normalizer.fit(dataset.action_statistics())
+        loaded = load_backbone(backbone, config.backbone)
+        return cls.make(config, loaded, tokenizer, spec, actions)
+
+    @property
+    def kind(self) -> str:
+        return self.net.config.objective
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """What was trained."""
+        return self.net.config.heads
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """At which a policy is measured; the flow expert has but one."""
+        if self.head == "tokens":
+            return self.tokenizer.budgets
+        return (self.tokenizer.max_tokens,)
+
+    @property
+    def schedule(self) -> Schedule:
+        """What the policy was trained under; co-training is token by token."""
+        endpoints = self.net.config.endpoints
+        if endpoints is not None:
+            return Schedule(endpoints)
+        if self.kind == "vlm-tc":
+            return Schedule.tokenwise(self.tokenizer.max_tokens)
+        return self.tokenizer.schedule
+
+    @property
+    def device(self) -> torch.device:
+        return self.net.backbone.mean.device
+
+    def with_tasks(self, tasks: Sequence[str]) -> VlmPolicy:
+        """The same policy; further tasks are only noted, it reads any text."""
+        known = self.spec.tasks
+        spec = replace(self.spec, tasks=(*known, *(t for t in tasks if t not in known)))
+        return VlmPolicy(self.net, self.tokenizer, spec, self.actions, self.auto, self.extras)
+
+    def __repr__(self) -> str:
+        count = sum(p.numel() for p in self.net.parameters())
+        family = self.net.backbone.family.name
+        return f"VlmPolicy({self.kind} on {family}, {count:,} parameters, {self.tokenizer})"
+
+    def to(self, device: torch.device | str) -> VlmPolicy:
+        """Move network and tokenizer to a device; gives itself."""
+        self.net.to(device)
+        self.tokenizer.to(device)
+        self.acting.latencies.clear()
+        return self
+
+    def loss(
+        self,
+        observations: Observations,
+        tokens: Tokens,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+    ) -> Tensor:
+        """The training loss on raw actions, a scalar."""
+        normal_BTA = self.actions.normalize(actions_BTA)
+        return self.net.loss(observations, tokens, normal_BTA, self.schedule, random)
+
+    def flow_loss(
+        self, observations: Observations, actions_BTA: Tensor, random: SampleRandom
+    ) -> Tensor:
+        """The flow part of the loss on raw actions, a scalar."""
+        context = self.net.encode(observations)
+        return self.net.flow_loss(context, self.actions.normalize(actions_BTA), random)
+
+    def logits(self, observations: Observations, ids_BK: Tensor, schedule: Schedule) -> Tensor:
+        """Of a packed pass over true tokens, (B, K, V)."""
+        return self.net.logits(ids_BK, schedule, self.net.encode(observations))
+
+    # Acting
+
+    def read(self, observation: Mapping[str, Any]) -> tuple[Observations, bool]:
+        """The tensors of an observation, and whether it was one frame."""
+        return self._reader.read(observation)
+
+    def start(self, context: Context, batch_size: int, schedule: Schedule) -> Feed:
+        """The network with an empty cache."""
+        return self.net.start(context, schedule)
+
+    def rows(self, context: Context, rows_N: Tensor) -> Context:
+        """The context of some rows of the batch."""
+        return context.rows(rows_N)
+
+    def reset(self) -> None:
+        """Forget the frames of the episode; the next one is repeated as its own history."""
+        self.watcher.reset()
+
+    def observe(self, observation: Mapping[str, Any]) -> None:
+        """Note one frame without predicting: call it at the steps between two predictions."""
+        self.watcher.observe(observation)
+
+    def predict_action_chunk(
+        self,
+        observation: Mapping[str, Any],
+        *,
+        budget: Budget = None,
+        schedule: Schedule | None = None,
+        temperature: float = 1.0,
+        top_k: int | None = 10,
+        generator: Generators = None,
+        deadline_ms: float | None = None,
+    ) -> Prediction:
+        """Generate tokens and decode them, see `TokenActing.predict`, or integrate the flow.
+
+        The flow expert always does all of its steps: it has no budgets, schedules or deadlines, and
+        neither `temperature` nor `top_k` concern it.
+        """
+        if self.head == "tokens":
+            return self.acting.predict(
+                observation,
+                budget=budget,
+                schedule=schedule,
+                temperature=temperature,
+                top_k=top_k,
+                generator=generator,
+                deadline_ms=deadline_ms,
+            )
+        if budget not in (None, self.schedule.num_tokens) or schedule is not None:
+            raise ValueError(
+                f"{self.kind} acts by its flow expert, which has neither budgets nor schedules"
+            )
+        if deadline_ms is not None:
+            raise ValueError(f"{self.kind} acts by its flow expert, which cannot stop early")
+        return self.flowing.predict(observation, generator)
+
+    def draw_once(
+        self,
+        observations: Observations,
+        generator: Generators = None,
+        auto: AutoThresholds | None = None,
+    ) -> tuple[Drawn, dict[int, str]]:
+        """One draw by the default settings, as policies are measured."""
+        if self.head == "tokens":
+            return self.acting.draw_once(observations, generator, auto)
+        return self.flowing.draw_once(observations, generator), {}
+
+    def latency(self, batch_size: int = 1, schedule: Schedule | None = None) -> Latency:
+        """How long each stage and decoding take here; measured when first asked for."""
+        return self.acting.latency(batch_size, schedule)
+
+    def calibrate(
+        self,
+        observations: Observations,
+        actions_BTA: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        """Find the thresholds of `budget="auto"` on held-out observations and their raw actions.
+
+        Nothing happens where generation cannot stop early or the flow expert acts.
+        """
+        if self.head == "tokens":
+            self.auto = self.acting.calibrated(observations, actions_BTA, generator)
+
+    # The artefact
+
+    def to_json(self) -> dict[str, Any]:
+        """What `config.json` holds."""
+        return {
+            "schema": "oatkit/policy",
+            "version": FORMAT_VERSION,
+            "kind": self.kind,
+            "net": asdict(self.net.config),
+            "vocab_size": self.tokenizer.vocab_size,
+            "observation": self.spec.to_json(),
+            "actions": self.actions.to_json(),
+            "auto": None if self.auto is None else asdict(self.auto),
+            **self.extras,
+        }
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the artefact; it holds the weights of the backbone too."""
+        path = Path(folder)
+        self.tokenizer.save_pretrained(path / "tokenizer")
+        self.net.backbone.processor.save_pretrained(path / "backbone")
+        write_artefact(path, self.to_json(), self.net.state_dict(), self._card())
+        return path
+
+    @classmethod
+    def from_pretrained(cls, folder: str | os.PathLike[str]) -> VlmPolicy:
+        """Read an artefact from a folder or, by its id, from the Hugging Face hub."""
+        from oatkit.policies.backbones.loading import build_backbone
+
+        path = local_folder(folder)
+        values, state = read_artefact(path, "policy", FORMAT_VERSION)
+        tokenizer = load_tokenizer(path / "tokenizer")
+        if tokenizer.vocab_size != values["vocab_size"]:
+            raise ArtefactError(
+                f"{path} was trained on {values['vocab_size']} action tokens, its tokenizer has "
+                f"{tokenizer.vocab_size}: put the tokenizer of its training back"
+            )
+        config = VlmConfig.from_json(values["net"])
+        spec = ObservationSpec.from_json(values["observation"])
+        net = VlmNet(config, build_backbone(path / "backbone", config.backbone), spec, tokenizer)
+        load_state(net.load_state_dict, state, path)
+        return cls(
+            net.eval(),
+            tokenizer,
+            spec,
+            Normalizer.from_json(values["actions"]),
+            None if values["auto"] is None else AutoThresholds(**values["auto"]),
+            {k: v for k, v in values.items() if k not in KNOWN},
+        )
+
+    def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
+        """Upload the artefact to the Hugging Face hub; gives its address."""
+        return upload(self.save_pretrained, repo_id, private=private)
+
+    def _card(self) -> str:
+        spec = self.spec
+        reads = [f"state of {spec.state_dim}"] if spec.state_dim else []
+        reads += [f"camera `{name}`, {h} x {w}" for name, (h, w) in spec.cameras.items()]
+        family = self.net.backbone.family.name
+        lines = [
+            "---",
+            "library_name: oatkit",
+            "tags: [robotics, action-policy, vision-language-action]",
+            "---",
+            f"# {self.kind} policy on {family}, {self.tokenizer.kind} tokens",
+            "",
+            f"Observes {', '.join(reads)} and an instruction; {spec.history} frames. Gives chunks "
+            f"of {self.tokenizer.horizon} x {self.tokenizer.action_dim} actions.",
+            "",
+            "```python",
+            "import oatkit",
+            'policy = oatkit.load_policy("this folder or hub id")',
+            "policy.reset()",
+            "chunk = policy.predict_action_chunk(observation).chunk",
+            "```",
+        ]
+        return "\n".join(lines) + "\n"

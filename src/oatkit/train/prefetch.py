@@ -1,0 +1,52 @@
+"""Batches read ahead of the steps that need them, in worker processes.
+
+Which samples a step holds follows from its number alone, so reading ahead changes nothing.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+Read = Callable[[NDArray[np.int64]], tuple[Tensor, ...]]
+
+
+class _Batches(Dataset[tuple[Tensor, ...]]):
+    def __init__(self, read: Read) -> None:
+        self._read = read
+
+    def __getitem__(self, indices: Any) -> tuple[Tensor, ...]:
+        return self._read(indices)
+
+
+def read_ahead(
+    read: Read, plan: Iterable[NDArray[np.int64]], num_workers: int
+) -> Iterator[tuple[Tensor, ...]]:
+    """The batches of a plan, in its order.
+
+    Args:
+        read: Gives the samples at some indices.
+        plan: Of every batch the indices.
+        num_workers: Processes that read; 0 reads here, when asked.
+    """
+    if num_workers == 0:
+        return (read(indices) for indices in plan)
+    loader = DataLoader(
+        _Batches(read),
+        batch_size=None,
+        sampler=plan,
+        num_workers=num_workers,
+        worker_init_fn=_ignore_ctrl_c,
+    )
+    return iter(loader)
+
+
+def _ignore_ctrl_c(_: int) -> None:
+    """The parent alone decides what it means."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

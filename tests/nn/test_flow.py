@@ -1,0 +1,58 @@
+"""Flow matching against what is known of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from oatkit.nn.flow import flow_times, integrate, noised
+from oatkit.nn.random import SampleRandom, sample_keys
+
+
+def test_times_follow_the_papers_law() -> None:
+    times = flow_times(torch.rand(4000, generator=torch.Generator().manual_seed(0))).numpy()
+    assert times.min() >= 0.001
+    assert times.max() <= 1
+    assert stats.kstest((times - 0.001) / 0.999, stats.beta(1.5, 1).cdf).pvalue > 0.01
+
+
+def test_noise_is_standard_normal() -> None:
+    random = SampleRandom(sample_keys(0, 0, torch.arange(2000)))
+    drawn = random.normal(3).numpy()
+    assert np.isfinite(drawn).all()
+    assert stats.kstest(drawn.ravel(), "norm").pvalue > 0.01
+
+
+def test_points_and_velocities_are_on_straight_lines() -> None:
+    data, noise = torch.randn(2, 3, 4), torch.randn(2, 3, 4)
+    point, velocity = noised(data, noise, torch.tensor([0.0, 1.0]))
+    assert torch.equal(point[0], data[0])
+    assert torch.equal(point[1], noise[1])
+    torch.testing.assert_close(velocity, noise - data)
+
+
+@pytest.mark.parametrize("num_steps", [1, 10])
+def test_a_flow_to_one_point_is_reproduced(num_steps: int) -> None:
+    """To reach `a` from x at time t the velocity is (x - a) / t: Euler steps are exact."""
+    goal, noise = torch.randn(5, 2), torch.randn(5, 2)
+    found = integrate(lambda x, t: (x - goal) / t[:, None], noise, num_steps)
+    torch.testing.assert_close(found, goal, atol=1e-5, rtol=1e-5)
+
+
+def test_a_flow_to_a_normal_distribution_is_reproduced() -> None:
+    """From N(0, 1) to N(3, 0.5^2): the velocity is linear in x, the map is 3 + 0.5 x."""
+    mean, deviation = 3.0, 0.5
+
+    def velocity(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        time = t[:, None]
+        variance = time**2 + ((1 - time) * deviation) ** 2
+        change = (time - (1 - time) * deviation**2) / variance
+        return -mean + change * (x - (1 - time) * mean)
+
+    noise = torch.linspace(-2, 2, 9)[:, None]
+    wanted = mean + deviation * noise
+    errors = [float((integrate(velocity, noise, n) - wanted).abs().max()) for n in (10, 100, 1000)]
+    assert errors[0] < 0.2
+    assert errors[2] < errors[1] / 5 < errors[0] / 25

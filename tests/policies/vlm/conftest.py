@@ -1,0 +1,30 @@
+"""Checkpoints of every family with random weights, real tokenizers and real image processors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("transformers", reason="vision-language policies need oatkit[vlm]")
+
+import oatkit
+from oatkit.data import Dataset
+from oatkit.policies.backbones.families import FAMILIES
+from oatkit.policies.backbones.family import ScratchSize
+from oatkit.policies.backbones.loading import write_scratch
+from tests.policies import tiny
+
+
+@pytest.fixture(scope="session")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("checkpoints")
+    return {
+        name: write_scratch(name, folder / name, ScratchSize(), tiny.TASKS) for name in FAMILIES
+    }
+
+
+@pytest.fixture(scope="session")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    folder = tmp_path_factory.mktemp("data")
+    return oatkit.open_dataset(tiny.write_dataset(folder / "npz"), cache_dir=folder / "cache")

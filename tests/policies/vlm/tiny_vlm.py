@@ -1,0 +1,51 @@
+"""Small vision-language policies on backbones with random weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from oatkit.data import Dataset
+from oatkit.policies import VlmConfig, VlmPolicy
+from oatkit.policies.vlm_config import ExpertConfig
+from tests.policies import tiny
+
+EXPERT = ExpertConfig(width=24, num_steps=3)
+BACKBONES = ("paligemma2", "qwen3-vl")
+"""Those for which every invariant is tested."""
+
+
+def make_policy(
+    objective: str,
+    checkpoint: Path,
+    kind: str,
+    dataset: Dataset,
+    *,
+    history: int = 1,
+    cameras: tuple[str, ...] = ("front",),
+    reads_state: bool = True,
+    **settings: Any,
+) -> VlmPolicy:
+    """With weights large enough for everything to be noticed."""
+    config = VlmConfig(**{"objective": objective, "expert": EXPERT, **settings})
+    tokenizer = tiny.make_tokenizer(kind, dataset)
+    torch.manual_seed(1)
+    policy = VlmPolicy.for_dataset(
+        config,
+        str(checkpoint),
+        tokenizer,
+        dataset,
+        history=history,
+        cameras=cameras,
+        reads_state=reads_state,
+    )
+    for parameter in policy.net.parameters():
+        if parameter.ndim > 1 and parameter.requires_grad:
+            torch.nn.init.normal_(parameter, std=0.2)
+    return policy
+
+
+def batch(policy: VlmPolicy, dataset: Dataset, size: int = 3) -> dict[str, Any]:
+    return tiny.batch(policy, dataset, size)  # type: ignore[arg-type]
