@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from oatkit.errors import OatkitError
+from oatkit.policies.acting import blank_observation
 from oatkit.policies.observation import TASK
 from oatkit.serve.pace import Pace
-from oatkit.serve.policy import ServedPolicy, blank_observation, served_budgets
+from oatkit.serve.policy import ServedPolicy, served_budgets
 from oatkit.serve.request import Request
 
 PATIENCE_S = 1.0

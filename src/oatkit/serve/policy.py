@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import numpy as np
-
 from oatkit.policies import Prediction
-from oatkit.policies.observation import IMAGES, STATE, TASK, ObservationSpec
+from oatkit.policies.observation import ObservationSpec
 from oatkit.policies.prediction import can_stop
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Schedule
@@ -45,14 +43,3 @@ def served_budgets(policy: ServedPolicy) -> tuple[int, ...]:
     """Budgets that a deadline may choose from; none where generation cannot stop early."""
     speaks_tokens = getattr(policy, "head", "tokens") == "tokens"  # not so a flow expert
     return policy.tokenizer.budgets if speaks_tokens and can_stop(policy.tokenizer) else ()
-
-
-def blank_observation(spec: ObservationSpec, batch_size: int) -> dict[str, Any]:
-    """A batch that shows nothing, to warm up with."""
-    shape = (batch_size, spec.history)
-    blank: dict[str, Any] = {TASK: [spec.tasks[0] if spec.tasks else "act"] * batch_size}
-    if spec.state is not None:
-        blank[STATE] = np.tile(spec.state.offset.astype(np.float32), (*shape, 1))
-    for camera, size in spec.cameras.items():
-        blank[f"{IMAGES}{camera}"] = np.zeros((*shape, *size, 3), np.uint8)
-    return blank

@@ -36,13 +36,14 @@ try:
 except ImportError as error:
     raise MissingExtraError("serve") from error
 
+from oatkit.policies.acting import blank_observation
 from oatkit.policies.prediction import Budget
 from oatkit.serve.access import is_allowed
 from oatkit.serve.batcher import Answer, Batcher, BusyError
 from oatkit.serve.keys import KeyMap
 from oatkit.serve.logs import note
 from oatkit.serve.metrics import CONTENT_TYPE, Metrics
-from oatkit.serve.policy import ServedPolicy, blank_observation
+from oatkit.serve.policy import ServedPolicy
 from oatkit.serve.request import Request, RequestReader
 
 GOING_AWAY, INTERNAL_ERROR = 1001, 1011
