@@ -162,7 +162,7 @@ def predictability() -> str:
         [
             "## Can a policy predict the tokens?\n",
             f"The light policy from MetaWorld's state, {record['settings']['steps']} steps on each "
-            "tokenizer of the table above, held-out episodes. Left: how",
+            "tokenizer after 1600 steps of AdamW, held-out episodes. Left: how",
             "often the likeliest id of a slot is the true one, given the true ids before. Right:",
             "mean squared error x 1000 of the chunks that the policy samples itself, by budget.\n",
             "| tokenizer | "
@@ -222,8 +222,8 @@ def tokenizer_speed() -> str:
             "|---|---|---|---|---|---|---|---|---|---|---|---|",
             *rows,
             "",
-            "The last row has the width and depth of the first public OAT code, of which 74, 1178",
-            "and 552 chunks a second are known on 2 cores of 240 GFLOP/s, 4.1 and 8.2 ms for one.",
+            "The last rows have the width and depth of the first public OAT code, of which 74,",
+            "1178 and 552 chunks a second are known on 2 cores of 240 GFLOP/s, 4.1 and 8.2 ms for one.",
             "(`benchmarks/tokenizer_speed.py`)\n",
         ]
     )
@@ -249,13 +249,14 @@ def policy_table(record: dict[str, Any]) -> str:
     lines = [
         "## The lightweight policy in MetaWorld\n",
         "Success in closed loop, in percent with Wilson 95 % intervals: the same policy (preset",
-        f"`{settings['preset']}`, each training at most {settings['minutes']:g} minutes) on each "
-        f"tokenizer's tokens, {settings['episodes']} episodes a task,",
+        f"`{settings['preset']}`) on each tokenizer's tokens, {settings['episodes']} episodes "
+        "a task,",
         "goals that no demonstration has, the first half of a chunk executed. Learned tokenizers",
         f"have the light recipe where nothing else is said: {settings['light']['num_tokens']} "
         f"tokens, FSQ levels {settings['light']['levels']}.",
         "Rank: of the success on each task among all rows but `auto`, ties sharing the mean of",
-        "their ranks, then the mean over tasks, as the paper does over its benchmarks. The last",
+        "their ranks, then the mean over tasks, as the paper does over its benchmarks.",
+        "Milliseconds of a query were taken beside other work; only their order of magnitude counts. The last",
         f"column is the difference to `{row}` at {budget} on the same episodes, with its 95 % "
         "interval and",
         "the p-value of McNemar's exact test.\n",
@@ -279,15 +280,17 @@ def _success_table(rows: dict[str, Any]) -> list[str]:
     ]
     ranks = iter(average_ranks(fixed))
     lines = [
-        f"| scheme | budget | calls | ms | {' | '.join(tasks)} | mean | rank | difference |",
-        "|---|---|---|---|" + "---|" * (len(tasks) + 3),
+        "| scheme | steps | budget | calls | ms | "
+        f"{' | '.join(tasks)} | mean | rank | difference |",
+        "|---|---|---|---|---|" + "---|" * (len(tasks) + 3),
     ]
     for name, budget, b, row in schemes:
         rates = {t["task"]: t["success"]["rate"] for t in b["tasks"]}
         cells = [f"{100 * rates[t]:.0f}" if t in rates else "" for t in tasks]
         rank = "" if b["budget"] is None else f"{next(ranks):.1f}"
         lines.append(
-            f"| `{name}` | {budget} | {b['calls']:.3g} | {_ms(b)} | {' | '.join(cells)} | "
+            f"| `{name}` | {row['steps']} | {budget} | {b['calls']:.3g} | {_ms(b)} | "
+            f"{' | '.join(cells)} | "
             f"{_rate(b['success'])} | {rank} | {_difference(row.get('against', {}).get(budget))} |"
         )
     return lines
@@ -366,8 +369,9 @@ def _turned(pair: dict[str, Any]) -> dict[str, Any]:
 def policy_pusht(record: dict[str, Any]) -> str:
     settings = record["settings"]
     rows = [
-        f"| `{name}` | {'keypoints' if 'keypoints' in name else 'state'} | {_budget_name(b)} | "
-        f"{b['calls']:.2f} | {_ms(b)} | {b['score']:.3f} +- {half:.3f} | {_rate(b['success'])} |"
+        f"| `{name}` | {'keypoints' if 'keypoints' in name else 'state'} | {row['steps']} | "
+        f"{_budget_name(b)} | {b['calls']:.2f} | {_ms(b)} | "
+        f"{b['score']:.3f} +- {half:.3f} | {_rate(b['success'])} |"
         for name, row in record["results"].items()
         for b, half in zip(row["budgets"], row["score_half_widths"], strict=True)
     ]
@@ -375,15 +379,15 @@ def policy_pusht(record: dict[str, Any]) -> str:
     return "\n".join(
         [
             "## PushT from human demonstrations\n",
-            f"The light policy, preset `{settings['preset']}`, each training at most "
-            f"{settings['minutes']:g} minutes; {protocol['horizon']} actions a chunk,",
+            f"The light policy, preset `{settings['preset']}`; {protocol['horizon']} actions a "
+            "chunk,",
             f"{protocol['execute']} executed, {settings['episodes']} episodes of 300 steps. Score: "
             "clip(coverage / 0.95, 0, 1), the best of an episode, mean with",
             "its 95 % interval. Success: more than 95 % covered, in percent.\n",
-            "| tokens | from | budget | calls | ms | score | success |",
-            "|---|---|---|---|---|---|---|",
+            "| tokens | from | steps | budget | calls | ms | score | success |",
+            "|---|---|---|---|---|---|---|---|",
             *rows,
-            *(f"| {name} | keypoints | | | | {score} | |" for name, score in PUBLISHED.items()),
+            *(f"| {name} | keypoints | | | | | {score} | |" for name, score in PUBLISHED.items()),
             "",
             "The last rows are published numbers.",
             "(`benchmarks/policy_pusht.py`)\n",
