@@ -223,7 +223,8 @@ def tokenizer_speed() -> str:
             *rows,
             "",
             "The last rows have the width and depth of the first public OAT code, of which 74,",
-            "1178 and 552 chunks a second are known on 2 cores of 240 GFLOP/s, 4.1 and 8.2 ms for one.",
+            "1178 and 552 chunks a second are known on 2 cores of 240 GFLOP/s, 4.1 and 8.2 ms for",
+            "one.",
             "(`benchmarks/tokenizer_speed.py`)\n",
         ]
     )
@@ -256,7 +257,8 @@ def policy_table(record: dict[str, Any]) -> str:
         f"tokens, FSQ levels {settings['light']['levels']}.",
         "Rank: of the success on each task among all rows but `auto`, ties sharing the mean of",
         "their ranks, then the mean over tasks, as the paper does over its benchmarks.",
-        "Milliseconds of a query were taken beside other work; only their order of magnitude counts. The last",
+        "Milliseconds of a query were taken beside other work; only their order of magnitude",
+        "counts. The last",
         f"column is the difference to `{row}` at {budget} on the same episodes, with its 95 % "
         "interval and",
         "the p-value of McNemar's exact test.\n",
