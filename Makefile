@@ -17,11 +17,12 @@ $(STAMP): pyproject.toml constraints.txt packages/oatkit-client/pyproject.toml
 demo: setup
 	$(BIN)/oatkit demo
 
+# One thread each: there are as many processes as cores.
 test: setup
-	$(BIN)/python -m pytest -n auto -m 'not slow and not sim'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow and not sim'
 
 test-slow: setup
-	$(BIN)/python -m pytest -n auto -m 'slow or sim'
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'slow or sim'
 
 # Needs about 9 GB: LeRobot pins an older torch, so it gets an environment of its own.
 test-lerobot: .venv-lerobot/.installed
