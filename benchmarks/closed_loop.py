@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from rich.console import Console
 
 from oatkit.evaluate.statistics import compare_paired
 from oatkit.policies import LightPolicy, load_policy
-from oatkit.presets import policy_preset
+from oatkit.presets import FITTED, policy_preset
 from oatkit.recipes.compare_tokenizers import affordable_steps
 from oatkit.recipes.eval_policy import RECORD
 from oatkit.recipes.train_policy import TrainPolicy, affordable_policy_steps, train_policy
@@ -29,7 +29,6 @@ from oatkit.tokenizers.tokenizer import ActionTokenizer
 from oatkit.types import EpisodeResult, PolicyEvaluation, record_from_json
 
 PLAN = "steps.json"
-FITTED = ("bin", "fast", "klt")
 
 
 def arguments(summary: str, rows: Sequence[str], default: Sequence[str]) -> ArgumentParser:
@@ -46,6 +45,12 @@ def arguments(summary: str, rows: Sequence[str], default: Sequence[str]) -> Argu
     return parser
 
 
+def settings(args: Namespace, horizon: int, light: dict[str, Any]) -> dict[str, Any]:
+    """What the result file says of a run."""
+    asked = {name: getattr(args, name) for name in ("preset", "minutes", "episodes")}
+    return {**asked, "horizon": horizon, "light": light}
+
+
 def folder_name(row: str) -> str:
     """`oat, no nesting` is in oat-nonesting."""
     return row.replace(", ", "-").replace(" ", "")
@@ -55,14 +60,20 @@ def ready_tokenizer(options: TrainTokenizer, minutes: float, console: Console) -
     """Train the tokenizer unless it is there, with as many steps as fit into the minutes."""
     if (options.out / "config.json").exists():
         return options.out
-    if options.kind not in FITTED:
-        plan = options.out / PLAN
-        if not plan.exists():
-            steps = min(train_config(options).steps, affordable_steps(options, minutes))
-            write_plan(plan, steps)
-        options = replace(options, steps=json.loads(plan.read_text()))
-    train_tokenizer(options, console)
+    train_tokenizer(replace(options, steps=planned_steps(options, minutes)), console)
     return options.out
+
+
+def planned_steps(options: TrainTokenizer, minutes: float) -> int | None:
+    """As many as fit into the minutes, at most those asked for; None for kinds without steps."""
+    if options.kind in FITTED:
+        return None
+    plan = options.out / PLAN
+    if not plan.exists():
+        write_plan(plan, min(train_config(options).steps, affordable_steps(options, minutes)))
+    steps = json.loads(plan.read_text())
+    assert isinstance(steps, int)
+    return steps
 
 
 def ready_policy(options: TrainPolicy, minutes: float, console: Console) -> Path:

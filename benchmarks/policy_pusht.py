@@ -29,6 +29,7 @@ from benchmarks.closed_loop import (
     in_numbers,
     ready_policy,
     ready_tokenizer,
+    settings,
 )
 from benchmarks.policy_table import LIGHT
 from benchmarks.record import read_results, write_result
@@ -78,16 +79,9 @@ def main(argv: list[str] | None = None) -> None:
             continue
         print(name, flush=True)
         row = measure_row(name, args)
-        settings = {
-            "preset": args.preset,
-            "minutes": args.minutes,
-            "episodes": args.episodes,
-            "horizon": HORIZON,
-            "light": LIGHT,
-        }
         found = {**read_results(NAME), name: row}
         results = {other: found[other] for other in ROWS if other in found}
-        write_result(NAME, seed=SEED, settings=settings, results=results)
+        write_result(NAME, seed=SEED, settings=settings(args, HORIZON, LIGHT), results=results)
 
 
 def measure_row(name: str, args: Namespace) -> dict[str, Any]:

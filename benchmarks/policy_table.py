@@ -29,6 +29,7 @@ from benchmarks.closed_loop import (
     ready_policy,
     ready_tokenizer,
     relaxed_copy,
+    settings,
 )
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED, metaworld
@@ -124,16 +125,9 @@ def save(observed: str, name: str, row: dict[str, Any], args: Namespace) -> None
     }
     for other, pairs in paired(REFERENCE, records).items():
         rows[other] = {**rows[other], "against": pairs}
-    settings = {
-        "preset": args.preset,
-        "minutes": args.minutes,
-        "episodes": args.episodes,
-        "horizon": HORIZON,
-        "light": LIGHT,
-        "reference": list(REFERENCE),
-    }
+    asked = {**settings(args, HORIZON, LIGHT), "reference": list(REFERENCE)}
     rows = {other: rows[other] for other in ROWS if other in rows}
-    write_result(NAME, seed=SEED, settings=settings, results={**results, observed: rows})
+    write_result(NAME, seed=SEED, settings=asked, results={**results, observed: rows})
 
 
 def measure_row(observed: str, name: str, args: Namespace) -> dict[str, Any]:

@@ -371,8 +371,8 @@ def _turned(pair: dict[str, Any]) -> dict[str, Any]:
 def policy_pusht(record: dict[str, Any]) -> str:
     settings = record["settings"]
     rows = [
-        f"| `{name}` | {'keypoints' if 'keypoints' in name else 'state'} | {row['steps']} | "
-        f"{_budget_name(b)} | {b['calls']:.2f} | {_ms(b)} | "
+        f"| `{name}` | {'keypoints' if 'keypoints' in name else 'state'} | {_budget_name(b)} | "
+        f"{b['calls']:.2f} | {_ms(b)} | "
         f"{b['score']:.3f} +- {half:.3f} | {_rate(b['success'])} |"
         for name, row in record["results"].items()
         for b, half in zip(row["budgets"], row["score_half_widths"], strict=True)
@@ -381,15 +381,16 @@ def policy_pusht(record: dict[str, Any]) -> str:
     return "\n".join(
         [
             "## PushT from human demonstrations\n",
-            f"The light policy, preset `{settings['preset']}`; {protocol['horizon']} actions a "
-            "chunk,",
+            f"The light policy, preset `{settings['preset']}`, "
+            + ", ".join(f"`{name}` {row['steps']}" for name, row in record["results"].items())
+            + f" steps; {protocol['horizon']} actions a chunk,",
             f"{protocol['execute']} executed, {settings['episodes']} episodes of 300 steps. Score: "
             "clip(coverage / 0.95, 0, 1), the best of an episode, mean with",
             "its 95 % interval. Success: more than 95 % covered, in percent.\n",
-            "| tokens | from | steps | budget | calls | ms | score | success |",
-            "|---|---|---|---|---|---|---|---|",
+            "| tokens | from | budget | calls | ms | score | success |",
+            "|---|---|---|---|---|---|---|",
             *rows,
-            *(f"| {name} | keypoints | | | | | {score} | |" for name, score in PUBLISHED.items()),
+            *(f"| {name} | keypoints | | | | {score} | |" for name, score in PUBLISHED.items()),
             "",
             "The last rows are published numbers.",
             "(`benchmarks/policy_pusht.py`)\n",

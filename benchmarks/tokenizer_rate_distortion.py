@@ -25,16 +25,15 @@ from rich.console import Console
 from torch import Tensor, nn
 
 import oatkit
+from benchmarks.closed_loop import planned_steps
 from benchmarks.record import RESULTS, write_result
 from oatkit.data import Dataset, Normalizer
 from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
 from oatkit.measure.tokenizer import chunks_to_measure, decode_any
-from oatkit.recipes.compare_tokenizers import affordable_steps
 from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
 from oatkit.recipes.train_tokenizer import (
     TrainTokenizer,
     normalised_chunks,
-    train_config,
     train_tokenizer,
 )
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
@@ -132,7 +131,8 @@ def measure_row(data: str, path: Path, name: str, args: argparse.Namespace) -> d
         seed=SEED,
         **row.options,
     )
-    options = replace(options, steps=planned_steps(options, row, args.minutes))
+    steps = LONG_STEPS if row.is_long else planned_steps(options, args.minutes)
+    options = replace(options, steps=steps)
     start = time.perf_counter()
     tokenizer = train_tokenizer(options, Console())
     seconds = time.perf_counter() - start
@@ -173,22 +173,6 @@ def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, fl
             }
         )
     return rows
-
-
-def planned_steps(options: TrainTokenizer, row: Row, minutes: float) -> int | None:
-    """Decided once and kept beside the artefact, so that a resumed row takes as many."""
-    if row.kind in ("klt", "bin", "fast"):
-        return None
-    if row.is_long:
-        return LONG_STEPS
-    plan = options.out / "steps.json"
-    if not plan.exists():
-        steps = min(train_config(options).steps, affordable_steps(options, minutes))
-        plan.parent.mkdir(parents=True, exist_ok=True)
-        plan.write_text(json.dumps(steps))
-    steps = json.loads(plan.read_text())
-    assert isinstance(steps, int)
-    return steps
 
 
 def measure_splits(data: str, path: Path) -> dict[str, list[float]]:

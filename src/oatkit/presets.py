@@ -18,6 +18,9 @@ from oatkit.policies import LightConfig
 from oatkit.policies.vlm_config import HEADS, ExpertConfig
 from oatkit.train import TrainConfig
 
+FITTED = ("bin", "fast", "klt")
+"""Kinds without training steps."""
+
 
 @dataclass(frozen=True)
 class TokenizerPreset:
@@ -30,7 +33,7 @@ class TokenizerPreset:
 
     def settings(self, kind: str) -> dict[str, Any]:
         """The part of a kind's config that the preset decides."""
-        if kind in ("bin", "fast", "klt"):
+        if kind in FITTED:
             return {}
         return {**self.size, **(self.acodec if kind == "acodec" else {})}
 

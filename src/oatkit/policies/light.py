@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,21 @@ from oatkit.policies.auto import AutoThresholds
 from oatkit.policies.bar import Feed, Generators
 from oatkit.policies.light_net import Context, LightConfig, LightNet, cached_feed
 from oatkit.policies.observation import Observations, ObservationSpec
-from oatkit.policies.prediction import Budget, Drawn, Latency, Prediction
+from oatkit.policies.policy import (
+    BasePolicy,
+    described,
+    model_card,
+    require_endpoints,
+    require_same_actions,
+    with_more_tasks,
+)
+from oatkit.policies.prediction import Budget, Drawn, Prediction
 from oatkit.policies.vlm_config import Head
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.artefact import (
     load_state,
     local_folder,
     read_artefact,
-    upload,
     write_artefact,
 )
 from oatkit.types import Schedule, Tokens
@@ -34,7 +41,7 @@ from oatkit.types import Schedule, Tokens
 FORMAT_VERSION = 1
 
 
-class LightPolicy:
+class LightPolicy(BasePolicy):
     """The network with its tokenizer and all that reading observations takes: the artefact.
 
     Args:
@@ -45,6 +52,7 @@ class LightPolicy:
         extras: Further JSON for `config.json`, such as how it was trained.
     """
 
+    net: LightNet
     rows_at_once = 256
     head: Head = "tokens"
 
@@ -70,11 +78,7 @@ class LightPolicy:
         cls, config: LightConfig, tokenizer: ActionTokenizer, spec: ObservationSpec
     ) -> LightPolicy:
         """An untrained policy."""
-        if config.endpoints is not None and config.endpoints[-1] != tokenizer.max_tokens:
-            raise ValueError(
-                f"the schedule ends at {config.endpoints[-1]} tokens, {tokenizer.kind} has "
-                f"{tokenizer.max_tokens}"
-            )
+        require_endpoints(config.endpoints, tokenizer)
         net = LightNet(
             config,
             spec,
@@ -96,11 +100,7 @@ class LightPolicy:
         reads_state: bool = True,
     ) -> LightPolicy:
         """An untrained policy that observes what `dataset` has."""
-        if tokenizer.action_dim != dataset.action_dim:
-            raise ValueError(
-                f"the tokenizer is for {tokenizer.action_dim} action dimensions, {dataset.path} "
-                f"has {dataset.action_dim}"
-            )
+        require_same_actions(tokenizer, dataset)
         spec = ObservationSpec.for_dataset(
             dataset, history=history, cameras=cameras, reads_state=reads_state
         )
@@ -132,8 +132,7 @@ class LightPolicy:
 
     def with_tasks(self, tasks: Sequence[str]) -> LightPolicy:
         """The same policy with further tasks, whose embeddings are yet to be trained."""
-        known = self.spec.tasks
-        spec = replace(self.spec, tasks=(*known, *(t for t in tasks if t not in known)))
+        spec = with_more_tasks(self.spec, tasks)
         policy = self.make(self.net.config, self.tokenizer, spec)
         state = self.net.state_dict()
         table = policy.net.task.weight.detach().clone()
@@ -144,13 +143,6 @@ class LightPolicy:
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.net.parameters())
         return f"LightPolicy({count:,} parameters, {self.tokenizer})"
-
-    def to(self, device: torch.device | str) -> LightPolicy:
-        """Move network and tokenizer to a device; gives itself."""
-        self.net.to(device)
-        self.tokenizer.to(device)
-        self.acting.latencies.clear()
-        return self
 
     def loss(
         self,
@@ -187,14 +179,6 @@ class LightPolicy:
         """The context of some rows of the batch."""
         return [(keys[rows_N], values[rows_N]) for keys, values in context]
 
-    def reset(self) -> None:
-        """Forget the frames of the episode; the next one is repeated as its own history."""
-        self.watcher.reset()
-
-    def observe(self, observation: Mapping[str, Any]) -> None:
-        """Note one frame without predicting: call it at the steps between two predictions."""
-        self.watcher.observe(observation)
-
     def predict_action_chunk(
         self,
         observation: Mapping[str, Any],
@@ -225,10 +209,6 @@ class LightPolicy:
     ) -> tuple[Drawn, dict[int, str]]:
         """One draw of all tokens by the default settings; see `TokenActing.draw_once`."""
         return self.acting.draw_once(observations, generator, auto)
-
-    def latency(self, batch_size: int = 1, schedule: Schedule | None = None) -> Latency:
-        """How long each stage and decoding take here; measured when first asked for."""
-        return self.acting.latency(batch_size, schedule)
 
     def calibrate(
         self,
@@ -279,29 +259,12 @@ class LightPolicy:
         policy.extras = {k: v for k, v in config.items() if k not in known}
         return policy
 
-    def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
-        """Upload the artefact to the Hugging Face hub; gives its address."""
-        return upload(self.save_pretrained, repo_id, private=private)
-
     def _card(self) -> str:
         spec = self.spec
-        reads = [f"state of {spec.state_dim}"] if spec.state_dim else []
-        reads += [f"camera `{name}`, {h} x {w}" for name, (h, w) in spec.cameras.items()]
-        lines = [
-            "---",
-            "library_name: oatkit",
-            "tags: [robotics, action-policy]",
-            "---",
-            f"# light policy on {self.tokenizer.kind} tokens",
-            "",
-            f"Observes {', '.join(reads)}; {spec.history} frames; {len(spec.tasks)} tasks. Gives "
-            f"chunks of {self.tokenizer.horizon} x {self.tokenizer.action_dim} actions.",
-            "",
-            "```python",
-            "import oatkit",
-            'policy = oatkit.load_policy("this folder or hub id")',
-            "policy.reset()",
-            "chunk = policy.predict_action_chunk(observation, budget=4).chunk",
-            "```",
-        ]
-        return "\n".join(lines) + "\n"
+        return model_card(
+            f"light policy on {self.tokenizer.kind} tokens",
+            f"{described(spec)}; {spec.history} frames; {len(spec.tasks)} tasks",
+            self.tokenizer,
+            tags="robotics, action-policy",
+            call="observation, budget=4",
+        )

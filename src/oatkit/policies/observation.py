@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
@@ -230,13 +231,18 @@ class ObservationSpec:
         )
 
 
-def _as_tensor(key: str, value: Any) -> Tensor:
-    if isinstance(value, Tensor):
-        return value
+def as_array(key: str, value: Any) -> NDArray[Any]:
+    """A part of an observation as an array of numbers; anything else is an error."""
     try:
         array = np.asarray(value)
     except ValueError as error:
         raise ValueError(f"{key} is no array: {error}") from error
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{key} holds {array.dtype}, expected numbers")
-    return torch.from_numpy(np.ascontiguousarray(array))
+    return array
+
+
+def _as_tensor(key: str, value: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    return torch.from_numpy(np.ascontiguousarray(as_array(key, value)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,15 @@ from oatkit.policies.backbones.backbone import Backbone, Context
 from oatkit.policies.bar import Feed, Generators
 from oatkit.policies.flow_acting import FlowActing
 from oatkit.policies.observation import Observations, ObservationSpec
-from oatkit.policies.prediction import Budget, Drawn, Latency, Prediction
+from oatkit.policies.policy import (
+    BasePolicy,
+    described,
+    model_card,
+    require_endpoints,
+    require_same_actions,
+    with_more_tasks,
+)
+from oatkit.policies.prediction import Budget, Drawn, Prediction
 from oatkit.policies.vlm_config import Head, VlmConfig
 from oatkit.policies.vlm_net import VlmNet
 from oatkit.policies.vlm_reader import VlmReader
@@ -34,7 +42,6 @@ from oatkit.tokenizers.artefact import (
     load_state,
     local_folder,
     read_artefact,
-    upload,
     write_artefact,
 )
 from oatkit.types import Schedule, Tokens
@@ -43,7 +50,7 @@ FORMAT_VERSION = 1
 KNOWN = ("schema", "version", "kind", "net", "vocab_size", "observation", "actions", "auto")
 
 
-class VlmPolicy:
+class VlmPolicy(BasePolicy):
     """The network with its tokenizer and all that reading observations takes: the artefact.
 
     Args:
@@ -59,6 +66,7 @@ class VlmPolicy:
             expert; set this to compare.
     """
 
+    net: VlmNet
     rows_at_once = 16
 
     def __init__(
@@ -92,11 +100,7 @@ class VlmPolicy:
         actions: Normalizer,
     ) -> VlmPolicy:
         """An untrained policy on a backbone, whose vocabulary grows by the action tokens."""
-        if config.endpoints is not None and config.endpoints[-1] != tokenizer.max_tokens:
-            raise ValueError(
-                f"the schedule ends at {config.endpoints[-1]} tokens, {tokenizer.kind} has "
-                f"{tokenizer.max_tokens}"
-            )
+        require_endpoints(config.endpoints, tokenizer)
         net = VlmNet(config, backbone, spec, tokenizer)
         if net.tokens is not None:
             backbone.processor.add_action_tokens(
@@ -119,11 +123,7 @@ class VlmPolicy:
         """An untrained policy on a backbone (folder or hub id) that observes what `dataset` has."""
         from oatkit.policies.backbones.loading import load_backbone
 
-        if tokenizer.action_dim != dataset.action_dim:
-            raise ValueError(
-                f"the tokenizer is for {tokenizer.action_dim} action dimensions, {dataset.path} "
-                f"has {dataset.action_dim}"
-            )
+        require_same_actions(tokenizer, dataset)
         spec = ObservationSpec.for_dataset(
             dataset, history=history, cameras=cameras, reads_state=reads_state
         )
@@ -163,21 +163,13 @@ class VlmPolicy:
 
     def with_tasks(self, tasks: Sequence[str]) -> VlmPolicy:
         """The same policy; further tasks are only noted, it reads any text."""
-        known = self.spec.tasks
-        spec = replace(self.spec, tasks=(*known, *(t for t in tasks if t not in known)))
+        spec = with_more_tasks(self.spec, tasks)
         return VlmPolicy(self.net, self.tokenizer, spec, self.actions, self.auto, self.extras)
 
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.net.parameters())
         family = self.net.backbone.family.name
         return f"VlmPolicy({self.kind} on {family}, {count:,} parameters, {self.tokenizer})"
-
-    def to(self, device: torch.device | str) -> VlmPolicy:
-        """Move network and tokenizer to a device; gives itself."""
-        self.net.to(device)
-        self.tokenizer.to(device)
-        self.acting.latencies.clear()
-        return self
 
     def loss(
         self,
@@ -214,14 +206,6 @@ class VlmPolicy:
     def rows(self, context: Context, rows_N: Tensor) -> Context:
         """The context of some rows of the batch."""
         return context.rows(rows_N)
-
-    def reset(self) -> None:
-        """Forget the frames of the episode; the next one is repeated as its own history."""
-        self.watcher.reset()
-
-    def observe(self, observation: Mapping[str, Any]) -> None:
-        """Note one frame without predicting: call it at the steps between two predictions."""
-        self.watcher.observe(observation)
 
     def predict_action_chunk(
         self,
@@ -267,10 +251,6 @@ class VlmPolicy:
         if self.head == "tokens":
             return self.acting.draw_once(observations, generator, auto)
         return self.flowing.draw_once(observations, generator), {}
-
-    def latency(self, batch_size: int = 1, schedule: Schedule | None = None) -> Latency:
-        """How long each stage and decoding take here; measured when first asked for."""
-        return self.acting.latency(batch_size, schedule)
 
     def calibrate(
         self,
@@ -335,30 +315,12 @@ class VlmPolicy:
             {k: v for k, v in values.items() if k not in KNOWN},
         )
 
-    def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
-        """Upload the artefact to the Hugging Face hub; gives its address."""
-        return upload(self.save_pretrained, repo_id, private=private)
-
     def _card(self) -> str:
-        spec = self.spec
-        reads = [f"state of {spec.state_dim}"] if spec.state_dim else []
-        reads += [f"camera `{name}`, {h} x {w}" for name, (h, w) in spec.cameras.items()]
         family = self.net.backbone.family.name
-        lines = [
-            "---",
-            "library_name: oatkit",
-            "tags: [robotics, action-policy, vision-language-action]",
-            "---",
-            f"# {self.kind} policy on {family}, {self.tokenizer.kind} tokens",
-            "",
-            f"Observes {', '.join(reads)} and an instruction; {spec.history} frames. Gives chunks "
-            f"of {self.tokenizer.horizon} x {self.tokenizer.action_dim} actions.",
-            "",
-            "```python",
-            "import oatkit",
-            'policy = oatkit.load_policy("this folder or hub id")',
-            "policy.reset()",
-            "chunk = policy.predict_action_chunk(observation).chunk",
-            "```",
-        ]
-        return "\n".join(lines) + "\n"
+        return model_card(
+            f"{self.kind} policy on {family}, {self.tokenizer.kind} tokens",
+            f"{described(self.spec)} and an instruction; {self.spec.history} frames",
+            self.tokenizer,
+            tags="robotics, action-policy, vision-language-action",
+            call="observation",
+        )

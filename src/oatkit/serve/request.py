@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from oatkit_client.wire import unpack
 
-from oatkit.policies.observation import IMAGES, STATE, TASK
+from oatkit.policies.observation import IMAGES, STATE, TASK, as_array
 from oatkit.policies.prediction import Budget, resolve_budget
 from oatkit.serve.keys import BUDGET, DEADLINE, RESET, KeyMap
 from oatkit.serve.policy import ServedPolicy
@@ -108,12 +108,7 @@ class RequestReader:
 
 
 def _array(key: str, value: Any) -> Any:
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ValueError(f"{key} is no array: {error}") from error
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"{key} holds {array.dtype}, expected numbers")
+    array = as_array(key, value)
     if key == STATE or array.dtype == np.float64:
         array = array.astype(np.float32)
     return array if array.flags.writeable else array.copy()

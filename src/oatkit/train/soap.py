@@ -96,7 +96,7 @@ def _begin(state: dict[str, Tensor], grad: Tensor, group: dict[str, Any]) -> Non
     _learn(state, grad, 1 - group["betas"][1])
     for side in (LEFT, RIGHT):
         if side in state:
-            state[f"{side}_basis"] = _rows_first(torch.linalg.eigh(state[side])[1])
+            state[f"{side}_basis"] = torch.linalg.eigh(state[side])[1].contiguous()
 
 
 def _count(state: dict[str, Tensor]) -> int:
@@ -113,16 +113,14 @@ def _learn(state: dict[str, Tensor], grad: Tensor, share: float) -> None:
 
 
 def _refresh(state: dict[str, Tensor]) -> None:
-    """One power iteration of each basis, the strongest directions first."""
+    """One power iteration of each basis, the strongest directions first.
+
+    Bases are contiguous, as a checkpoint gives them back: products round by the order in memory.
+    """
     for side, axis in ((LEFT, 0), (RIGHT, 1)):
         if side in state:
             basis = state[f"{side}_basis"]
             image = state[side] @ basis
             order = (basis * image).sum(0).argsort(descending=True, stable=True)
             state["square"] = state["square"].index_select(axis, order)
-            state[f"{side}_basis"] = _rows_first(torch.linalg.qr(image[:, order])[0])
-
-
-def _rows_first(matrix: Tensor) -> Tensor:
-    """As a checkpoint would give it back: products round by the order in memory."""
-    return matrix.contiguous()
+            state[f"{side}_basis"] = torch.linalg.qr(image[:, order])[0].contiguous()

@@ -1,0 +1,113 @@
+"""What policies of all kinds share beside how they act: history, devices, the hub, the card."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from oatkit.data import Dataset
+from oatkit.policies.acting import TokenActing, Watcher
+from oatkit.policies.observation import ObservationSpec
+from oatkit.policies.prediction import Latency
+from oatkit.tokenizers import ActionTokenizer
+from oatkit.tokenizers.artefact import upload
+from oatkit.types import Schedule
+
+Own = TypeVar("Own", bound="BasePolicy")
+
+
+class BasePolicy:
+    """A network with its tokenizer and what it observes."""
+
+    net: nn.Module
+    tokenizer: ActionTokenizer
+    spec: ObservationSpec
+    watcher: Watcher
+    acting: TokenActing
+
+    def to(self: Own, device: torch.device | str) -> Own:
+        """Move network and tokenizer to a device; gives itself."""
+        self.net.to(device)
+        self.tokenizer.to(device)
+        self.acting.latencies.clear()
+        return self
+
+    def reset(self) -> None:
+        """Forget the frames of the episode; the next one is repeated as its own history."""
+        self.watcher.reset()
+
+    def observe(self, observation: Mapping[str, Any]) -> None:
+        """Note one frame without predicting: call it at the steps between two predictions."""
+        self.watcher.observe(observation)
+
+    def latency(self, batch_size: int = 1, schedule: Schedule | None = None) -> Latency:
+        """How long each stage and decoding take here; measured when first asked for."""
+        return self.acting.latency(batch_size, schedule)
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the artefact."""
+        raise NotImplementedError
+
+    def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
+        """Upload the artefact to the Hugging Face hub; gives its address."""
+        return upload(self.save_pretrained, repo_id, private=private)
+
+
+def require_same_actions(tokenizer: ActionTokenizer, dataset: Dataset) -> None:
+    """Raise unless the tokenizer is for actions of this dataset's size."""
+    if tokenizer.action_dim != dataset.action_dim:
+        raise ValueError(
+            f"the tokenizer is for {tokenizer.action_dim} action dimensions, {dataset.path} "
+            f"has {dataset.action_dim}"
+        )
+
+
+def require_endpoints(endpoints: tuple[int, ...] | None, tokenizer: ActionTokenizer) -> None:
+    """Raise unless a schedule of one's own ends where the tokenizer does."""
+    if endpoints is not None and endpoints[-1] != tokenizer.max_tokens:
+        raise ValueError(
+            f"the schedule ends at {endpoints[-1]} tokens, {tokenizer.kind} has "
+            f"{tokenizer.max_tokens}"
+        )
+
+
+def with_more_tasks(spec: ObservationSpec, tasks: Sequence[str]) -> ObservationSpec:
+    """The same with those tasks behind its own that it does not have."""
+    return replace(spec, tasks=(*spec.tasks, *(t for t in tasks if t not in spec.tasks)))
+
+
+def model_card(
+    title: str, observes: str, tokenizer: ActionTokenizer, *, tags: str, call: str
+) -> str:
+    """The artefact's README.md."""
+    lines = [
+        "---",
+        "library_name: oatkit",
+        f"tags: [{tags}]",
+        "---",
+        f"# {title}",
+        "",
+        f"Observes {observes}. Gives chunks of {tokenizer.horizon} x {tokenizer.action_dim} "
+        "actions.",
+        "",
+        "```python",
+        "import oatkit",
+        'policy = oatkit.load_policy("this folder or hub id")',
+        "policy.reset()",
+        f"chunk = policy.predict_action_chunk({call}).chunk",
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def described(spec: ObservationSpec) -> str:
+    """State and cameras in words."""
+    reads = [f"state of {spec.state_dim}"] if spec.state_dim else []
+    reads += [f"camera `{name}`, {h} x {w}" for name, (h, w) in spec.cameras.items()]
+    return ", ".join(reads)
