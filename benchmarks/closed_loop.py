@@ -40,7 +40,7 @@ def arguments(summary: str, rows: Sequence[str], default: Sequence[str]) -> Argu
     parser.add_argument("--tokenizer-preset", default="small")
     parser.add_argument("--minutes", type=float, default=15.0, help="of each training")
     parser.add_argument("--episodes", type=int, default=50)
-    parser.add_argument("--temperature", type=float, default=1.0)
+    parser.add_argument("--temperature", type=float, default=0.0)
     parser.add_argument("--again", action="store_true", help="measure finished rows anew")
     return parser
 

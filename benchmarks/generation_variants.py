@@ -4,10 +4,11 @@
 
 Rows are the slots of a call: a power-of-two schedule of 16 tokens has calls of 1, 1, 2, 4 and 8, a
 token-wise one 16 of 1. `products` multiplies with every weight of the decoder once and does
-nothing else; with 1 row that is the bare matrix-vector pass. `generation` is from the encoded
-observation to the last id. All ways of one table are timed in turns in one process; times are
-medians. With one thread they are of the processor, not of the clock, so that other work disturbs
-them less; beside other work run it with `--threads 1` only.
+nothing else; with 1 row that is the bare matrix-vector pass. `first_call_ms` is the first call of a
+generation, `generation` all of it from the encoded observation to the last id. All ways of one
+table are timed in turns in one process; times are medians. With one thread they are of the
+processor, not of the clock, so that other work disturbs them less; beside other work run it with
+`--threads 1` only.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ def main() -> None:
         torch.set_num_threads(threads)
         results[f"{threads} threads"] = {
             "products_ms": products(frozen, threads),
+            "first_call_ms": first_calls(decoder, frozen, threads),
             "generation": generations(decoder, frozen, threads),
         }
     settings = {"parameters": sum(p.numel() for p in decoder.parameters()), "batch_size": 1}
@@ -205,6 +207,24 @@ def onnx_products(
         return session.run(None, {n: x.numpy() for n, x in zip(names, inputs, strict=True)})
 
     return run
+
+
+def first_calls(decoder: TokenDecoder, frozen: FrozenDecoder, threads: int) -> dict[str, float]:
+    """Milliseconds by way; `torch.jit` runs the traced and frozen operations of `torch`."""
+    context = decoder.keys_values(torch.randn(1, CONTEXT, frozen.width))
+    inputs, positions = torch.tensor([[VOCAB]]), torch.tensor([0])
+    ways: dict[str, Frozen] = {"torch": frozen, "onnxruntime": OnnxDecoder(frozen)}
+
+    def call(way: Frozen) -> Callable[[Tensor], Tensor]:
+        return lambda inputs: way.start(context, 1, NUM_TOKENS).feed(inputs, positions, None, 1)
+
+    calls = {name: call(way) for name, way in ways.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecated, and still what torch has
+        calls["torch.jit"] = torch.jit.trace(calls["torch"], inputs, check_trace=False)
+    jobs = {(name, 1): partial(run, inputs) for name, run in calls.items()}
+    times = in_turns(jobs, threads)
+    return {name: round(1e3 * median(times[name, 1]), 3) for name in calls}
 
 
 def generations(

@@ -1,7 +1,7 @@
 """PushT in closed loop from human demonstrations: how much of the outline the T ever covers.
 
     python -m benchmarks.policy_pusht --pusht PATH [--zarr PATH] [--only oat-pow2 ...]
-        [--preset small] [--steps N] [--minutes 15] [--episodes 50] [--temperature 1]
+        [--preset small] [--steps N] [--minutes 15] [--episodes 50] [--temperature 0]
 
 16 actions a chunk, 8 executed; the score is clip(coverage / 0.95, 0, 1), the best of an episode.
 `oat-pow2` from state by default, in the paper's light recipe (8 tokens, FSQ levels 8 5 5 5);

@@ -1,14 +1,15 @@
 """The paper's lightweight table on MetaWorld: the same small policy on each tokenizer's tokens.
 
     python -m benchmarks.policy_table [--only oat ...] [--images] [--preset small] [--steps N]
-        [--minutes 15] [--episodes 50] [--temperature 1] [--data PATH]
+        [--minutes 15] [--episodes 50] [--temperature 0] [--data PATH]
 
 Four tasks, evaluation goals that no demonstration has, the first half of a chunk executed. The
 default rows are `bin`, `quest`, `oat` and `oat-pow2` in the paper's light recipe: 32 actions, 8
-tokens, FSQ levels 8 5 5 5 (`quest` halves the steps, so it has 16). All others run where `--only`
-names them; those of 16 tokens use the tokenizers of `benchmarks.tokenizer_rate_distortion`. What is
-missing is trained, each training within the minutes. Rows are saved one by one: the same command
-again goes on, within a row too, and skips what is finished; `--again` reads and measures it anew.
+tokens, FSQ levels 8 5 5 5 (`quest` halves the steps, so it has 16). The likeliest tokens are taken;
+two more rows sample those of the ordered kinds. All others run where `--only` names them; those of
+16 tokens use the tokenizers of `benchmarks.tokenizer_rate_distortion`. What is missing is trained,
+each training within the minutes. Rows are saved one by one: the same command again goes on, within
+a row too, and skips what is finished; `--again` reads and measures it anew.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class Row:
         policy_of: The row whose policy is used, instead of training one.
         evaluate_by: The schedule that evaluation forces on it.
         is_relaxed: Whether `fast` mends sequences that do not decode.
+        temperature: Of sampling, where it is not that of all rows.
     """
 
     kind: str
@@ -76,6 +78,7 @@ class Row:
     policy_of: str | None = None
     evaluate_by: tuple[int, ...] = ()
     is_relaxed: bool = False
+    temperature: float | None = None
 
 
 UP_TO_8, UP_TO_16 = (1, 2, 4, 8), (1, 2, 4, 8, 16)
@@ -85,6 +88,8 @@ ROWS = {
     "quest": Row("quest", options={"levels": LIGHT["levels"]}),
     "oat": Row("oat", UP_TO_8, LIGHT),
     "oat-pow2": Row("oat-pow2", (*UP_TO_8, "auto"), LIGHT),
+    "oat, temperature 1": Row("oat", UP_TO_8, policy_of="oat", temperature=1.0),
+    "oat-pow2, temperature 1": Row("oat-pow2", UP_TO_8, policy_of="oat-pow2", temperature=1.0),
     "oat, 16 tokens": Row("oat", UP_TO_16, bench="oat"),
     "oat-pow2, 16 tokens": Row("oat-pow2", (*UP_TO_16, "auto"), bench="oat-pow2"),
     "fast": Row("fast"),
@@ -97,7 +102,7 @@ ROWS = {
         "oat", UP_TO_16, policy_of="oat, 16 tokens", evaluate_by=POW2_16
     ),
 }
-DEFAULT = ("bin", "quest", "oat", "oat-pow2")
+DEFAULT = ("bin", "quest", "oat", "oat-pow2", "oat, temperature 1", "oat-pow2, temperature 1")
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -143,7 +148,7 @@ def measure_row(observed: str, name: str, args: Namespace) -> dict[str, Any]:
             env="metaworld",
             episodes=args.episodes,
             budgets=row.budgets,
-            temperature=args.temperature,
+            temperature=temperature(row, args),
             endpoints=row.evaluate_by,
             seed=SEED,
         ),
@@ -192,7 +197,11 @@ def policy_dir(observed: str, name: str) -> Path:
 
 
 def evaluation_dir(observed: str, name: str, args: Namespace) -> Path:
-    return policy_dir(observed, name) / f"evaluation-temperature-{args.temperature:g}"
+    return policy_dir(observed, name) / f"evaluation-temperature-{temperature(ROWS[name], args):g}"
+
+
+def temperature(row: Row, args: Namespace) -> float:
+    return float(args.temperature if row.temperature is None else row.temperature)
 
 
 def metaworld_images() -> Path:

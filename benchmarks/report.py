@@ -162,7 +162,7 @@ def predictability() -> str:
         [
             "## Can a policy predict the tokens?\n",
             f"The light policy from MetaWorld's state, {record['settings']['steps']} steps on each "
-            "tokenizer after 1600 steps of AdamW, held-out episodes. Left: how",
+            "tokenizer, held-out episodes. Left: how",
             "often the likeliest id of a slot is the true one, given the true ids before. Right:",
             "mean squared error x 1000 of the chunks that the policy samples itself, by budget.\n",
             "| tokenizer | "

@@ -1,11 +1,11 @@
 """Can a policy predict the tokens? The light policy on learned, analytic and mixed tokens.
 
-    python -m benchmarks.token_predictability [--steps 1500]
+    python -m benchmarks.token_predictability [--steps 800]
 
 Uses the MetaWorld tokenizers that `benchmarks.tokenizer_rate_distortion` leaves in `out/bench`. The
-same policy (from state, preset `small`) is trained on each and measured on held-out episodes: how
-often the likeliest id is the right one given the true earlier ones, and the error of the chunk
-that it generates itself, beside what the tokenizer leaves of the true tokens.
+same policy (from all of the state, preset `small`) is trained on each and measured on held-out
+episodes: how often the likeliest id is the right one given the true earlier ones, and the error of
+the chunk that it generates itself, beside what the tokenizer leaves of the true tokens.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from rich.console import Console
 
-import oatkit
+from benchmarks.policy_table import STATE
 from benchmarks.record import RESULTS, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld
 from oatkit.measure.policy import measure_policy
@@ -30,7 +30,7 @@ TOKENIZERS = ("oat", "oat-4+12refined", "klt")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--steps", type=int, default=800)
     steps = parser.parse_args().steps
     saved = RESULTS / f"{NAME}.json"
     results = json.loads(saved.read_text())["results"] if saved.exists() else {}
@@ -43,10 +43,15 @@ def main() -> None:
 
 def measure(tokenizer: Path, out: Path, steps: int) -> dict[str, Any]:
     options = TrainPolicy(
-        data=str(metaworld()), out=out, tokenizer=tokenizer, steps=steps, seed=SEED
+        data=str(metaworld()),
+        out=out,
+        tokenizer=tokenizer,
+        steps=steps,
+        seed=SEED,
+        columns=STATE,
     )
     policy = train_policy(options, Console())
-    held_out = oatkit.open_dataset(metaworld()).split(0.1, seed=0)[1]
+    held_out = STATE.open(str(metaworld())).split(0.1, seed=0)[1]
     found = measure_policy(policy, held_out, split="val", seed=SEED)
     return {
         "loss": found.loss,

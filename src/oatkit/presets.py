@@ -105,14 +105,15 @@ POLICY_PRESETS = {
     "small": PolicyPreset(
         LightConfig(width=128, num_layers=3, image_channels=16),
         TrainConfig(
-            steps=6000,
+            steps=2500,
             batch_size=64,
-            learning_rate=1e-3,
+            optimizer="soap",
+            learning_rate=3e-3,
             schedule="cosine",
             min_ratio=0.01,
             warmup_steps=200,
             weight_decay=1e-6,
-            ema=0.999,
+            ema=0.995,
         ),
     ),
     "tiny": PolicyPreset(
