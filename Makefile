@@ -64,6 +64,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.oat_convergence
 	$(BIN)/python -m benchmarks.tokenizer_rate_distortion
 	$(BIN)/python -m benchmarks.token_predictability
+	$(BIN)/python -m benchmarks.tokenizer_sweep
 	$(BIN)/python -m benchmarks.policy_table
 	$(BIN)/python -m benchmarks.vlm_speed
 	$(BIN)/python -m benchmarks.vlm_pipeline

@@ -1,0 +1,57 @@
+"""The paper's ablations of the tokenizer on MetaWorld: FSQ levels, horizon against tokens, nesting.
+
+    python -m benchmarks.tokenizer_sweep [--steps 400] [--preset small] [--data PATH]
+
+Runs `oatkit tokenizer sweep`; the same command again goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks.record import write_result
+from benchmarks.tokenizer_rate_distortion import OUT, SEED, metaworld
+from oatkit.recipes.sweep_tokenizer import SweepTokenizer, sweep_tokenizer
+from oatkit.types import SweepRow
+
+NAME = "tokenizer_sweep"
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=400, help="of each row")
+    parser.add_argument("--preset", default="small")
+    parser.add_argument("--data", type=Path, help="other demonstrations than the default ones")
+    args = parser.parse_args(argv)
+    sweep = sweep_tokenizer(
+        SweepTokenizer(
+            data=str(args.data or metaworld()),
+            out=OUT / NAME / f"{args.steps}-steps.json",
+            preset=args.preset,
+            steps=args.steps,
+            seed=SEED,
+        ),
+        Console(),
+    )
+    settings = {"steps": args.steps, "preset": args.preset}
+    write_result(NAME, seed=SEED, settings=settings, results=[in_numbers(r) for r in sweep.rows])
+
+
+def in_numbers(row: SweepRow) -> dict[str, Any]:
+    return {
+        "ablation": row.ablation,
+        "levels": row.levels,
+        "horizon": row.horizon,
+        "tokens": row.num_tokens,
+        "nested": row.nested_dropout,
+        "vocabulary": row.vocab_size,
+        "mse_normalized": {str(b.budget): b.mse_normalized for b in row.budgets},
+    }
+
+
+if __name__ == "__main__":
+    main()
