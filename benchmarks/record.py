@@ -16,7 +16,7 @@ PACKAGES = ("numpy", "pyarrow", "torch")
 
 
 def write_result(name: str, *, seed: int, settings: dict[str, Any], results: Any) -> Path:
-    """Save `results` beside commit, seed, versions and machine, and print them."""
+    """Save `results` beside commit, seed, versions and machine."""
     record = {
         "schema": f"oatkit/benchmark/{name}",
         "version": 1,
@@ -35,7 +35,6 @@ def write_result(name: str, *, seed: int, settings: dict[str, Any], results: Any
     path = RESULTS / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(record, indent=2) + "\n")
-    print(json.dumps(results, indent=2))
     print(f"wrote {path}")
     return path
 
