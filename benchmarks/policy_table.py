@@ -92,6 +92,7 @@ ROWS = {
     "oat-pow2, temperature 1": Row("oat-pow2", UP_TO_8, policy_of="oat-pow2", temperature=1.0),
     "oat, 16 tokens": Row("oat", UP_TO_16, bench="oat"),
     "oat-pow2, 16 tokens": Row("oat-pow2", (*UP_TO_16, "auto"), bench="oat-pow2"),
+    "oat, 16 tokens, long": Row("oat", UP_TO_16, bench="oat, long"),
     "fast": Row("fast"),
     "fast, relaxed": Row("fast", policy_of="fast", is_relaxed=True),
     "acodec": Row("acodec", options={"num_tokens": LIGHT["num_tokens"]}),
