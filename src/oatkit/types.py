@@ -375,6 +375,9 @@ class TokenizerComparison:
     """What decides the result, and so must be the same when a comparison goes on."""
     steps: dict[str, int]
     """Training steps of each kind that was begun, 0 where it is fitted."""
+    versions: dict[str, str] = field(default_factory=dict)
+    command: str = ""
+    """What was typed last."""
     kinds: tuple[KindComparison, ...] = ()
     schema: str = "oatkit/tokenizer-comparison"
     version: int = 1
@@ -586,6 +589,8 @@ class PolicyEvaluation:
     settings: dict[str, Any]
     """The protocol: what decides an episode, and so must be the same when an evaluation goes on."""
     versions: dict[str, str]
+    command: str = ""
+    """What was typed last."""
     worker_deaths: int = 0
     """Worker processes that died and were started again."""
     worker_hangs: int = 0

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,13 +34,14 @@ from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
 from oatkit.recipes.resuming import read_or_begin, write_record
 from oatkit.recipes.train_policy import TrainPolicy, affordable_policy_steps, train_policy
 from oatkit.recipes.train_tokenizer import KindName
+from oatkit.recipes.versions import package_versions
 from oatkit.types import DemoRecord, DemoStage
 
 MIN_MINUTES = 4.0
 RECORD = "demo.json"
 STAGES = ("demonstrations", "tokenizers", "policy", "simulator")
 POLICY_KIND = "oat-pow2"
-PACKAGES = ("oatkit", "torch", "numpy", "metaworld", "mujoco")
+PACKAGES = ("metaworld", "mujoco")
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,6 @@ class _Demo:
 
 def _versions() -> dict[str, str]:
     try:
-        packages = {name: version(name) for name in PACKAGES}
+        return package_versions(*PACKAGES)
     except PackageNotFoundError as error:
         raise MissingExtraError("metaworld") from error
-    return {"python": platform.python_version(), **packages}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -34,8 +33,10 @@ from oatkit.evaluate.episodes import TIMEOUT_S, Evaluation, Job, Rollout, requir
 from oatkit.evaluate.statistics import compare_paired, summarise
 from oatkit.policies import AnyPolicy, load_policy
 from oatkit.policies.prediction import resolve_budget
+from oatkit.recipes.command_line import command_line
 from oatkit.recipes.resuming import read_or_begin, write_record
 from oatkit.recipes.token_cache import artefact_digest
+from oatkit.recipes.versions import package_versions
 from oatkit.types import (
     EpisodeResult,
     EpisodeVideo,
@@ -122,14 +123,14 @@ def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
         endpoints=options.endpoints or None,
     )
     path = options.out / RECORD
-    versions = {name: version(name) for name in ("oatkit", "torch", "numpy")}
     begun = PolicyEvaluation(
         policy=str(options.policy),
         kind=policy.tokenizer.kind,
         settings=_settings(options, policy, simulator, rollout),
-        versions={"python": platform.python_version(), **versions},
+        versions=package_versions(),
     )
-    record = read_or_begin(path, begun)
+    command = command_line("policy eval", options, positional="policy")
+    record = replace(read_or_begin(path, begun), command=command)
     done = {(e.task, e.budget, e.episode) for e in record.episodes}
     jobs = [
         Job(task, budget, episode, film=_film(options, task, budget, episode))
