@@ -375,10 +375,10 @@ class TokenizerComparison:
     """What decides the result, and so must be the same when a comparison goes on."""
     steps: dict[str, int]
     """Training steps of each kind that was begun, 0 where it is fitted."""
+    kinds: tuple[KindComparison, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     command: str = ""
     """What was typed last."""
-    kinds: tuple[KindComparison, ...] = ()
     schema: str = "oatkit/tokenizer-comparison"
     version: int = 1
 

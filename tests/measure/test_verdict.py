@@ -73,8 +73,8 @@ def test_the_reference_and_the_two_masks() -> None:
 def test_the_first_sentence_names_the_cheapest() -> None:
     oat, whole = kind("oat", {1: 0.2, 4: 0.02}), kind("bin", {16: 0.0001})
     assert sentences(comparison(oat, whole))[0] == (
-        "bin needs the fewest tokens to leave at most 1% of the variance of the actions: 16 tokens, "
-        "160 bits a chunk."
+        "bin needs the fewest tokens to leave at most 1% of the variance of the actions: "
+        "16 tokens, 160 bits a chunk."
     )
     assert sentences(comparison(oat))[0].startswith(
         "oat needs the fewest tokens to leave at most 3% of the variance of the actions: 4 tokens"

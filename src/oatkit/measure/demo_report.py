@@ -76,17 +76,21 @@ def _short(demo: DemoRecord, comparison: TokenizerComparison, evaluation: Policy
         f"and was then let loose on {demo.settings['episodes']} new goals a task, with all of its "
         "tokens and with only the first of them."
     )
-    came_out = [
-        *evaluation_report.sentences(evaluation),
-        *_tokenizer_sentences(comparison, evaluation.kind),
-    ]
     warned = [
         *evaluation_report.cautions(evaluation),
         *worse_than_analytic(comparison),
         "Mostly easy tasks, a state that holds the goal, and minutes of training: this shows how "
         "things work, not how good they get.",
     ]
-    return f"{bullets(came_out)}<p>{escape(done)}</p>{warning(warned)}"
+    return f"{bullets(findings(comparison, evaluation))}<p>{escape(done)}</p>{warning(warned)}"
+
+
+def findings(comparison: TokenizerComparison, evaluation: PolicyEvaluation) -> list[str]:
+    """What came out, one sentence each."""
+    return [
+        *evaluation_report.sentences(evaluation),
+        *_tokenizer_sentences(comparison, evaluation.kind),
+    ]
 
 
 def _tokenizer_sentences(comparison: TokenizerComparison, kind: str) -> list[str]:

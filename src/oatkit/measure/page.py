@@ -30,7 +30,7 @@ h3 { font-size: 1rem; margin: 2rem 0 .2rem; }
 p, li { max-width: 46rem; }
 ul { padding-left: 1.2rem; }
 li { margin: .3rem 0; }
-.soft, figcaption, caption { color: var(--soft); }
+.soft, .note, figcaption { color: var(--soft); }
 figcaption b { color: var(--ink); font-weight: 600; }
 #in-short > ul > li:first-child { font-size: 1.15rem; line-height: 1.45; list-style: none;
   margin: 0 0 .8rem -1.2rem; font-weight: 600; text-wrap: pretty; }
@@ -48,7 +48,7 @@ figure { margin: 1rem 0 2.2rem; }
 figcaption { font-size: .9rem; max-width: 46rem; margin-top: .5rem; }
 .scroll { overflow-x: auto; margin: .4rem 0 1rem; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; padding-bottom: .5rem; max-width: 46rem; }
+.note { font-size: .9rem; margin: .2rem 0 .4rem; }
 th, td { padding: .32rem .75rem; text-align: right; border-bottom: 1px solid var(--grid);
   vertical-align: top; white-space: nowrap; }
 th { font-weight: 600; white-space: normal; vertical-align: bottom; }
@@ -191,9 +191,9 @@ def table(
     body = "".join(
         "<tr>" + "".join(f"<td>{shown(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    note = f'<p class="note">{escape(caption)}</p>' if caption else ""
     style = ' class="words"' if is_words else ""
     return (
-        f'<div class="scroll"><table{style}>{title}<thead><tr>{head}</tr></thead>'
+        f'{note}<div class="scroll" tabindex="0"><table{style}><thead><tr>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )

@@ -25,7 +25,7 @@ from rich.console import Console
 
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY
 from oatkit.errors import MissingExtraError
-from oatkit.measure.demo_report import write_demo_report
+from oatkit.measure.demo_report import findings, write_demo_report
 from oatkit.recipes.command_line import command_line
 from oatkit.recipes.compare_tokenizers import CompareTokenizers, compare_tokenizers
 from oatkit.recipes.dataset_options import DatasetOptions
@@ -124,9 +124,10 @@ def run_demo(options: Demo, console: Console) -> int:
         evaluation = eval_policy(demo.evaluation, console)
     page = write_demo_report(demo.record, comparison, evaluation, options.out)
     minutes = sum(stage.seconds for stage in demo.record.stages) / 60
-    console.print(
-        f"\n{minutes:.1f} minutes; open {page} in a browser", markup=False, soft_wrap=True
-    )
+    console.rule("in short")
+    for said in (*findings(comparison, evaluation), f"{minutes:.1f} minutes in all"):
+        console.print(f"- {said}", markup=False, soft_wrap=True)
+    console.print(f"\nopen {page} in a browser", markup=False, soft_wrap=True)
     return 0
 
 
