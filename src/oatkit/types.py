@@ -95,7 +95,7 @@ class Schedule:
     def pow2(cls, num_tokens: int) -> Schedule:
         """1, 2, 4, ... tokens; `num_tokens` is a power of two."""
         if num_tokens < 1 or num_tokens & (num_tokens - 1):
-            raise ValueError(f"{num_tokens} tokens cannot be doubled up to: not a power of two")
+            raise ValueError(f"num_tokens is {num_tokens}, expected a power of two: 1, 2, 4, 8 ...")
         return cls(tuple(1 << i for i in range(num_tokens.bit_length())))
 
     @classmethod

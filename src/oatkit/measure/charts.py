@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ except ImportError as error:
 
 INK, GRID = "#31343a", "#d9dce2"
 """Replaced by the page's own colours in SVG, so no series may have them."""
-MARKERS = dict(zip(KINDS, "osX^vPD", strict=True))
+MARKERS = dict(zip(KINDS, cycle("osX^vPD"), strict=False))
 STYLES = {name: (kind.color, MARKERS[name]) for name, kind in KINDS.items()}
 """Colour and marker of each kind."""
 REFERENCE = "#8d939c"

@@ -58,8 +58,7 @@ class CompareTokenizers:
     data: Annotated[str, arg(metavar="PATH")]
     """Dataset: file, folder or hub id."""
     out: Path
-    """Folder for the report, the charts, the JSON and an artefact of each kind; the same command
-    again goes on where it stopped."""
+    """Folder for report, JSON and an artefact of each kind; the same command again goes on."""
     kinds: tuple[KindName, ...] = get_args(KindName)
     """Which tokenizers; a later run may add some."""
     preset: Literal["tiny", "small", "paper"] = "small"

@@ -55,8 +55,7 @@ class Demo:
     out: Path = Path("out/demo")
     """Folder for everything the demo writes; the same command again goes on where it stopped."""
     minutes: float = 10.0
-    """How long it may take on two cores, 4 or more: longer means more demonstrations, training
-    and episodes. What is not training takes longer on a slower machine."""
+    """How long it may take on two idle cores, 4 or more; longer means more of everything."""
 
 
 @dataclass(frozen=True)

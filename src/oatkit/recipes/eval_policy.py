@@ -61,8 +61,7 @@ class EvalPolicy:
     policy: Annotated[Positional[Path], arg(metavar="DIR")]
     """Policy artefact."""
     out: Annotated[Path, arg(metavar="DIR")]
-    """Where to write the record. The same command again goes on where it stopped; more tasks,
-    episodes and budgets may be added."""
+    """Where to write record and report; the same command again goes on, with more of it too."""
     env: Literal["metaworld", "pusht"] = "metaworld"
     """The simulator."""
     tasks: tuple[str, ...] = ()
@@ -91,8 +90,8 @@ class EvalPolicy:
     """A simulator process that does not answer for so many seconds is killed and started again."""
     state_key: tuple[str, ...] = ()
     """What of the simulator's observation is the policy's state; as in training by default."""
-    shadows: bool = True
-    """Render with shadows (metaworld), as the images of training were."""
+    shadows: Annotated[bool, arg(help_behavior_hint="(shadows by default)")] = True
+    """Render without shadows (metaworld), if the images of training have none."""
     against: Annotated[tuple[Path, ...], arg(metavar="FILE.json")] = ()
     """Records of other policies to compare with, pair by pair."""
 

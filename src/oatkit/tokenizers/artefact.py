@@ -25,6 +25,10 @@ def write_artefact(path: Path, config: Any, state: Mapping[str, Tensor], card: s
 
 def read_artefact(path: Path, what: str, version: int) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Config and tensors of an artefact whose schema is `oatkit/<what>`."""
+    if not (path / "config.json").exists():
+        raise ArtefactError(
+            f"{path} is no {what} artefact, it has no config.json: `oatkit {what} train` writes one"
+        )
     try:
         config: dict[str, Any] = json.loads((path / "config.json").read_text())
         state = load_file(path / "model.safetensors")
