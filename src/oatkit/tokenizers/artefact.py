@@ -34,10 +34,13 @@ def read_artefact(path: Path, what: str, version: int) -> tuple[dict[str, Any], 
         state = load_file(path / "model.safetensors")
     except (OSError, ValueError, SafetensorError) as error:
         raise ArtefactError(f"{path} is no readable {what} artefact ({error})") from error
-    if config.get("schema") != f"oatkit/{what}" or config["version"] > version:
+    found = str(config.get("schema", "something else")).removeprefix("oatkit/")
+    if found != what:
+        raise ArtefactError(f"{path} is of the kind {found!r}, expected a {what} artefact")
+    if config["version"] > version:
         raise ArtefactError(
-            f"{path} is {config.get('schema')} version {config.get('version')}, expected "
-            f"oatkit/{what} up to version {version}"
+            f"{path} is a {what} of version {config['version']}, this oatkit reads up to "
+            f"{version}: update oatkit"
         )
     return config, state
 
