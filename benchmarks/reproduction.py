@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.record import read_results
+from benchmarks.record import RESULTS, read_results
 
 INTRODUCTION = """\
 # Reproduction
@@ -141,9 +141,21 @@ def _latency() -> str:
     return f"from encoded observation to the last id on two cores: {'; '.join(shown)}."
 
 
-def _recorded(name: str, said: str) -> Callable[[], str]:
-    """A sentence that holds once the record is there."""
-    return lambda: said if read_results(name) else NOT_YET
+def _recorded(said: dict[str, str]) -> Callable[[], str]:
+    """Sentences that hold once a record is there, by its name."""
+
+    def measured() -> str:
+        found = [text for name, text in said.items() if (RESULTS / f"{name}.json").exists()]
+        return " ".join(found) or NOT_YET
+
+    return measured
+
+
+VLM = {"vlm_pipeline": "the whole pipeline on small backbones: [Results](results.md)."}
+SWEEPS = {
+    "policy_sweep": "success in closed loop: [Results](results.md).",
+    "tokenizer_sweep": "errors of the tokenizers: [Results](results.md).",
+}
 
 
 COMPARE = "oatkit tokenizer compare --data out/metaworld --out out/compared"
@@ -219,7 +231,7 @@ ITEMS = (
         ),
         "pipeline on random weights",
         BIG_GPU,
-        _recorded("vlm_pipeline", "the whole pipeline on small backbones: [Results](results.md)."),
+        _recorded(VLM),
     ),
     Item(
         "Token co-training",
@@ -231,7 +243,7 @@ ITEMS = (
         ),
         "pipeline on random weights",
         BIG_GPU,
-        _recorded("vlm_pipeline", "the whole pipeline on small backbones: [Results](results.md)."),
+        _recorded(VLM),
     ),
     Item(
         "Token ordering ablation",
@@ -253,7 +265,7 @@ ITEMS = (
         ),
         "measured on MetaWorld",
         GPU,
-        _recorded("policy_sweep", "in [Results](results.md)."),
+        _recorded(SWEEPS),
     ),
     Item(
         "Codebook capacity",
@@ -261,7 +273,7 @@ ITEMS = (
         ("oatkit policy sweep --data out/metaworld --only levels --out out/levels.json",),
         "measured on MetaWorld",
         GPU,
-        _recorded("policy_sweep", "in [Results](results.md)."),
+        _recorded(SWEEPS),
     ),
     Item(
         "Post-hoc grouped generation",

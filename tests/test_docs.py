@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 QUICK = ("data info", "data check", "doctor", "vlm cells", "vlm scratch")
 """Commands that take seconds: these are run, others only parsed."""
-PLACEHOLDERS = ("path/to/", "out/metaworld", "out/doors", "out/demo/metaworld", "my_dataset")
+PLACEHOLDERS = ("path/to/", "out/metaworld", "out/doors", "out/quick", "my_dataset")
 """Datasets that the docs name; a small one takes their place."""
 NOT_RUN = re.compile(r"<!-- not run: needs .+ -->\n$")
 """What precedes a block that only hardware or weights could run."""
@@ -103,6 +103,20 @@ def test_quick_commands_run(
     if "--state-key" in words:  # columns of another dataset
         words = words[: words.index("--state-key")]
     assert cli.main(words[1:]) in (0, 1), capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_five_minutes_of_the_quickstart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every command, in order, as it is written there."""
+    pytest.importorskip("metaworld", reason="needs the extra metaworld")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs/quickstart.md").read_text()
+    (block,) = re.findall(r"## Five minutes\n.*?```bash\n(.*?)```", text, re.DOTALL)
+    for line in block.splitlines():
+        assert cli.main(shlex.split(line)[1:]) == 0, capsys.readouterr().err
+    assert (tmp_path / "out/quick-eval/report.html").exists()
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=lambda page: page.name)
