@@ -75,7 +75,7 @@ def test_python_examples_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     names: dict[str, object] = {"__name__": "example"}
     with patch.dict(KINDS):  # an example may add one
         for block in blocks(page, "python"):
-            exec(compile(block, str(page), "exec"), names)
+            exec(compile(block, str(page), "exec", dont_inherit=True), names)
 
 
 @pytest.mark.parametrize("line", OATKIT)
