@@ -25,10 +25,7 @@ def write_artefact(path: Path, config: Any, state: Mapping[str, Tensor], card: s
 
 def read_artefact(path: Path, what: str, version: int) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Config and tensors of an artefact whose schema is `oatkit/<what>`."""
-    if not (path / "config.json").exists():
-        raise ArtefactError(
-            f"{path} is no {what} artefact, it has no config.json: `oatkit {what} train` writes one"
-        )
+    require_config(path, what)
     try:
         config: dict[str, Any] = json.loads((path / "config.json").read_text())
         state = load_file(path / "model.safetensors")
@@ -43,6 +40,14 @@ def read_artefact(path: Path, what: str, version: int) -> tuple[dict[str, Any], 
             f"{version}: update oatkit"
         )
     return config, state
+
+
+def require_config(path: Path, what: str) -> None:
+    """Refuse a folder that holds no artefact at all."""
+    if not (path / "config.json").exists():
+        raise ArtefactError(
+            f"{path} is no {what} artefact, it has no config.json: `oatkit {what} train` writes one"
+        )
 
 
 def load_state(load: Callable[[dict[str, Tensor]], object], state: Any, path: Path) -> None:
