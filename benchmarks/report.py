@@ -1,4 +1,4 @@
-"""Writes `docs/results.md` from `benchmarks/results/*.json`, so that no number is typed.
+"""Writes pages and drawings of the docs from `benchmarks/results/`: no number is typed.
 
 python -m benchmarks.report
 """
@@ -9,9 +9,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks import reproduction
+from benchmarks.drawings import DRAWINGS
 from benchmarks.record import RESULTS
 
-PAGE = Path(__file__).parent.parent / "docs" / "results.md"
+DOCS = Path(__file__).parent.parent / "docs"
 
 INTRODUCTION = """\
 # Results
@@ -22,8 +24,19 @@ Each JSON has the commit, the seed, the versions and the machine.
 
 
 def main() -> None:
-    PAGE.write_text(render())
-    print(f"wrote {PAGE}")
+    for path, text in written().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        print(f"wrote {path}")
+
+
+def written() -> dict[Path, str]:
+    """Everything in the docs that is made from results, by its path."""
+    return {
+        DOCS / "results.md": render(),
+        DOCS / "reproduction.md": reproduction.render(),
+        **{DOCS / "drawings" / f"{name}.svg": draw() for name, draw in DRAWINGS.items()},
+    }
 
 
 def render() -> str:

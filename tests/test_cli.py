@@ -65,6 +65,9 @@ def test_a_mistyped_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_errors_are_one_line_unless_debugging(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    code, _, err = run(["data", "info", str(tmp_path)], capsys)
+    assert (code, err) == (2, f"error: {tmp_path} is an empty folder, expected a dataset\n")
+    (tmp_path / "notes.txt").write_text("hello")
     code, out, err = run(["data", "info", str(tmp_path)], capsys)
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {tmp_path} is of no known dataset format")

@@ -51,7 +51,7 @@ def test_blocks_never_get_smaller(endpoints: tuple[int, ...]) -> None:
 
 
 def test_wrong_numbers() -> None:
-    with pytest.raises(ValueError, match="12 tokens cannot be doubled up to: not a power of two"):
+    with pytest.raises(ValueError, match="num_tokens is 12, expected a power of two"):
         Schedule.pow2(12)
     with pytest.raises(ValueError, match="blocks of 3 do not divide 8 tokens"):
         Schedule.blocks(8, 3)

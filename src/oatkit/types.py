@@ -95,7 +95,7 @@ class Schedule:
     def pow2(cls, num_tokens: int) -> Schedule:
         """1, 2, 4, ... tokens; `num_tokens` is a power of two."""
         if num_tokens < 1 or num_tokens & (num_tokens - 1):
-            raise ValueError(f"{num_tokens} tokens cannot be doubled up to: not a power of two")
+            raise ValueError(f"num_tokens is {num_tokens}, expected a power of two: 1, 2, 4, 8 ...")
         return cls(tuple(1 << i for i in range(num_tokens.bit_length())))
 
     @classmethod
@@ -376,6 +376,9 @@ class TokenizerComparison:
     steps: dict[str, int]
     """Training steps of each kind that was begun, 0 where it is fitted."""
     kinds: tuple[KindComparison, ...] = ()
+    versions: dict[str, str] = field(default_factory=dict)
+    command: str = ""
+    """What was typed last."""
     schema: str = "oatkit/tokenizer-comparison"
     version: int = 1
 
@@ -586,6 +589,8 @@ class PolicyEvaluation:
     settings: dict[str, Any]
     """The protocol: what decides an episode, and so must be the same when an evaluation goes on."""
     versions: dict[str, str]
+    command: str = ""
+    """What was typed last."""
     worker_deaths: int = 0
     """Worker processes that died and were started again."""
     worker_hangs: int = 0

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from oatkit.evaluate.statistics import compare_paired, summarise
 from oatkit.measure.evaluation_report import cautions, render, sentences
-from oatkit.types import EpisodeResult, EpisodeVideo, PolicyEvaluation
+from oatkit.types import EpisodeResult, EpisodeVideo, PolicyEvaluation, record_from_json
 from tests.measure.pages import Page
 
 SETTINGS = {"env": "plane", "execute": 8, "horizon": 16, "seed": 0}
@@ -106,5 +108,19 @@ def test_the_page_stands_alone_with_its_videos(tmp_path: Path) -> None:
 
 def test_without_videos_or_pairs_there_are_no_such_sections(tmp_path: Path) -> None:
     text = render(record({8: [True]}), tmp_path)
-    assert "Videos" not in text
+    assert "The robot at work" not in text
     assert "Pair by pair" not in text
+
+
+def test_the_same_page_comes_from_the_record_as_json(tmp_path: Path) -> None:
+    made = record({1: [True, False], 8: [True, True], None: [True, True]}, tasks=("near", "far"))
+    read = record_from_json(PolicyEvaluation, json.loads(json.dumps(asdict(made))))
+    assert render(read, tmp_path) == render(made, tmp_path)
+
+
+def test_the_page_says_first_what_then_how(tmp_path: Path) -> None:
+    made = replace(record({1: [True, False], 8: [True, True]}), command="oatkit policy eval p")
+    text = render(made, tmp_path)
+    order = ["In short</h2>", "<svg", "<figcaption><b>Most is solved with 8 tokens: 100%", "<table"]
+    order += ["How this was made</h2>", "<code>oatkit policy eval p</code>", "<td>seed</td>"]
+    assert sorted(order, key=text.index) == order

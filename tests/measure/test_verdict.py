@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oatkit.measure.verdict import cautions, reaches, sentences
+from oatkit.measure.verdict import cautions, reaches, sentences, share_left
 from oatkit.types import (
     BudgetMeasurement,
     KindComparison,
@@ -61,14 +61,28 @@ def test_the_reference_and_the_two_masks() -> None:
     said = sentences(
         comparison(kind("oat", {1: 0.2, 4: 0.02}), kind("oat-pow2", {1: 0.22, 4: 0.019}))
     )
-    assert said[0] == (
-        "oat leaves a mean squared error of 0.2 / 0.02 at 1 / 4 tokens, below the Gaussian "
-        "reference at 4."
+    assert said[1] == (
+        "oat leaves 20 / 2 % of the variance at 1 / 4 tokens, below the Gaussian reference at 4."
     )
-    assert "differs by -5.0% to +10.0%" in said[2]
-    assert "always below the Gaussian" in sentences(comparison(kind("klt", {1: 0.01, 4: 0.002})))[0]
-    assert "(2 times it)" in sentences(comparison(kind("quest", {4: 0.1})))[0]
-    assert "(2 times it at best)" in sentences(comparison(kind("klt", {1: 0.2, 4: 0.1})))[0]
+    assert "differs by -5.0% to +10.0%" in said[3]
+    assert "always below the Gaussian" in sentences(comparison(kind("klt", {1: 0.01, 4: 0.002})))[1]
+    assert "(2 times it)" in sentences(comparison(kind("quest", {4: 0.1})))[1]
+    assert "(2 times it at best)" in sentences(comparison(kind("klt", {1: 0.2, 4: 0.1})))[1]
+
+
+def test_the_first_sentence_names_the_cheapest() -> None:
+    oat, whole = kind("oat", {1: 0.2, 4: 0.02}), kind("bin", {16: 0.0001})
+    assert sentences(comparison(oat, whole))[0] == (
+        "bin needs the fewest tokens to leave at most 1% of the variance of the actions: "
+        "16 tokens, 160 bits a chunk."
+    )
+    assert sentences(comparison(oat))[0].startswith(
+        "oat needs the fewest tokens to leave at most 3% of the variance of the actions: 4 tokens"
+    )
+    assert sentences(comparison(kind("oat", {1: 0.9})))[0].startswith(
+        "No kind leaves less than 30%"
+    )
+    assert share_left(comparison(oat), 1.0) == "100"
 
 
 def test_what_looks_undertrained_is_said() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from oatkit import cli
+from oatkit.measure.report import write_report
 from oatkit.recipes import compare_tokenizers, sweep_tokenizer
 from oatkit.tokenizers import load_tokenizer
 from oatkit.types import TokenizerComparison, TokenizerSweep, record_from_json
@@ -58,14 +59,19 @@ def compared(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_the_report_has_every_section_and_no_reference_outside(compared: Path) -> None:
+def test_the_report_has_every_section_and_no_reference_outside(data: Path, compared: Path) -> None:
     text = (compared / "report.html").read_text()
     titles = re.findall("<h2>(.*?)</h2>", text)
     assert titles == [
-        *("Verdict", "Rate and distortion", "Prefix reconstructions", "Properties"),
-        *("Information allocation", "Errors per dimension", "Vocabulary", "Training and speed"),
-        "How this was made",
+        *("In short", "Error against tokens and bits", "A chunk token by token"),
+        *("What each token tells", "Errors per dimension", "Vocabulary", "Training"),
+        *("In numbers", "How this was made"),
     ]
+    assert text.rindex("<svg") < text.index("<table")
+    assert text.count('role="img" aria-label="') == text.count("<svg")
+    assert f"oatkit tokenizer compare --data {data} --out {compared} --preset tiny" in text
+    for name in ("torch", "split_seed", "fingerprint"):
+        assert f"<td>{name}</td>" in text
     page = Page(text)
     assert page.open == []
     assert [a for a in page.addresses if not a.startswith("#")] == []
@@ -78,6 +84,13 @@ def test_the_report_has_every_section_and_no_reference_outside(compared: Path) -
     assert "prefers-color-scheme: dark" in text
     for kind in ("oat", "oat-pow2", "bin", "fast", "quest", "acodec", "klt"):
         assert f"<td>{kind}</td>" in text
+
+
+def test_the_report_is_drawn_from_what_is_on_disk_alone(compared: Path) -> None:
+    names = ("report.html", "rate_distortion.png")
+    before = [(compared / name).read_bytes() for name in names]
+    write_report(read(compared), compared)
+    assert [(compared / name).read_bytes() for name in names] == before
 
 
 def test_the_record_is_whole_and_comes_back_the_same(compared: Path) -> None:

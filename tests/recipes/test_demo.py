@@ -14,6 +14,7 @@ from rich.console import Console
 
 from oatkit import cli
 from oatkit.errors import MissingExtraError
+from oatkit.measure import demo_report
 from oatkit.recipes import demo
 from oatkit.recipes.command_line import command_line
 from oatkit.recipes.compare_tokenizers import CompareTokenizers
@@ -21,7 +22,7 @@ from oatkit.recipes.demo import MIN_MINUTES, STAGES, Plan, plan_for
 from oatkit.recipes.eval_policy import EvalPolicy
 from oatkit.recipes.make_metaworld import MakeMetaWorld
 from oatkit.recipes.train_policy import TrainPolicy
-from oatkit.types import DemoRecord, record_from_json
+from oatkit.types import DemoRecord, PolicyEvaluation, TokenizerComparison, record_from_json
 from tests.measure.pages import Page
 
 TINY = Plan(
@@ -47,6 +48,16 @@ def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oatkit.recipes.compare_tokenizers.write_report", lambda *_: [])
 
 
+def read_parts(out: Path) -> tuple[TokenizerComparison, PolicyEvaluation]:
+    """What the page tells of, as it is on disk."""
+    compared = json.loads((out / "compared/comparison.json").read_text())
+    evaluated = json.loads((out / "eval/evaluation.json").read_text())
+    return (
+        record_from_json(TokenizerComparison, compared),
+        record_from_json(PolicyEvaluation, evaluated),
+    )
+
+
 def read(out: Path) -> DemoRecord:
     return record_from_json(DemoRecord, json.loads((out / "demo.json").read_text()))
 
@@ -66,10 +77,10 @@ def test_the_whole_story_and_again(tmp_path: Path, capsys: pytest.CaptureFixture
     assert page.open == []
     assert {a for a in page.addresses if not a.startswith("#")} == {"compared/report.html"}
     assert re.findall("<h2>(.*?)</h2>", text) == [
-        *("In short", "Success by budget", "Time by budget", "Pair by pair"),
-        *("Error against tokens", "A chunk token by token", "How this was made"),
-        "What to try next",
+        *("In short", "Success by budget", "Time by budget", "Error against tokens and bits"),
+        *("A chunk token by token", "In numbers", "How this was made", "What to try next"),
     ]
+    assert text == demo_report.render(record, *read_parts(out), out)
     assert text.count("<svg") == 4
 
     weights = (out / "policy/model.safetensors").stat().st_mtime_ns

@@ -145,7 +145,10 @@ def test_what_is_wrong_is_said_before_listening(
         assert cli.main(["serve", str(folder), *flags]) == 2
         assert problem in capsys.readouterr().err
     assert cli.main(["serve", str(tmp_path)]) == 2
-    assert "no readable policy artefact" in capsys.readouterr().err
+    assert (
+        "is no policy artefact, it has no config.json: `oatkit policy train` writes one"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_fingerprint_is_of_the_policy_alone(folder: Path) -> None:

@@ -127,7 +127,7 @@ def test_settings_are_independent() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_tokens": 12}, "12 tokens cannot be doubled up to: not a power of two"),
+        ({"num_tokens": 12}, "num_tokens is 12, expected a power of two"),
         ({"num_tokens": 8, "budgets": (1, 4)}, r"budgets are \[1, 4\], expected increasing"),
         ({"num_tokens": 8, "budgets": (4, 1, 8)}, r"budgets are \[4, 1, 8\]"),
         ({"num_tokens": 8, "groups": (5, 8)}, "blocks of 1 or more that never get smaller"),

@@ -77,12 +77,16 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     local = Path(path).expanduser()
     if not local.exists():
         if not HUB_ID.fullmatch(str(path)):
-            raise DatasetError(f"{path} does not exist")
+            raise DatasetError(
+                f"{path} does not exist: expected a file, a folder or a hub id (org/name)"
+            )
         local, fetch = _download(str(path))
     for known in FORMATS:
         found = known.find(local)
         if found is not None:
             return known.open(found, fetch)
+    if local.is_dir() and not any(local.iterdir()):
+        raise DatasetError(f"{path} is an empty folder, expected a dataset")
     layouts = "; ".join(f"{known.name}: {known.layout}" for known in FORMATS)
     raise DatasetError(f"{path} is of no known dataset format ({layouts})")
 

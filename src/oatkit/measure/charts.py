@@ -9,11 +9,13 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 
 from oatkit.errors import MissingExtraError
+from oatkit.tokenizers import KINDS
 from oatkit.types import KindComparison, TokenizerComparison
 
 try:
@@ -25,16 +27,9 @@ except ImportError as error:
 
 INK, GRID = "#31343a", "#d9dce2"
 """Replaced by the page's own colours in SVG, so no series may have them."""
-STYLES = {
-    "oat": ("#2f7fd6", "o"),
-    "oat-pow2": ("#e2622b", "s"),
-    "klt": ("#2f9e6e", "D"),
-    "fast": ("#bd8a00", "^"),
-    "quest": ("#8c62d4", "v"),
-    "acodec": ("#d24a86", "P"),
-    "bin": ("#7d8590", "X"),
-}
-"""Colour and marker of each kind, readable on white and on near black."""
+MARKERS = dict(zip(KINDS, cycle("osX^vPD"), strict=False))
+STYLES = {name: (kind.color, MARKERS[name]) for name, kind in KINDS.items()}
+"""Colour and marker of each kind."""
 REFERENCE = "#8d939c"
 WRONG = "#d23b3b"
 MAX_DIMENSIONS = 3

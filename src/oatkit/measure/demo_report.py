@@ -6,9 +6,9 @@ import shlex
 from html import escape
 from pathlib import Path
 
-from oatkit.measure import charts, evaluation_report
-from oatkit.measure.page import bullets, commands, figure, page, table, warning
-from oatkit.measure.verdict import trained, worse_than_analytic
+from oatkit.measure import charts, evaluation_report, report
+from oatkit.measure.page import bullets, commands, how_made, page, table, warning
+from oatkit.measure.verdict import share_left, trained, worse_than_analytic
 from oatkit.types import (
     DemoRecord,
     KindComparison,
@@ -42,18 +42,26 @@ def render(
         "Ordered action tokens, from demonstrations to a robot that acts on them: made on this "
         f"machine ({escape(demo.machine)}) in {seconds / 60:.1f} minutes."
     )
-    sections = {
-        "In short": _short(demo, comparison, evaluation),
-        "The robot at work": evaluation_report.videos(evaluation, folder / "eval"),
-        "Success by budget": evaluation_report.success(evaluation),
-        "Time by budget": evaluation_report.cost(evaluation),
-        "Pair by pair": evaluation_report.paired(evaluation),
-        "Error against tokens": _rate_distortion(comparison),
-        "A chunk token by token": _prefixes(comparison, evaluation.kind),
-        "How this was made": _made(demo, evaluation),
-        "What to try next": _next(demo, folder),
-    }
-    return page("oatkit demo", lead, sections)
+    own = next(k for k in comparison.kinds if k.measurement.kind == evaluation.kind)
+    return page(
+        "oatkit demo",
+        lead,
+        summary=_short(demo, comparison, evaluation),
+        figures={
+            "The robot at work": evaluation_report.videos(evaluation, folder / "eval"),
+            "Success by budget": evaluation_report.success(evaluation),
+            "Time by budget": evaluation_report.cost(evaluation),
+            "Error against tokens and bits": report.rate_distortion(
+                comparison, charts.rate_distortion(comparison)
+            ),
+            "A chunk token by token": report.prefixes(
+                comparison, own, charts.prefixes(comparison, own)
+            ),
+        },
+        tables={**evaluation_report.tables(evaluation), "Tokenizers": _tokenizers(comparison)},
+        made=_made(demo, evaluation),
+        after={"What to try next": _next(demo, folder)},
+    )
 
 
 def _short(demo: DemoRecord, comparison: TokenizerComparison, evaluation: PolicyEvaluation) -> str:
@@ -68,24 +76,28 @@ def _short(demo: DemoRecord, comparison: TokenizerComparison, evaluation: Policy
         f"and was then let loose on {demo.settings['episodes']} new goals a task, with all of its "
         "tokens and with only the first of them."
     )
-    came_out = [
-        *evaluation_report.sentences(evaluation),
-        *_tokenizer_sentences(comparison, evaluation.kind),
-    ]
     warned = [
         *evaluation_report.cautions(evaluation),
         *worse_than_analytic(comparison),
         "Mostly easy tasks, a state that holds the goal, and minutes of training: this shows how "
         "things work, not how good they get.",
     ]
-    return f"<p>{escape(done)}</p>{bullets(came_out)}{warning(warned)}"
+    return f"{bullets(findings(comparison, evaluation))}<p>{escape(done)}</p>{warning(warned)}"
+
+
+def findings(comparison: TokenizerComparison, evaluation: PolicyEvaluation) -> list[str]:
+    """What came out, one sentence each."""
+    return [
+        *evaluation_report.sentences(evaluation),
+        *_tokenizer_sentences(comparison, evaluation.kind),
+    ]
 
 
 def _tokenizer_sentences(comparison: TokenizerComparison, kind: str) -> list[str]:
     """What the policy's own tokens keep, and which kind keeps most with as many tokens."""
     own = next(k for k in comparison.kinds if k.measurement.kind == kind)
     rows = trained(own)
-    left = ", ".join(f"{_share(comparison, b.mse)} with {b.budget}" for b in rows)
+    left = ", ".join(f"{share_left(comparison, b.mse)} % with {b.budget}" for b in rows)
     said = [
         f"Of the variance of the actions, the tokens of {kind} leave unexplained: {left}. Every "
         "prefix is a chunk that can be executed."
@@ -95,28 +107,18 @@ def _tokenizer_sentences(comparison: TokenizerComparison, kind: str) -> list[str
     name, best = min(fair, key=lambda point: point[1].mse)
     said.append(
         f"Least of all with at most {rows[-1].tokens:.0f} tokens: {name}, "
-        f"{_share(comparison, best.mse)} with {best.tokens:.3g}. Little error is not all: a policy "
-        "must also be able to predict the tokens."
+        f"{share_left(comparison, best.mse)} % with {best.tokens:.3g}. Little error is "
+        "not all: a policy must also be able to predict the tokens."
     )
     return said
 
 
-def _share(comparison: TokenizerComparison, mse: float) -> str:
-    return f"{100 * mse / max(comparison.variance, 1e-30):.2g} %"
-
-
-def _rate_distortion(comparison: TokenizerComparison) -> str:
+def _tokenizers(comparison: TokenizerComparison) -> str:
     rows = [_row(comparison, kind) for kind in comparison.kinds]
-    caption = (
-        "Lower and further left is better. A curve is one tokenizer cut off after more and more "
-        "tokens; a single mark is a kind that decodes only whole. Dashed: what an ideal linear "
-        "code of a Gaussian source leaves at the same bits."
-    )
     headings = ("kind", "tokens", "bits", "MSE", "left of the variance", "made in")
     note = "With all tokens, on held-out episodes."
     return (
-        figure(charts.rate_distortion(comparison), caption)
-        + table(note, headings, rows)
+        table(note, headings, rows)
         + '<p class="soft">All of it, with reconstructions of every kind, properties, cautions '
         'and diagnostics: <a href="compared/report.html">compared/report.html</a>.</p>'
     )
@@ -130,33 +132,23 @@ def _row(comparison: TokenizerComparison, kind: KindComparison) -> list[str]:
         f"{b.tokens:.3g}",
         f"{b.bits:.0f}",
         f"{b.mse:.2e}",
-        _share(comparison, b.mse),
+        f"{share_left(comparison, b.mse)} %",
         f"{how}, {kind.seconds:.0f} s",
     ]
 
 
-def _prefixes(comparison: TokenizerComparison, name: str) -> str:
-    kind = next(k for k in comparison.kinds if k.measurement.kind == name)
-    caption = (
-        f"{name}: a row is a held-out chunk, a column a budget. Coloured: decoded; thin: the "
-        "truth, each dimension in its own standard deviations. From left to right the colour "
-        "should settle on the truth."
-    )
-    return figure(charts.prefixes(comparison, kind), caption)
-
-
 def _made(demo: DemoRecord, evaluation: PolicyEvaluation) -> str:
     stages = [[stage.name, f"{stage.seconds:.0f} s", DONE[stage.name]] for stage in demo.stages]
-    facts = [["seeds", "0 everywhere; goals of episodes never occur in demonstrations"]]
-    facts += [[name, str(value)] for name, value in demo.settings.items()]
     rule = f"{evaluation.settings['execute']} of {evaluation.settings['horizon']} steps of a chunk"
-    facts += [["executed", rule], ["machine", demo.machine]]
-    facts += [[name, value] for name, value in demo.versions.items()]
+    facts = {
+        "seeds": "0 everywhere; goals of episodes never occur in demonstrations",
+        "executed": rule,
+        "machine": demo.machine,
+    }
     return (
         table("", ("part", "time", "what"), stages, is_words=True)
         + "<p>By hand, the same:</p>"
-        + commands([stage.command for stage in demo.stages])
-        + table("", ("setting", "value"), facts, is_words=True)
+        + how_made([s.command for s in demo.stages], demo.settings, facts, demo.versions)
     )
 
 

@@ -27,8 +27,8 @@ def success(record: PolicyEvaluation) -> Chart:
         panels = {next(iter(tasks)): together}
     elif len(tasks) <= MAX_TASKS:
         panels |= {task: _of_task(record, task) for task in tasks}
-    columns = min(COLUMNS, len(panels))
-    rows = math.ceil(len(panels) / columns)
+    rows = math.ceil(len(panels) / COLUMNS)
+    columns = math.ceil(len(panels) / rows)
     figure, grid = new_figure(9.5, 0.4 + 2.5 * rows, rows, columns, sharey=True)
     places = list(grid.flat)
     for axes in places[len(panels) :]:
@@ -53,9 +53,10 @@ def _rates(axes: Any, record: PolicyEvaluation, rates: list[SuccessRate | None])
         y = 100 * found.rate
         axes.plot([place, place], [100 * found.low, 100 * found.high], color=color, alpha=0.45)
         axes.plot([place], [y], marker=marker, markersize=7, color=color)
-        axes.annotate(f"{y:.0f}", (place, y), (0, 6), textcoords="offset points", ha="center")
+        top = (place, 100 * found.high)
+        axes.annotate(f"{y:.0f}", top, (0, 3), textcoords="offset points", ha="center")
     axes.set_xticks(range(len(rates)), [budget_name(b.budget) for b in record.budgets])
-    axes.set(ylim=(-4, 113), xlim=(-0.6, len(rates) - 0.4), xlabel="budget, tokens")
+    axes.set(ylim=(-4, 117), xlim=(-0.6, len(rates) - 0.4), xlabel="budget, tokens")
     axes.grid(visible=False, axis="x")
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from oatkit.measure import evaluation_charts as charts
 from oatkit.measure.evaluation_charts import budget_name
-from oatkit.measure.page import bullets, figure, page, table, video, warning
+from oatkit.measure.page import bullets, figure, how_made, page, table, video, warning
+from oatkit.measure.verdict import count_tokens
 from oatkit.types import (
     BudgetResult,
     EpisodeResult,
@@ -40,15 +41,23 @@ def render(record: PolicyEvaluation, folder: Path) -> str:
         f"{len(record.episodes)} episodes, {s['execute']} of {s['horizon']} steps of a chunk "
         "executed before the next query."
     )
-    sections = {
-        "In short": bullets(sentences(record)) + warning(cautions(record)),
-        "Success": success(record),
-        "Time and calls": cost(record),
-        "Pair by pair": paired(record),
-        "Videos": videos(record, folder),
-        "How this was made": _settings(record),
-    }
-    return page("A policy in the simulator", lead, sections)
+    return page(
+        "A policy in the simulator",
+        lead,
+        summary=bullets(sentences(record)) + warning(cautions(record)),
+        figures={
+            "Success by budget": success(record),
+            "Time by budget": cost(record),
+            "The robot at work": videos(record, folder),
+        },
+        tables=tables(record),
+        made=how_made(
+            [record.command],
+            record.settings,
+            record.versions,
+            {"time": f"{record.seconds:.0f} s"},
+        ),
+    )
 
 
 # In words
@@ -60,7 +69,7 @@ def sentences(record: PolicyEvaluation) -> list[str]:
     said = []
     if fixed:
         end = fixed[-1]
-        tokens = _tokens(end)
+        tokens = count_tokens(end.tokens)
         said.append(f"With {tokens} the policy solves {_rate(end.success)}.")
         if len(end.tasks) > 1:
             by_task = ", ".join(f"{t.task} {t.success.rate:.0%}" for t in _best_first(end))
@@ -73,13 +82,11 @@ def sentences(record: PolicyEvaluation) -> list[str]:
     said += [_auto(b) for b in record.budgets if b.budget is None]
     timed = [b for b in fixed if b.latency_ms is not None]
     if timed:
-        times = ", ".join(f"{b.latency_ms:.3g} ms with {_tokens(b)}" for b in _ends(timed))
+        times = ", ".join(
+            f"{b.latency_ms:.3g} ms with {count_tokens(b.tokens)}" for b in _ends(timed)
+        )
         said.append(f"From observation to chunk, one observation at a time: {times}.")
     return said
-
-
-def _tokens(b: BudgetResult) -> str:
-    return f"{b.tokens:.3g} token{'s' * (b.tokens != 1)}"
 
 
 def _ends(budgets: Sequence[BudgetResult]) -> list[BudgetResult]:
@@ -112,7 +119,8 @@ def _trend(record: PolicyEvaluation, fixed: Sequence[BudgetResult]) -> str:
 
 def _auto(b: BudgetResult) -> str:
     return (
-        f"auto takes {_tokens(b)} in {b.calls:.2g} calls on average and solves {_rate(b.success)}."
+        f"auto takes {count_tokens(b.tokens)} in {b.calls:.2g} calls on average and solves "
+        f"{_rate(b.success)}."
     )
 
 
@@ -142,20 +150,38 @@ def cautions(record: PolicyEvaluation) -> list[str]:
 
 
 def success(record: PolicyEvaluation) -> str:
-    """Success by budget and task."""
+    """Success by budget and task, drawn."""
+    fixed = [b for b in record.budgets if b.budget is not None] or list(record.budgets)
+    best = max(fixed, key=lambda b: b.success.rate)
+    see = f"Most is solved with {count_tokens(best.tokens)}: {best.success.rate:.0%}"
+    if fixed[0] is not best:
+        see += f", against {fixed[0].success.rate:.0%} with {count_tokens(fixed[0].tokens)}"
+    caption = (
+        "Lines are Wilson's 95 % intervals: budgets whose lines overlap widely may be equally "
+        "good. The episodes are the same at every budget: same goals, same draws."
+    )
+    return figure(charts.success(record), f"{see}.", caption)
+
+
+def tables(record: PolicyEvaluation) -> dict[str, str]:
+    """All numbers, by what they are about."""
+    return {
+        "Success": _success_table(record),
+        "Time and calls": _cost_table(record),
+        "Pair by pair": _paired_table(record),
+    }
+
+
+def _success_table(record: PolicyEvaluation) -> str:
     tasks = dict.fromkeys(t.task for b in record.budgets for t in b.tasks)
     rows = [["<b>all</b>", *(_cell(b) for b in record.budgets)]]
     if len(tasks) > 1:
         rows += [[escape(task), *_of_task(record, task)] for task in tasks]
     if any(b.score is not None for b in record.budgets):
         rows.append(["score", *(f"{b.score or 0:.3f}" for b in record.budgets)])
-    caption = (
-        "Success at each budget, with Wilson's 95 % interval. The episodes are the same at every "
-        "budget: same goals, same draws."
-    )
     headings = ("task", *(budget_name(b.budget) for b in record.budgets))
     note = "Solved at each budget, with the interval; a budget is a number of tokens."
-    return figure(charts.success(record), caption) + table(note, headings, rows, is_html=True)
+    return table(note, headings, rows, is_html=True)
 
 
 def _of_task(record: PolicyEvaluation, task: str) -> list[str]:
@@ -169,7 +195,26 @@ def _cell(found: BudgetResult | TaskResult) -> str:
 
 
 def cost(record: PolicyEvaluation) -> str:
-    """Latency and calls by budget."""
+    """Latency and calls by budget, drawn."""
+    timed = [b for b in record.budgets if b.budget is not None and b.latency_ms is not None]
+    see = "What a query costs, and what it buys."
+    if len(timed) > 1:
+        first, last = timed[0], timed[-1]
+        assert first.latency_ms is not None
+        assert last.latency_ms is not None
+        see = (
+            f"{count_tokens(last.tokens)} take {last.latency_ms / first.latency_ms:.2g} times as "
+            f"long as {count_tokens(first.tokens)}, in {last.calls:.3g} calls."
+        )
+    caption = (
+        "Left: median time from one observation to its chunk, simulators at rest, and the network "
+        "calls it takes. Right: what those calls buy; further up and left is better, the pale mark "
+        "is auto."
+    )
+    return figure(charts.cost(record), see, caption)
+
+
+def _cost_table(record: PolicyEvaluation) -> str:
     rows = [
         [
             budget_name(b.budget),
@@ -181,17 +226,12 @@ def cost(record: PolicyEvaluation) -> str:
         ]
         for b in record.budgets
     ]
-    caption = (
-        "Left: median time from one observation to its chunk, simulators at rest, and the network "
-        "calls it takes. Right: what those calls buy; further up and left is better, the pale mark "
-        "is auto."
-    )
     note = (
         "Means. Cut: actions outside the simulator's bounds, moved to them; decoders overshoot "
         "where demonstrations touch a bound."
     )
     headings = ("budget", "tokens", "calls", "ms a query", "steps an episode", "actions cut")
-    return figure(charts.cost(record), caption) + table(note, headings, rows)
+    return table(note, headings, rows)
 
 
 def _clipped(record: PolicyEvaluation, budget: int | None) -> float:
@@ -200,8 +240,7 @@ def _clipped(record: PolicyEvaluation, budget: int | None) -> float:
     return sum(e.clipped * e.steps for e in own) / max(1, sum(e.steps for e in own))
 
 
-def paired(record: PolicyEvaluation) -> str:
-    """Comparisons on the same episodes."""
+def _paired_table(record: PolicyEvaluation) -> str:
     if not record.comparisons:
         return ""
     rows = [
@@ -263,11 +302,3 @@ def _outcome(e: EpisodeResult) -> str:
         '<span class="yes">solved</span>' if e.is_success else '<span class="no">not solved</span>'
     )
     return f"budget {budget_name(e.budget)}: {word} in {e.steps} steps"
-
-
-def _settings(record: PolicyEvaluation) -> str:
-    rows = [[name, str(value)] for name, value in record.settings.items()]
-    rows += [[name, value] for name, value in record.versions.items()]
-    rows.append(["time", f"{record.seconds:.0f} s"])
-    note = "The protocol: what decides an episode; the same command resumes it."
-    return table(note, ("setting", "value"), rows, is_words=True)

@@ -9,10 +9,26 @@ import numpy as np
 
 from oatkit.measure import charts
 from oatkit.measure.charts import Chart
-from oatkit.measure.page import bullets, figure, page, table, warning
+from oatkit.measure.page import bullets, figure, how_made, page, table, warning
 from oatkit.measure.properties import CRITERIA
-from oatkit.measure.verdict import cautions, reaches, sentences, trained
-from oatkit.types import BudgetMeasurement, Property, TokenizerComparison
+from oatkit.measure.verdict import (
+    LATE_FALL,
+    cautions,
+    cheapest,
+    count_tokens,
+    late_fall,
+    reaches,
+    sentences,
+    share_left,
+    trained,
+)
+from oatkit.types import (
+    Allocation,
+    BudgetMeasurement,
+    KindComparison,
+    Property,
+    TokenizerComparison,
+)
 
 
 def write_report(comparison: TokenizerComparison, folder: Path) -> list[Path]:
@@ -44,27 +60,153 @@ def draw_charts(comparison: TokenizerComparison) -> dict[str, Chart]:
 
 def render(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
     """The page."""
-    sections = {
-        "Verdict": _verdict(comparison),
-        "Rate and distortion": _rate_distortion(comparison, drawn),
-        "Prefix reconstructions": _prefixes(comparison, drawn),
-        "Properties": _properties(comparison),
-        "Information allocation": _allocation(comparison, drawn),
-        "Errors per dimension": _dimensions(comparison, drawn),
-        "Vocabulary": _vocabulary(comparison, drawn),
-        "Training and speed": _training(comparison, drawn),
-        "How this was made": _settings(comparison),
-    }
     first = comparison.kinds[0].measurement
     lead = (
         f"{len(comparison.kinds)} kinds on <code>{escape(comparison.data)}</code>: chunks of "
         f"{first.horizon} x {first.action_dim} actions, {first.num_chunks:,} of them from "
         f"{comparison.num_episodes} held-out episodes."
     )
-    return page("Action tokenizers compared", lead, sections)
+    return page(
+        "Action tokenizers compared",
+        lead,
+        summary=bullets(sentences(comparison)) + warning(cautions(comparison)) + GAUSSIAN,
+        figures={
+            "Error against tokens and bits": rate_distortion(comparison, drawn["rate_distortion"]),
+            "A chunk token by token": _prefixes(comparison, drawn),
+            "What each token tells": _allocation(comparison, drawn),
+            "Errors per dimension": _dimensions(comparison, drawn),
+            "Vocabulary": _vocabulary(comparison, drawn),
+            "Training": _training(comparison, drawn),
+        },
+        tables={
+            "The cheapest way to an error": _cheapest_table(comparison),
+            "Rate and distortion": _rate_distortion_table(comparison),
+            "Properties": _properties(comparison),
+            "Information allocation": _allocation_tables(comparison),
+            "Errors per dimension": _dimensions_table(comparison),
+            "Vocabulary": _vocabulary_table(comparison),
+            "Training, speed and robustness": _training_table(comparison),
+        },
+        made=how_made([comparison.command], comparison.settings, comparison.versions),
+    )
 
 
-def _verdict(comparison: TokenizerComparison) -> str:
+GAUSSIAN = (
+    '<p class="soft">The Gaussian reference is what an ideal linear code of a Gaussian source with '
+    "the covariance of these chunks would leave at the same bits (reverse water-filling). Real "
+    "chunks are no Gaussian: a learned code can be below it.</p>"
+)
+
+
+# Figures
+
+
+def rate_distortion(comparison: TokenizerComparison, chart: Chart) -> str:
+    caption = (
+        "Lower and further left is better. A curve is one tokenizer cut off after more and more "
+        "tokens, marks are its trained budgets; a single mark is a kind that decodes only whole. "
+        "Dashed: the Gaussian reference at the same bits; it leaves the chart where it is below "
+        "every measured error."
+    )
+    return figure(chart, cheapest(comparison), caption)
+
+
+def _prefixes(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+    kinds = [k for k in comparison.kinds if k.allocation is not None]
+    if not kinds:
+        return "<p>No kind that was compared decodes prefixes.</p>"
+    return "".join(
+        prefixes(comparison, kind, drawn[f"prefixes-{kind.measurement.kind}"]) for kind in kinds
+    )
+
+
+def prefixes(comparison: TokenizerComparison, kind: KindComparison, chart: Chart) -> str:
+    """The reconstructions of one kind."""
+    rows = trained(kind)
+    first, last = rows[0], rows[-1]
+    see = (
+        f"{kind.measurement.kind} leaves {share_left(comparison, first.mse)} % of the variance "
+        f"with {count_tokens(first.tokens)} and {share_left(comparison, last.mse)} % with "
+        f"{last.tokens:.3g}."
+    )
+    caption = (
+        "A row is a held-out chunk, a column a budget. Coloured: decoded; thin: the truth. From "
+        "left to right the colour should settle on the truth. Each dimension is in its own "
+        f"standard deviations, at most {charts.MAX_DIMENSIONS} that move most are drawn."
+    )
+    return figure(chart, see, caption)
+
+
+def _allocation(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+    shares = [
+        f"{k.measurement.kind} {k.allocation.gains[0] / _taken(k.allocation):.0%}"
+        for k in comparison.kinds
+        if k.allocation is not None and _taken(k.allocation) > 0
+    ]
+    if not shares:
+        return ""
+    caption = (
+        "Top: what each token takes off the error when it joins those before it, on a log axis; "
+        "hatched where the error rises instead, which an ordered kind may do only between trained "
+        "budgets. Bottom: how often training keeps the token. Tokens of one budget interval share "
+        "a weight."
+    )
+    see = f"The first token takes off, of what all take off: {', '.join(shares)}."
+    return figure(drawn["allocation"], see, caption)
+
+
+def _taken(allocation: Allocation) -> float:
+    """What all tokens together take off the error."""
+    return allocation.errors[0] - allocation.errors[-1]
+
+
+def _dimensions(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+    mae_KA = np.array([k.measurement.budgets[-1].mae for k in comparison.kinds])
+    relative_KA = np.maximum(mae_KA, 1e-12) / np.maximum(comparison.std, 1e-12)
+    worst = comparison.dimensions[int(np.log(relative_KA).mean(axis=0).argmax())]
+    caption = "With all tokens. A dimension far to the right of the others is the one that suffers."
+    see = f"Over all kinds, {worst} has the largest error for how much it moves."
+    return figure(drawn["dimensions"], see, caption)
+
+
+def _vocabulary(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+    used = {
+        k.measurement.kind: np.median([s.perplexity for s in k.measurement.slots])
+        / k.measurement.vocab_size
+        for k in comparison.kinds
+    }
+    most, least = max(used, key=lambda k: used[k]), min(used, key=lambda k: used[k])
+    see = (
+        f"{most} uses its vocabulary most evenly, {least} least: the ids of a slot are worth "
+        f"{used[most]:.0%} and {used[least]:.0%} of what there is."
+    )
+    caption = (
+        "Perplexity: how many equally likely ids would carry as much as the ids of a slot do. A "
+        "slot near 1 says almost nothing."
+    )
+    return figure(drawn["vocabulary"], see, caption)
+
+
+def _training(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+    if "training" not in drawn:
+        return ""
+    falling = [k.measurement.kind for k in comparison.kinds if late_fall(k) > LATE_FALL]
+    see = (
+        f"Still falling at the end, so more steps would help: {', '.join(falling)}."
+        if falling
+        else "No loss falls much at the end."
+    )
+    caption = (
+        "Training loss, each kind's own (that of the ordered kinds is over all budgets), on a log "
+        "axis."
+    )
+    return figure(drawn["training"], see, caption)
+
+
+# Tables
+
+
+def _cheapest_table(comparison: TokenizerComparison) -> str:
     rows = [
         [
             f"{100 * reach.share:g} %",
@@ -74,30 +216,24 @@ def _verdict(comparison: TokenizerComparison) -> str:
         for reach in reaches(comparison)
     ]
     headings = ("left of the variance", "MSE", "fewest tokens", "fewest bits")
-    return (
-        bullets(sentences(comparison))
-        + warning(cautions(comparison))
-        + table("The cheapest way to a given held-out error, at trained budgets.", headings, rows)
-        + '<p class="soft">The Gaussian reference is what an ideal linear code of a Gaussian '
-        "source with the covariance of these chunks would leave at the same bits (reverse "
-        "water-filling). Real chunks are no Gaussian: a learned code can be below it.</p>"
-    )
+    return table("At trained budgets, on held-out chunks.", headings, rows)
 
 
 def _place(found: tuple[str, BudgetMeasurement] | None) -> str:
     if found is None:
         return "none"
     kind, b = found
-    return f"{kind}, {b.tokens:.3g} token{'s' * (b.tokens != 1)}, {b.bits:.0f} bits"
+    return f"{kind}, {count_tokens(b.tokens)}, {b.bits:.0f} bits"
 
 
-def _rate_distortion(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+def _rate_distortion_table(comparison: TokenizerComparison) -> str:
     rows = [
         [
             k.measurement.kind,
             f"{b.tokens:.3g}",
             f"{b.bits:.0f}",
             f"{b.entropy_bits:.0f}",
+            f"{share_left(comparison, b.mse)} %",
             f"{b.mse:.2e}",
             f"{b.mse_without_padding:.2e}",
             f"{b.mse_normalized:.2e}",
@@ -109,38 +245,20 @@ def _rate_distortion(comparison: TokenizerComparison, drawn: dict[str, Chart]) -
         for b in trained(k)
     ]
     headings = (
-        *("kind", "tokens", "bits", "entropy", "MSE", "without padding", "normalised"),
+        *("kind", "tokens", "bits", "entropy", "left", "MSE", "without padding", "normalised"),
         *("Gaussian", "ratio", "jerk"),
-    )
-    caption = (
-        "Lower and further left is better. A curve is one tokenizer cut off after more and more "
-        "tokens, marks are its trained budgets; a single mark is a kind that decodes only whole. "
-        "Dashed: the Gaussian reference at the same bits; it leaves the chart where it is below "
-        "every measured error."
     )
     note = (
         "At trained budgets, on held-out chunks. Entropy: bits of the ids that occur, by slot. "
-        "Ratio: MSE over the Gaussian reference, below 1 is better than it. Jerk: squared third "
-        "difference over the true one, 1 is as smooth."
+        "Left: MSE over the variance. Ratio: MSE over the Gaussian reference, below 1 is better "
+        "than it. Jerk: squared third difference over the true one, 1 is as smooth."
     )
-    return figure(drawn["rate_distortion"], caption) + table(note, headings, rows)
+    return table(note, headings, rows)
 
 
 def _ratio(b: BudgetMeasurement) -> str:
     ratio = b.mse / max(b.gaussian_mse, 1e-30)
     return f"{ratio:.2f}" if ratio < 1000 else "> 1000"
-
-
-def _prefixes(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
-    names = [k.measurement.kind for k in comparison.kinds if k.allocation is not None]
-    if not names:
-        return "<p>No kind that was compared decodes prefixes.</p>"
-    caption = (
-        "{}: a row is a held-out chunk, a column a budget. Coloured: decoded; thin: the truth. "
-        f"Each dimension is in its own standard deviations, at most {charts.MAX_DIMENSIONS} that "
-        "move most are drawn. From left to right the colour should settle on the truth."
-    )
-    return "".join(figure(drawn[f"prefixes-{name}"], caption.format(name)) for name in names)
 
 
 def _properties(comparison: TokenizerComparison) -> str:
@@ -169,10 +287,10 @@ def _mark(found: Property) -> str:
     return f'<span class="{style}">{word}</span><small>{escape(found.evidence)}</small>'
 
 
-def _allocation(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+def _allocation_tables(comparison: TokenizerComparison) -> str:
     kinds = [k for k in comparison.kinds if k.allocation is not None]
     if not kinds:
-        return "<p>No kind that was compared decodes prefixes.</p>"
+        return ""
     sides, spread = [], []
     for kind in kinds:
         a = kind.allocation
@@ -199,18 +317,11 @@ def _allocation(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str
                     f"{a.errors[last]:.2e}",
                 ]
             )
-    caption = (
-        "Top: what each token takes off the error when it joins those before it, on a log axis; "
-        "hatched where the error rises instead, which an ordered kind may do only between trained "
-        "budgets. Bottom: how often training keeps the token. Tokens of one budget interval share "
-        "a weight."
-    )
     return (
         "<p>How much each token tells, in normalised units. Training draws a budget K and keeps "
         "tokens 1 to K, so token i counts with the weight w<sub>i</sub> = Pr(K &ge; i): "
         "E<sub>K</sub>[&epsilon;(K)] = &epsilon;(0) &minus; &Sigma; w<sub>i</sub> "
         "&Delta;<sub>i</sub>.</p>"
-        + figure(drawn["allocation"], caption)
         + table(
             "The paper's identity on held-out chunks. Left side: every chunk decoded at every K. "
             "Right side: gains and survival weights. They should agree to rounding.",
@@ -225,19 +336,18 @@ def _allocation(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str
     )
 
 
-def _dimensions(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+def _dimensions_table(comparison: TokenizerComparison) -> str:
     rows = []
     for dim, name in enumerate(comparison.dimensions):
         ends = [k.measurement.budgets[-1] for k in comparison.kinds]
         cells = [f"{b.mae[dim]:.2g}<small>{b.worst[dim]:.2g}</small>" for b in ends]
         rows.append([escape(name), f"{comparison.std[dim]:.2g}", *cells])
     headings = ("dimension", "std", *(k.measurement.kind for k in comparison.kinds))
-    caption = "With all tokens. A dimension far to the right of the others is the one that suffers."
     note = "Mean absolute error and, below it, the worst one; all tokens, raw units."
-    return figure(drawn["dimensions"], caption) + table(note, headings, rows, is_html=True)
+    return table(note, headings, rows, is_html=True)
 
 
-def _vocabulary(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+def _vocabulary_table(comparison: TokenizerComparison) -> str:
     rows = []
     for m in (k.measurement for k in comparison.kinds):
         usage, perplexity = [s.usage for s in m.slots], [s.perplexity for s in m.slots]
@@ -252,16 +362,12 @@ def _vocabulary(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str
             ]
         )
     count = comparison.kinds[0].measurement.num_chunks
-    caption = (
-        "Perplexity: how many equally likely ids would carry as much as the ids of a slot do. A "
-        "slot near 1 says almost nothing."
-    )
     note = f"Share of the vocabulary that occurs in a slot; {count:,} chunks can show no more ids."
     headings = ("kind", "vocabulary", "least", "median", "most", "median perplexity")
-    return figure(drawn["vocabulary"], caption) + table(note, headings, rows)
+    return table(note, headings, rows)
 
 
-def _training(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
+def _training_table(comparison: TokenizerComparison) -> str:
     rows = []
     for kind in comparison.kinds:
         m, r = kind.measurement, kind.measurement.robustness
@@ -283,15 +389,8 @@ def _training(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
         *("kind", "parameters", "steps", "time", "encoded chunks/s", "decoded chunks/s"),
         *("random ids undecodable", "one wrong token undecodable", "MSE of one wrong token"),
     )
-    caption = (
-        "Training loss, each kind's own (that of the ordered kinds is over all budgets). A curve "
-        "that is still falling at its end wants more steps."
+    note = (
+        "Undecodable: the share of sequences of random ids, and of true ones with one wrong token, "
+        "that give no chunk."
     )
-    curves = figure(drawn["training"], caption) if "training" in drawn else ""
-    return curves + table("", headings, rows)
-
-
-def _settings(comparison: TokenizerComparison) -> str:
-    rows = [[name, str(value)] for name, value in comparison.settings.items()]
-    note = "What decides the result; the same command resumes it."
-    return table(note, ("setting", "value"), rows, is_words=True)
+    return table(note, headings, rows)

@@ -10,6 +10,8 @@ from oatkit.types import BudgetMeasurement, KindComparison, TokenizerComparison
 
 REMAINDERS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 """Errors worth asking for, as shares of the variance."""
+SMALL = 0.01
+"""The smallest of them that the first sentence asks for."""
 LATE_FALL = 0.1
 """A loss that falls by this share between the last two fifths of the steps is not done."""
 LOW_PERPLEXITY = 0.02
@@ -46,19 +48,45 @@ def reaches(comparison: TokenizerComparison) -> list[Reach]:
 
 
 def sentences(comparison: TokenizerComparison) -> list[str]:
-    """What was found, one sentence each."""
+    """What was found, one sentence each, the most telling first."""
     by_kind = {k.measurement.kind: k for k in comparison.kinds}
-    said = [_errors(kind) for kind in comparison.kinds]
+    said = [cheapest(comparison), *(_errors(comparison, kind) for kind in comparison.kinds)]
     if "oat" in by_kind and "oat-pow2" in by_kind:
         said.append(_power_of_two(by_kind["oat"], by_kind["oat-pow2"]))
     return said
 
 
-def _errors(kind: KindComparison) -> str:
+def cheapest(comparison: TokenizerComparison) -> str:
+    """Who needs the fewest tokens for a small error, or else for the smallest that is reached."""
+    reached = [r for r in reaches(comparison) if r.share >= SMALL]
+    named = [(r.share, *r.by_tokens) for r in reached if r.by_tokens is not None]
+    if not named:
+        return (
+            f"No kind leaves less than {REMAINDERS[0]:.0%} of the variance of these actions: "
+            "train for longer, or give more tokens."
+        )
+    share, kind, b = named[-1]
+    return (
+        f"{kind} needs the fewest tokens to leave at most {share:.0%} of the variance of the "
+        f"actions: {count_tokens(b.tokens)}, {b.bits:.0f} bits a chunk."
+    )
+
+
+def count_tokens(count: float) -> str:
+    return f"{count:.3g} token{'s' * (count != 1)}"
+
+
+def share_left(comparison: TokenizerComparison, mse: float) -> str:
+    """An error as a share of the variance, in percent without the sign."""
+    percent = 100 * mse / max(comparison.variance, 1e-30)
+    return f"{percent:.2g}" if percent < 99.5 else f"{percent:.0f}"
+
+
+def _errors(comparison: TokenizerComparison, kind: KindComparison) -> str:
     rows = trained(kind)
-    errors = " / ".join(f"{b.mse:.3g}" for b in rows)
+    shares = " / ".join(share_left(comparison, b.mse) for b in rows)
     tokens = " / ".join(f"{b.tokens:.3g}" for b in rows)
-    said = f"{kind.measurement.kind} leaves a mean squared error of {errors} at {tokens} tokens"
+    said = f"{kind.measurement.kind} leaves {shares} % of the variance at {tokens} tokens"
     below = [f"{b.tokens:.3g}" for b in rows if b.mse < b.gaussian_mse]
     if len(below) == len(rows):
         return f"{said}, always below the Gaussian reference."
@@ -87,7 +115,7 @@ def cautions(comparison: TokenizerComparison) -> list[str]:
     said += worse_than_analytic(comparison)
     for kind in comparison.kinds:
         name, m = kind.measurement.kind, kind.measurement
-        fall = _late_fall(kind)
+        fall = late_fall(kind)
         if fall > LATE_FALL:
             said.append(
                 f"{name} looks undertrained: its loss still fell by {fall:.0%} between the last "
@@ -125,7 +153,7 @@ def worse_than_analytic(comparison: TokenizerComparison) -> list[str]:
     ]
 
 
-def _late_fall(kind: KindComparison) -> float:
+def late_fall(kind: KindComparison) -> float:
     """By what share the loss fell from the last but one to the last fifth of the steps."""
     if not kind.losses:
         return 0.0

@@ -9,7 +9,7 @@ from oatkit.errors import ArtefactError, unknown_name
 from oatkit.policies.light import LightPolicy
 from oatkit.policies.vlm import VlmPolicy
 from oatkit.policies.vlm_config import HEADS
-from oatkit.tokenizers.artefact import local_folder
+from oatkit.tokenizers.artefact import local_folder, require_config
 
 AnyPolicy = LightPolicy | VlmPolicy
 """A policy of any kind; all have the same methods."""
@@ -23,6 +23,7 @@ KINDS: dict[str, type[LightPolicy] | type[VlmPolicy]] = {
 def load_policy(folder: str | os.PathLike[str]) -> AnyPolicy:
     """Open a trained policy from a folder or, by its id, from the Hugging Face hub."""
     path = local_folder(folder)
+    require_config(path, "policy")
     try:
         config = json.loads((path / "config.json").read_text())
         kind = config["kind"] if config.get("schema") == "oatkit/policy" else "light"

@@ -22,6 +22,7 @@ from oatkit.measure.properties import measure_properties
 from oatkit.measure.report import write_report
 from oatkit.measure.tokenizer import chunks_to_measure
 from oatkit.measure.verdict import cautions, trained
+from oatkit.recipes.command_line import command_line
 from oatkit.recipes.dataset_options import Columns, DatasetOptions
 from oatkit.recipes.resuming import read_or_begin, require_free, write_record
 from oatkit.recipes.train_tokenizer import (
@@ -36,6 +37,7 @@ from oatkit.recipes.train_tokenizer import (
     untrained,
 )
 from oatkit.recipes.trial import steps_within
+from oatkit.recipes.versions import package_versions
 from oatkit.tokenizers import KINDS, ActionTokenizer, make_codec
 from oatkit.tokenizers.codec import LearnedCodec, doubling
 from oatkit.types import KindComparison, LossPoint, Reconstruction, TokenizerComparison
@@ -56,8 +58,7 @@ class CompareTokenizers:
     data: Annotated[str, arg(metavar="PATH")]
     """Dataset: file, folder or hub id."""
     out: Path
-    """Folder for the report, the charts, the JSON and an artefact of each kind; the same command
-    again goes on where it stopped."""
+    """Folder for report, JSON and an artefact of each kind; the same command again goes on."""
     kinds: tuple[KindName, ...] = get_args(KindName)
     """Which tokenizers; a later run may add some."""
     preset: Literal["tiny", "small", "paper"] = "small"
@@ -98,7 +99,9 @@ def compare_tokenizers(options: CompareTokenizers, console: Console) -> Tokenize
     for kind in options.kinds:  # refuse now what would be refused an hour later
         codec_config(_train_options(options, kind), dataset.action_dim)
     path = options.out / "comparison.json"
-    comparison = read_or_begin(path, _begin(options, dataset, held_out))
+    command = command_line("tokenizer compare", options)
+    begun = _begin(options, dataset, held_out)
+    comparison = replace(read_or_begin(path, begun), command=command)
     for number, kind in enumerate(options.kinds, 1):
         console.rule(f"{kind} ({number} of {len(options.kinds)})")
         folder = options.out / kind
@@ -117,6 +120,7 @@ def compare_tokenizers(options: CompareTokenizers, console: Console) -> Tokenize
         kinds = sorted((*kept, found), key=lambda k: order.index(k.measurement.kind))
         comparison = replace(comparison, kinds=tuple(kinds))
         write_record(path, comparison)
+    write_record(path, comparison)
     console.rule("report")
     written = write_report(comparison, options.out)
     console.print(draw(comparison), soft_wrap=True)
@@ -141,6 +145,7 @@ def _begin(options: CompareTokenizers, dataset: Dataset, held_out: Dataset) -> T
         samples=tuple(map(_rounded, _lively(actions_BTA, is_pad_BT))),
         settings=settings,
         steps={},
+        versions=package_versions(),
     )
 
 

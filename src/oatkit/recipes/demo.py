@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ from rich.console import Console
 
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY
 from oatkit.errors import MissingExtraError
-from oatkit.measure.demo_report import write_demo_report
+from oatkit.measure.demo_report import findings, write_demo_report
 from oatkit.recipes.command_line import command_line
 from oatkit.recipes.compare_tokenizers import CompareTokenizers, compare_tokenizers
 from oatkit.recipes.dataset_options import DatasetOptions
@@ -34,13 +34,14 @@ from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
 from oatkit.recipes.resuming import read_or_begin, write_record
 from oatkit.recipes.train_policy import TrainPolicy, affordable_policy_steps, train_policy
 from oatkit.recipes.train_tokenizer import KindName
+from oatkit.recipes.versions import package_versions
 from oatkit.types import DemoRecord, DemoStage
 
 MIN_MINUTES = 4.0
 RECORD = "demo.json"
 STAGES = ("demonstrations", "tokenizers", "policy", "simulator")
 POLICY_KIND = "oat-pow2"
-PACKAGES = ("oatkit", "torch", "numpy", "metaworld", "mujoco")
+PACKAGES = ("metaworld", "mujoco")
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,7 @@ class Demo:
     out: Path = Path("out/demo")
     """Folder for everything the demo writes; the same command again goes on where it stopped."""
     minutes: float = 10.0
-    """How long it may take on two cores, 4 or more: longer means more demonstrations, training
-    and episodes. What is not training takes longer on a slower machine."""
+    """How long it may take on two idle cores, 4 or more; longer means more of everything."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,10 @@ def run_demo(options: Demo, console: Console) -> int:
         evaluation = eval_policy(demo.evaluation, console)
     page = write_demo_report(demo.record, comparison, evaluation, options.out)
     minutes = sum(stage.seconds for stage in demo.record.stages) / 60
-    console.print(
-        f"\n{minutes:.1f} minutes; open {page} in a browser", markup=False, soft_wrap=True
-    )
+    console.rule("in short")
+    for said in (*findings(comparison, evaluation), f"{minutes:.1f} minutes in all"):
+        console.print(f"- {said}", markup=False, soft_wrap=True)
+    console.print(f"\nopen {page} in a browser", markup=False, soft_wrap=True)
     return 0
 
 
@@ -217,7 +218,6 @@ class _Demo:
 
 def _versions() -> dict[str, str]:
     try:
-        packages = {name: version(name) for name in PACKAGES}
+        return package_versions(*PACKAGES)
     except PackageNotFoundError as error:
         raise MissingExtraError("metaworld") from error
-    return {"python": platform.python_version(), **packages}

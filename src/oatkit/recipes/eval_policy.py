@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -34,8 +33,10 @@ from oatkit.evaluate.episodes import TIMEOUT_S, Evaluation, Job, Rollout, requir
 from oatkit.evaluate.statistics import compare_paired, summarise
 from oatkit.policies import AnyPolicy, load_policy
 from oatkit.policies.prediction import resolve_budget
+from oatkit.recipes.command_line import command_line
 from oatkit.recipes.resuming import read_or_begin, write_record
 from oatkit.recipes.token_cache import artefact_digest
+from oatkit.recipes.versions import package_versions
 from oatkit.types import (
     EpisodeResult,
     EpisodeVideo,
@@ -60,8 +61,7 @@ class EvalPolicy:
     policy: Annotated[Positional[Path], arg(metavar="DIR")]
     """Policy artefact."""
     out: Annotated[Path, arg(metavar="DIR")]
-    """Where to write the record. The same command again goes on where it stopped; more tasks,
-    episodes and budgets may be added."""
+    """Where to write record and report; the same command again goes on, with more of it too."""
     env: Literal["metaworld", "pusht"] = "metaworld"
     """The simulator."""
     tasks: tuple[str, ...] = ()
@@ -90,8 +90,8 @@ class EvalPolicy:
     """A simulator process that does not answer for so many seconds is killed and started again."""
     state_key: tuple[str, ...] = ()
     """What of the simulator's observation is the policy's state; as in training by default."""
-    shadows: bool = True
-    """Render with shadows (metaworld), as the images of training were."""
+    shadows: Annotated[bool, arg(help_behavior_hint="(shadows by default)")] = True
+    """Render without shadows (metaworld), if the images of training have none."""
     against: Annotated[tuple[Path, ...], arg(metavar="FILE.json")] = ()
     """Records of other policies to compare with, pair by pair."""
 
@@ -122,14 +122,14 @@ def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
         endpoints=options.endpoints or None,
     )
     path = options.out / RECORD
-    versions = {name: version(name) for name in ("oatkit", "torch", "numpy")}
     begun = PolicyEvaluation(
         policy=str(options.policy),
         kind=policy.tokenizer.kind,
         settings=_settings(options, policy, simulator, rollout),
-        versions={"python": platform.python_version(), **versions},
+        versions=package_versions(),
     )
-    record = read_or_begin(path, begun)
+    command = command_line("policy eval", options, positional="policy")
+    record = replace(read_or_begin(path, begun), command=command)
     done = {(e.task, e.budget, e.episode) for e in record.episodes}
     jobs = [
         Job(task, budget, episode, film=_film(options, task, budget, episode))

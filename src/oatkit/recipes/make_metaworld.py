@@ -35,12 +35,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from tyro.conf import arg
 
 from oatkit.data.lerobot_writer import LeRobotWriter
 from oatkit.data.source import Feature
@@ -91,14 +92,13 @@ class MakeMetaWorld:
     seed: int = 0
     """Decides the goals and the noise. No seed has a goal that an evaluation uses."""
     noise: float = 0.0
-    """Standard deviation of Gaussian noise on the expert's actions, whose range is [-1, 1].
-    The noisy action is what is executed and recorded."""
+    """Standard deviation of noise on the expert's actions in [-1, 1]; recorded as executed."""
     images: bool = False
     """Record the corner2 camera too."""
     image_size: tuple[int, int] = (480, 480)
     """Height and width of the images."""
-    shadows: bool = True
-    """Without shadows an image takes a third of the time; by default there are shadows."""
+    shadows: Annotated[bool, arg(help_behavior_hint="(shadows by default)")] = True
+    """Render without shadows, in a third of the time."""
     workers: int | None = None
     """Worker processes, by default one per core. They do not change the dataset."""
 

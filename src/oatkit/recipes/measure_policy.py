@@ -27,8 +27,8 @@ class MeasurePolicy:
         oatkit policy measure out/policy --data out/metaworld --out out/policy.json
     """
 
-    policies: Positional[tuple[Path, ...]]
-    """Artefacts."""
+    policies: Annotated[Positional[tuple[Path, ...]], arg(metavar="DIR [DIR ...]")]
+    """Artefacts, one or several."""
     data: Annotated[str, arg(metavar="PATH")]
     """Dataset: file, folder or hub id."""
     split: Literal["val", "train", "all"] = "val"

@@ -27,8 +27,8 @@ class MeasureTokenizer:
         oatkit tokenizer measure out/oat-pow2 --data out/metaworld --out out/measured.json
     """
 
-    tokenizers: Positional[tuple[Path, ...]]
-    """Artefacts."""
+    tokenizers: Annotated[Positional[tuple[Path, ...]], arg(metavar="DIR [DIR ...]")]
+    """Artefacts, one or several."""
     data: Annotated[str, arg(metavar="PATH")]
     """Dataset: file, folder or hub id."""
     split: Literal["val", "train", "all"] = "val"

@@ -56,8 +56,7 @@ class Serve:
     seed: int | None = None
     """Draws repeat from the start of every episode."""
     map: UseAppendAction[tuple[str, ...]] = ()
-    """KEY=OBSERVATION reads KEY of a request as `observation.state`, `observation.images.X` or
-    `task`; `KEY=` ignores KEY. May be given again."""
+    """KEY=observation.images.X (or observation.state, task) reads KEY as that; KEY= ignores it."""
     device: str | None = None
     """Where the policy runs: cuda where there is one, else cpu."""
     max_batch: int = 8

@@ -45,11 +45,9 @@ class SweepPolicy:
     data: Annotated[str, arg(metavar="PATH")]
     """Dataset: file, folder or hub id."""
     out: Annotated[Path, arg(metavar="FILE.json")]
-    """The record; what is trained goes into a folder of the same name without its ending. The same
-    command again goes on where it stopped."""
+    """The record; what is trained goes into a folder beside it. The same command again goes on."""
     only: PolicyAblation | None = None
-    """horizons-half: horizon x tokens, half of a chunk executed; horizons-fixed: the same policies,
-    a fixed number of steps executed; levels: FSQ levels. All by default."""
+    """Horizon x tokens (half of a chunk executed, or --execute steps), or FSQ levels; else all."""
     execute: int = 8
     """Steps that horizons-fixed executes."""
     kind: Literal["oat", "oat-pow2"] = "oat"

@@ -40,8 +40,7 @@ class SweepTokenizer:
     data: Annotated[str, arg(metavar="PATH")]
     """Dataset: file, folder or hub id."""
     out: Annotated[Path, arg(metavar="FILE.json")]
-    """The record; the tokenizers go into a folder of the same name without its ending. The same
-    command again goes on where it stopped."""
+    """The record; tokenizers go into a folder beside it. The same command again goes on."""
     only: Ablation | None = None
     """One of the three; all by default."""
     kind: Literal["oat", "oat-pow2"] = "oat-pow2"

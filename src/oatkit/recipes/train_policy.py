@@ -61,8 +61,8 @@ class TrainPolicy:
     """Size and training recipe."""
     cameras: tuple[str, ...] = ()
     """Cameras to read; none by default."""
-    state: bool = True
-    """Whether to read the state."""
+    state: Annotated[bool, arg(help_behavior_hint="(it is read by default)")] = True
+    """Do not read the state."""
     history: int | None = None
     """Frames that are observed, the current one included; 2, or 1 of vision-language policies."""
     horizon: int = 32

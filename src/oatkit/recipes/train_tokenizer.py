@@ -23,7 +23,7 @@ from oatkit.nn.random import SampleRandom
 from oatkit.presets import tokenizer_preset
 from oatkit.recipes.dataset_options import Columns, DatasetOptions
 from oatkit.recipes.train_options import changed
-from oatkit.tokenizers import ActionTokenizer, make_config
+from oatkit.tokenizers import KINDS, ActionTokenizer, make_config
 from oatkit.tokenizers.acodec import Acodec
 from oatkit.tokenizers.codec import FittedCodec, LearnedCodec
 from oatkit.tokenizers.refined import Refined
@@ -62,8 +62,8 @@ class TrainTokenizer:
     """Prefix lengths to train (oat, oat-pow2); 1 2 4 ... by default."""
     groups: tuple[int, ...] = ()
     """Where each group of registers ends (oat, oat-pow2); the kind's own by default."""
-    nested_dropout: bool = True
-    """Without it only whole sequences are trained (oat, oat-pow2): the ordering ablation."""
+    nested_dropout: Annotated[bool, arg(help_behavior_hint="(nested dropout by default)")] = True
+    """Train whole sequences only (oat, oat-pow2): the ordering ablation."""
     refine: int | None = None
     """Analytic tokens after the learned ones (oat, oat-pow2); none by default."""
     cells: Literal["vector", "scalar"] | None = None
@@ -176,9 +176,19 @@ def codec_config(options: TrainTokenizer, action_dim: int) -> Any:
     settings: dict[str, Any] = {k: v for k, v in chosen.items() if v not in (None, ())}
     if not options.nested_dropout:
         settings["nested_dropout"] = False
+    for name in settings:
+        _require_flag_of_kind(name, options.kind)
     settings = {**tokenizer_preset(options.preset).settings(options.kind), **settings}
     sizes = {"horizon": options.horizon, "action_dim": action_dim}
     return make_config(options.kind, **sizes, **settings)
+
+
+def _require_flag_of_kind(name: str, kind: str) -> None:
+    """Refuse a flag that says nothing to the kind."""
+    owners = [k for k, known in KINDS.items() if name in known.config.__dataclass_fields__]  # type: ignore[attr-defined]
+    if kind not in owners:
+        flag = "no-nested-dropout" if name == "nested_dropout" else name.replace("_", "-")
+        raise ValueError(f"--{flag} is for {', '.join(owners)}, not for {kind}: leave it out")
 
 
 def normalised_chunks(tokenizer: ActionTokenizer, dataset: Dataset) -> Iterator[Tensor]:

@@ -25,17 +25,29 @@ def write_artefact(path: Path, config: Any, state: Mapping[str, Tensor], card: s
 
 def read_artefact(path: Path, what: str, version: int) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Config and tensors of an artefact whose schema is `oatkit/<what>`."""
+    require_config(path, what)
     try:
         config: dict[str, Any] = json.loads((path / "config.json").read_text())
         state = load_file(path / "model.safetensors")
     except (OSError, ValueError, SafetensorError) as error:
         raise ArtefactError(f"{path} is no readable {what} artefact ({error})") from error
-    if config.get("schema") != f"oatkit/{what}" or config["version"] > version:
+    found = str(config.get("schema", "something else")).removeprefix("oatkit/")
+    if found != what:
+        raise ArtefactError(f"{path} is of the kind {found!r}, expected a {what} artefact")
+    if config["version"] > version:
         raise ArtefactError(
-            f"{path} is {config.get('schema')} version {config.get('version')}, expected "
-            f"oatkit/{what} up to version {version}"
+            f"{path} is a {what} of version {config['version']}, this oatkit reads up to "
+            f"{version}: update oatkit"
         )
     return config, state
+
+
+def require_config(path: Path, what: str) -> None:
+    """Refuse a folder that holds no artefact at all."""
+    if not (path / "config.json").exists():
+        raise ArtefactError(
+            f"{path} is no {what} artefact, it has no config.json: `oatkit {what} train` writes one"
+        )
 
 
 def load_state(load: Callable[[dict[str, Tensor]], object], state: Any, path: Path) -> None:

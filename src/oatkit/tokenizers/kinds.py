@@ -27,6 +27,8 @@ class Kind:
 
     config: Callable[..., Any]
     codec: Callable[[Any], Codec]
+    color: str
+    """In charts and in the lab; told apart by the colour-blind, readable on light and dark."""
     normalization: NormalizationMode = "min_max"
     """How actions are normalised unless the user says otherwise."""
 
@@ -36,13 +38,13 @@ def _oat(config: OatConfig) -> Oat | Refined:
 
 
 KINDS: dict[str, Kind] = {
-    "oat": Kind(OatConfig, _oat),
-    "oat-pow2": Kind(OatConfig, _oat),
-    "bin": Kind(BinConfig, Bin),
-    "fast": Kind(FastConfig, Fast, normalization="quantiles"),
-    "quest": Kind(QuestConfig, Quest),
-    "acodec": Kind(AcodecConfig, Acodec),
-    "klt": Kind(KltConfig, Klt),
+    "oat": Kind(OatConfig, _oat, "#2184c5"),
+    "oat-pow2": Kind(OatConfig, _oat, "#e2784e"),
+    "bin": Kind(BinConfig, Bin, "#61696c"),
+    "fast": Kind(FastConfig, Fast, "#be9202", normalization="quantiles"),
+    "quest": Kind(QuestConfig, Quest, "#7048d6"),
+    "acodec": Kind(AcodecConfig, Acodec, "#ba1797"),
+    "klt": Kind(KltConfig, Klt, "#1faf8a"),
 }
 
 

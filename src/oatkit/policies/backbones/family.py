@@ -29,15 +29,23 @@ class ScratchSize:
     """Of a backbone with random weights."""
 
     width: int = 32
+    """Of the language model."""
     num_layers: int = 2
+    """Of the language model."""
     num_heads: int = 4
+    """Attention heads of a layer."""
     num_kv_heads: int = 2
+    """Heads that keys and values have; it divides the former."""
     head_dim: int = 8
+    """Width of a head."""
     vision_width: int = 32
+    """Of the vision tower."""
     vision_layers: int = 2
+    """Of the vision tower."""
     image_size: int = 32
     """Height and width of what the vision tower reads, where it is fixed."""
     patch_size: int = 8
+    """Pixels that a patch has on each side."""
 
 
 class Family(Protocol):

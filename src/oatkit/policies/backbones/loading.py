@@ -127,4 +127,5 @@ def _problems_named(checkpoint: str) -> Iterator[None]:
     try:
         yield
     except (OSError, KeyError, ValueError) as error:
-        raise ArtefactError(f"{checkpoint} is no readable backbone checkpoint ({error})") from error
+        why = str(error).splitlines()[0]
+        raise ArtefactError(f"{checkpoint} is no readable backbone checkpoint ({why})") from error

@@ -1,0 +1,308 @@
+"""`docs/reproduction.md`: each table and figure of the paper, how to make it, what came out here.
+
+Written by `benchmarks.report`; what was measured is read from `benchmarks/results/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.record import RESULTS, read_results
+
+INTRODUCTION = """\
+# Reproduction
+
+Each table and figure of the paper "Ordered Action Tokens for Visuomotor Policy Learning": the
+command that makes it, what we measured here, at what scale, and what needs a GPU. Written by
+`python -m benchmarks.report` from `benchmarks/results/`; all numbers with their intervals are in
+[Results](results.md).
+
+**The scale here** is two CPU cores: the four MetaWorld tasks of the paper with 50 demonstrations
+each, preset `small`. **The paper's scale** is preset `paper` on its demonstrations of LIBERO,
+RoboMimic, RoboCasa and SimplerEnv: add `--preset paper` to the commands below. Simulators other
+than MetaWorld and PushT run by way of praxis-eval ([Evaluation](evaluation.md)), whose settings for
+every row of the paper's benchmark table are in `oatkit.presets.BENCHMARK_PRESETS`. `DATA` stands
+for your copy of those demonstrations.
+
+| in the paper | here | at the paper's scale |
+|---|---|---|
+"""
+NOT_YET = "Not measured here yet."
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or figure.
+
+    Attributes:
+        name: The paper's own.
+        shows: What it is about, in a sentence.
+        commands: What makes it, a line each.
+        here: What there is of it, in a word or two.
+        scale: What the paper's scale needs.
+        measured: What came out here, in a sentence.
+    """
+
+    name: str
+    shows: str
+    commands: tuple[str, ...]
+    here: str
+    scale: str
+    measured: Callable[[], str]
+
+
+def render() -> str:
+    rows = [
+        f"| [{item.name}](#{anchor(item.name)}) | {_status(item)} | {item.scale} |\n"
+        for item in ITEMS
+    ]
+    return "".join([INTRODUCTION, *rows, *map(_section, ITEMS)])
+
+
+def _status(item: Item) -> str:
+    return "not yet" if item.measured() == NOT_YET else item.here
+
+
+def anchor(name: str) -> str:
+    """As Markdown makes it of a heading."""
+    kept = "".join(c for c in name.lower() if c.isalnum() or c in " -")
+    return "-".join(kept.split())
+
+
+def _section(item: Item) -> str:
+    parts = [f"\n## {item.name}\n\n{item.shows}\n"]
+    if item.commands:
+        lines = "\n".join(item.commands)
+        parts.append(f"\n```bash\n{lines}\n```\n")
+    parts.append(f"\n**Here:** {item.measured()}\n\n**At the paper's scale:** {item.scale}.\n")
+    return "".join(parts)
+
+
+# What was measured
+
+
+def _rate_distortion() -> str:
+    rows = read_results("tokenizer_rate_distortion").get("metaworld", {})
+    kinds = ("oat", "oat-pow2", "oat, long", "klt", "quest", "acodec", "fast, fitted", "bin")
+    shown = [f"`{name}` {_errors(rows[name]['budgets'])}" for name in kinds if name in rows]
+    if not shown:
+        return NOT_YET
+    return (
+        "held-out error x 1000 on MetaWorld at 1 / 2 / 4 / 8 / 16 tokens, or at all tokens of a "
+        f"kind that decodes only whole: {'; '.join(shown)}. PushT and a real arm are in "
+        "[Results](results.md)."
+    )
+
+
+def _errors(budgets: list[dict[str, Any]]) -> str:
+    errors = " / ".join(f"{1e3 * b['mse_normalized']:.3g}" for b in budgets)
+    return errors if len(budgets) > 1 else f"{errors} at {budgets[0]['tokens']:.3g}"
+
+
+def _light_table() -> str:
+    rows = read_results("policy_table").get("state", {})
+    shown = [f"`{name}` {_success(row['budgets'])}" for name, row in rows.items()]
+    if not shown:
+        return NOT_YET
+    return (
+        "success in percent from MetaWorld's state, 50 episodes a task, by budget: "
+        f"{'; '.join(shown)}."
+    )
+
+
+def _success(budgets: list[dict[str, Any]]) -> str:
+    fixed = [b for b in budgets if b["budget"] is not None]
+    rates = " / ".join(f"{100 * b['mean_success']:.0f}" for b in fixed)
+    return f"{rates} at {' / '.join(str(b['budget']) for b in fixed)} tokens"
+
+
+def _of_rows(*names: str) -> Callable[[], str]:
+    """Rows of the light table by name, those that are there."""
+
+    def measured() -> str:
+        rows = read_results("policy_table").get("state", {})
+        shown = [f"`{name}` {_success(rows[name]['budgets'])}" for name in names if name in rows]
+        left = [f"`{name}`" for name in names if name not in rows]
+        said = f"success in percent on MetaWorld: {'; '.join(shown)}." if shown else NOT_YET
+        return said + (f" Still to be measured: {', '.join(left)}." if shown and left else "")
+
+    return measured
+
+
+def _latency() -> str:
+    found = read_results("policy_latency").get("schedules", {})
+    if not found:
+        return NOT_YET
+    shown = [
+        f"{name}: {row['calls']} calls, {row['generate_ms']:.1f} ms" for name, row in found.items()
+    ]
+    return f"from encoded observation to the last id on two cores: {'; '.join(shown)}."
+
+
+def _recorded(said: dict[str, str]) -> Callable[[], str]:
+    """Sentences that hold once a record is there, by its name."""
+
+    def measured() -> str:
+        found = [text for name, text in said.items() if (RESULTS / f"{name}.json").exists()]
+        return " ".join(found) or NOT_YET
+
+    return measured
+
+
+VLM = {"vlm_pipeline": "the whole pipeline on small backbones: [Results](results.md)."}
+SWEEPS = {
+    "policy_sweep": "success in closed loop: [Results](results.md).",
+    "tokenizer_sweep": "errors of the tokenizers: [Results](results.md).",
+}
+
+
+COMPARE = "oatkit tokenizer compare --data out/metaworld --out out/compared"
+TABLE = "python -m benchmarks.policy_table"
+GPU = "a GPU for training"
+BIG_GPU = "GPUs; `oatkit vlm check` says how much memory a step takes"
+ITEMS = (
+    Item(
+        "Prefix reconstruction",
+        "A chunk decoded from its first 1, 2, 4 and 8 tokens.",
+        (COMPARE, "python -m benchmarks.prefix_picture"),
+        "measured",
+        "no GPU; the paper shows an iiwa arm",
+        lambda: (
+            "the picture in [Concepts](concepts.md#prefix-and-budget), and for every ordered kind "
+            'in `report.html`, "A chunk token by token".'
+        ),
+    ),
+    Item(
+        "Action tokenizer comparison",
+        "Which kinds are compact, total, ordered and block-compatible.",
+        (COMPARE,),
+        "measured",
+        "no GPU",
+        lambda: 'the table "Properties" of `report.html`, each mark decided by a measurement.',
+    ),
+    Item(
+        "Tokenizer pipeline, masks and block patterns",
+        "How it works, drawn; the algorithms of training and generation.",
+        (),
+        "drawn from the code",
+        "nothing to measure",
+        lambda: (
+            "[Concepts](concepts.md) draws masks and schedules from the library's own functions; "
+            "the algorithms are `tokenizers/oat.py` and `policies/bar.py`."
+        ),
+    ),
+    Item(
+        "Benchmark setup and generation settings",
+        "Tasks, horizons, episodes and calls of every scheme.",
+        ("oatkit vlm cells",),
+        "as data",
+        "nothing to measure",
+        lambda: (
+            "the table in [Evaluation](evaluation.md#libero-robomimic-robocasa-simplerenv); "
+            "schedules are in [Concepts](concepts.md#schedule)."
+        ),
+    ),
+    Item(
+        "Rate-distortion curves",
+        "Held-out error against tokens, of every kind; in the appendix as a table.",
+        ("python -m benchmarks.tokenizer_rate_distortion", COMPARE),
+        "measured on MetaWorld, PushT and a real arm",
+        GPU,
+        _rate_distortion,
+    ),
+    Item(
+        "Lightweight policy results",
+        "The same small policy on each tokenizer's tokens, in closed loop.",
+        (TABLE, "python -m benchmarks.policy_table --images"),
+        "measured on MetaWorld",
+        GPU,
+        _light_table,
+    ),
+    Item(
+        "Autoregressive vision-language policies",
+        "PaliGemma 2 and Qwen3-VL that generate tokens; in the appendix as a table.",
+        (
+            "oatkit policy train --data DATA --tokenizer out/oat-pow2 --policy vlm-ar "
+            "--backbone google/paligemma2-3b-pt-224 --cameras image --preset paper --out out/vlm",
+            "oatkit policy eval out/vlm --env metaworld --budgets 1 2 4 8 16 --out out/vlm-eval",
+            "python -m benchmarks.vlm_pipeline",
+        ),
+        "pipeline on random weights",
+        BIG_GPU,
+        _recorded(VLM),
+    ),
+    Item(
+        "Token co-training",
+        "Tokens as supervision, a flow expert that acts.",
+        (
+            "oatkit policy train --data DATA --tokenizer out/oat-pow2 --policy vlm-tc "
+            "--backbone google/paligemma2-3b-pt-224 --cameras image --preset paper --out out/tc",
+            "oatkit policy eval out/tc --env metaworld --out out/tc-eval",
+        ),
+        "pipeline on random weights",
+        BIG_GPU,
+        _recorded(VLM),
+    ),
+    Item(
+        "Token ordering ablation",
+        "Success by budget, and of the same tokenizer without nested dropout.",
+        (
+            "python -m benchmarks.policy_table --only oat 'oat, no nesting'",
+            "oatkit tokenizer sweep --data out/metaworld --only nesting --out out/nesting.json",
+        ),
+        "measured on MetaWorld",
+        GPU,
+        _of_rows("oat", "oat, no nesting"),
+    ),
+    Item(
+        "Action and token horizons",
+        "Success against the lengths of chunk and tokens, under two rules of execution.",
+        (
+            "oatkit policy sweep --data out/metaworld --only horizons-half --out out/half.json",
+            "oatkit policy sweep --data out/metaworld --only horizons-fixed --out out/fixed.json",
+        ),
+        "measured on MetaWorld",
+        GPU,
+        _recorded(SWEEPS),
+    ),
+    Item(
+        "Codebook capacity",
+        "Success against the FSQ levels.",
+        ("oatkit policy sweep --data out/metaworld --only levels --out out/levels.json",),
+        "measured on MetaWorld",
+        GPU,
+        _recorded(SWEEPS),
+    ),
+    Item(
+        "Post-hoc grouped generation",
+        "Powers of two forced on a policy that was trained token by token.",
+        (
+            "python -m benchmarks.policy_table --only 'oat, 16 tokens' 'oat-pow2, 16 tokens' "
+            "'oat, 16 tokens, powers of two at inference'",
+            "oatkit policy eval out/policy --endpoints 1 2 4 8 16 --out out/posthoc",
+        ),
+        "measured on MetaWorld",
+        BIG_GPU,
+        _of_rows(
+            "oat, 16 tokens", "oat-pow2, 16 tokens", "oat, 16 tokens, powers of two at inference"
+        ),
+    ),
+    Item(
+        "Calls and latency",
+        "What a schedule saves.",
+        ("python -m benchmarks.policy_latency",),
+        "measured",
+        "no GPU",
+        _latency,
+    ),
+    Item(
+        "Training recipes",
+        "Optimisers, rates and batches of tokenizers and policies.",
+        ("oatkit tokenizer train --data out/metaworld --preset paper --out out/paper-oat",),
+        "as presets",
+        GPU,
+        lambda: "the `paper` presets in `oatkit.presets`, held to the paper's table by a test.",
+    ),
+)

@@ -1,0 +1,55 @@
+"""Colours: one for each kind, and told apart by everybody."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from oatkit.measure.charts import STYLES
+from oatkit.tokenizers import KINDS
+
+SIGHT = {
+    "usual": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    "protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "tritanopia": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+"""What is seen of linear RGB (Machado, Oliveira and Fernandes, 2009)."""
+XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+WHITE = XYZ.sum(axis=1)
+
+
+def linear(color: str) -> NDArray[np.float64]:
+    rgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
+    """CIELAB, in which a distance of 2 is just seen."""
+    x, y, z = np.cbrt(XYZ @ np.clip(rgb, 0, 1) / WHITE)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+def test_kinds_are_told_apart_by_colour(sight: str) -> None:
+    seen = {name: lab(SIGHT[sight] @ linear(kind.color)) for name, kind in KINDS.items()}
+    near = {
+        pair: float(np.linalg.norm(seen[pair[0]] - seen[pair[1]])) for pair in combinations(seen, 2)
+    }
+    assert min(near.values()) > 15, min(near, key=lambda pair: near[pair])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("paper", ["#ffffff", "#15171b"])
+def test_colours_are_readable_on_light_and_dark(kind: str, paper: str) -> None:
+    low, high = sorted(float(XYZ[1] @ linear(c)) for c in (KINDS[kind].color, paper))
+    assert (high + 0.05) / (low + 0.05) > 2.6
+
+
+def test_every_kind_has_a_colour_and_a_mark_of_its_own() -> None:
+    assert list(STYLES) == list(KINDS)
+    assert len({color for color, _ in STYLES.values()}) == len(KINDS)
+    assert len({mark for _, mark in STYLES.values()}) == len(KINDS)
