@@ -221,8 +221,11 @@ def first_calls(decoder: TokenDecoder, frozen: FrozenDecoder, threads: int) -> d
     calls = {name: call(way) for name, way in ways.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecated, and still what torch has
-        calls["torch.jit"] = torch.jit.trace(calls["torch"], inputs, check_trace=False)
-    jobs = {(name, 1): partial(run, inputs) for name, run in calls.items()}
+        traced = torch.jit.trace(calls["torch"], inputs, check_trace=False)  # type: ignore[no-untyped-call]
+    calls["torch.jit"] = traced
+    jobs: dict[tuple[str, Any], Callable[[], object]] = {
+        (name, 1): partial(run, inputs) for name, run in calls.items()
+    }
     times = in_turns(jobs, threads)
     return {name: round(1e3 * median(times[name, 1]), 3) for name in calls}
 
