@@ -168,6 +168,7 @@ class PolicyServer:
             "history": spec.history,
             "keys": dict(self._keys.preferred),
             "tokenizer": tokenizer.kind,
+            "tokenizer_fingerprint": tokenizer.fingerprint,
             "budgets": list(budgets),
             "latency_ms": {
                 str(budget or budgets[-1]): ms
@@ -361,7 +362,7 @@ class PolicyServer:
         if session.previous_ms is not None:
             timing["prev_total_ms"] = session.previous_ms
         reply = {
-            "actions": answer.actions,
+            **({} if request.is_tokens_only else {"actions": answer.actions}),
             "tokens": answer.tokens,
             "budget_used": len(answer.tokens),
             "entropy": answer.entropy_bits,
