@@ -17,6 +17,9 @@ from oatkit.policies.prediction import Budget, resolve_budget
 from oatkit.serve.keys import BUDGET, DEADLINE, RESET, TOKENS_ONLY, KeyMap
 from oatkit.serve.policy import ServedPolicy, speaks_tokens
 
+MAX_PROMPT = 2000
+"""Characters; to look for the closest task to a text takes longer than its length."""
+
 
 @dataclass(eq=False)
 class Request:
@@ -114,7 +117,8 @@ class RequestReader:
 def _array(key: str, value: Any) -> Any:
     array = as_array(key, value)
     if key == STATE or array.dtype == np.float64:
-        array = array.astype(np.float32)
+        with np.errstate(over="ignore"):  # what is too large is not finite then, and refused
+            array = array.astype(np.float32)
     return array if array.flags.writeable else array.copy()
 
 
@@ -132,6 +136,8 @@ def _task(value: Any) -> str:
     text = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if not isinstance(text, str):
         raise ValueError(f"the prompt is {_short(value)}, expected text")
+    if len(text) > MAX_PROMPT:
+        raise ValueError(f"the prompt has {len(text)} characters, expected at most {MAX_PROMPT}")
     return str(text)
 
 
