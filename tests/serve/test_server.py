@@ -55,7 +55,12 @@ def test_metadata_comes_first(url: str, light: LightPolicy) -> None:
     assert metadata["keys"] == {"observation.state": "observation/state", "task": "prompt"}
     assert metadata["budgets"] == [1, 2, 4, 8]
     assert set(metadata["latency_ms"]) == {"1", "2", "4", "8"}
-    assert metadata["normalization"] == {"action": "min_max", "state": "min_max"}
+    assert metadata["normalization"] == {
+        "action": light.tokenizer.normalizer.to_json(),
+        "state": light.spec.state and light.spec.state.to_json(),
+    }
+    assert metadata["tokenizer_fingerprint"] == light.tokenizer.fingerprint
+    assert metadata["head"] == "tokens"
     assert metadata["fingerprint"] == "f00"
     assert metadata["tasks"] == list(light.spec.tasks)
 

@@ -46,4 +46,9 @@ def served_budgets(policy: ServedPolicy) -> tuple[int, ...]:
 
 def speaks_tokens(policy: ServedPolicy) -> bool:
     """Whether chunks come from tokens; not those of a flow expert."""
-    return getattr(policy, "head", "tokens") == "tokens"
+    return acting_head(policy) == "tokens"
+
+
+def acting_head(policy: ServedPolicy) -> str:
+    """`tokens` or `flow`."""
+    return str(getattr(policy, "head", "tokens"))
