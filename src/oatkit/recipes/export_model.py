@@ -50,39 +50,42 @@ class Export:
 
 
 def export_model(options: Export, console: Console) -> int:
-    """Write the files, run them beside torch, say what is where."""
+    """Make the files, run them beside torch, write them, say what is where."""
     folder = local_folder(options.artefact)
     policy = _policy(folder)
+    light = policy if isinstance(policy, LightPolicy) else None
     tokenizer = load_tokenizer(folder) if policy is None else policy.tokenizer
     models = {"decoder": decoder_model(tokenizer)}
-    if isinstance(policy, LightPolicy):
-        models |= {"encoder": encoder_model(policy), "stage": stage_model(policy)}
     differences = {"decoder": _decoder_difference(tokenizer, models["decoder"])}
-    if isinstance(policy, LightPolicy):
-        differences["encoder"] = _encoder_difference(policy, models["encoder"])
+    if light is not None:
+        models |= {"encoder": encoder_model(light), "stage": stage_model(light)}
+        differences["encoder"] = _encoder_difference(light, models["encoder"])
     for name, difference in differences.items():
         if not difference <= TOLERANCE:
             raise ArtefactError(f"{name}.onnx differs from torch by {difference:g}")
     facts = {
         **_tokenizer_facts(tokenizer),
         "decoder": _file("decoder", models),
-        "policy": _policy_facts(policy, models) if isinstance(policy, LightPolicy) else None,
+        "policy": None if light is None else _policy_facts(light, models),
         "difference_from_torch": differences,
     }
-    options.out.mkdir(parents=True, exist_ok=True)
-    for name, model in models.items():
-        (options.out / f"{name}.onnx").write_bytes(model)
-    (options.out / EXPORT).write_text(json.dumps(facts, indent=2) + "\n")
-    for name, model in models.items():
-        console.print(f"wrote {options.out / name}.onnx, {len(model) / 1e6:.1f} MB", markup=False)
-    console.print(
-        f"wrote {options.out / EXPORT}; differs from torch by at most "
-        f"{max(differences.values()):.1g} in normalised units",
-        markup=False,
-    )
-    if policy is not None and not isinstance(policy, LightPolicy):
-        console.print(f"a {policy.kind} policy stays where torch is: only its decoder was written")
+    lines = _write(options.out, models, facts)
+    lines.append(f"differs from torch by at most {max(differences.values()):.1g}")
+    if policy is not None and light is None:
+        lines.append(f"a {policy.kind} policy stays where torch is: only its decoder was written")
+    console.print("\n".join(lines), markup=False, soft_wrap=True)
     return 0
+
+
+def _write(out: Path, models: Mapping[str, bytes], facts: dict[str, Any]) -> list[str]:
+    """All files, the JSON last; gives what was written, a line each."""
+    out.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for name, model in models.items():
+        (out / f"{name}.onnx").write_bytes(model)
+        lines.append(f"wrote {out / name}.onnx, {len(model) / 1e6:.1f} MB")
+    (out / EXPORT).write_text(json.dumps(facts, indent=2) + "\n")
+    return [*lines, f"wrote {out / EXPORT}"]
 
 
 def _policy(folder: Path) -> Any:
