@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oatkit.nn.frozen_decoder import FrozenDecoder
-from oatkit.nn.onnx_graph import Graph, Port, as_array
+from oatkit.nn.onnx_graph import Graph, Port, as_array, open_session
 from oatkit.nn.onnx_modules import HIDDEN
 
 OPSET = 23
@@ -30,16 +30,8 @@ class OnnxDecoder:
     """The same weights and the same logits as those of `frozen`."""
 
     def __init__(self, frozen: FrozenDecoder) -> None:
-        import onnxruntime
-
         self.frozen = frozen
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()
-        # waiting threads would take the cores from torch and from simulators
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self.session = onnxruntime.InferenceSession(
-            decoder_model(frozen), options, providers=["CPUExecutionProvider"]
-        )
+        self.session = open_session(decoder_model(frozen))
 
     @property
     def is_current(self) -> bool:

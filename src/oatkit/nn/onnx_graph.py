@@ -1,4 +1,4 @@
-"""Writing an ONNX file node by node.
+"""Writing an ONNX file node by node, and running it.
 
 Written out rather than traced by torch: the files are the same whatever version of torch writes
 them, the batch stays free, and it takes no time.
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -108,6 +109,19 @@ def ports(model: bytes) -> dict[str, dict[str, dict[str, Any]]]:
         "inputs": {value.name: _port(value) for value in graph.input},
         "outputs": {value.name: _port(value) for value in graph.output},
     }
+
+
+def open_session(model: bytes) -> Any:
+    """A file in ONNX Runtime, with as many threads as torch has."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingExtraError("onnx") from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    # waiting threads would take the cores from torch and from simulators
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def as_array(tensor: Tensor) -> NDArray[Any]:

@@ -13,9 +13,9 @@ import torch
 from rich.console import Console
 from tyro.conf import Positional
 
-from oatkit.errors import ArtefactError, MissingExtraError
+from oatkit.errors import ArtefactError
 from oatkit.nn.frozen_decoder import FrozenDecoder
-from oatkit.nn.onnx_graph import ports
+from oatkit.nn.onnx_graph import open_session, ports
 from oatkit.policies import LightPolicy, load_policy
 from oatkit.policies.acting import blank_observation
 from oatkit.policies.light_onnx import encoder_model, generation_facts, stage_model
@@ -134,7 +134,7 @@ def _file(name: str, models: Mapping[str, bytes]) -> dict[str, Any]:
 def _decoder_difference(tokenizer: ActionTokenizer, model: bytes) -> float:
     """Of random tokens of every budget, in normalised units."""
     rng, largest = np.random.default_rng(0), 0.0
-    session = _session(model)
+    session = open_session(model)
     names = [value.name for value in session.get_inputs()]
     for batch_size in BATCH_SIZES:
         for budget in tokenizer.budgets:
@@ -154,7 +154,7 @@ def _decoder_difference(tokenizer: ActionTokenizer, model: bytes) -> float:
 def _encoder_difference(policy: LightPolicy, model: bytes) -> float:
     """Of blank observations with random states, relative to the largest number."""
     rng, largest = np.random.default_rng(0), 0.0
-    session, frozen = _session(model), FrozenDecoder(policy.net.decoder)
+    session, frozen = open_session(model), FrozenDecoder(policy.net.decoder)
     for batch_size in BATCH_SIZES:
         blank = blank_observation(policy.spec, batch_size)
         for key, value in blank.items():
@@ -170,11 +170,3 @@ def _encoder_difference(policy: LightPolicy, model: bytes) -> float:
         for one, other in zip(found, wanted, strict=True):
             largest = max(largest, float(np.abs(one - other).max() / np.abs(other).max()))
     return largest
-
-
-def _session(model: bytes) -> Any:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise MissingExtraError("onnx") from error
-    return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
