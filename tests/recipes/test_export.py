@@ -210,6 +210,22 @@ def test_what_cannot_be_exported(
         LocalDecoder(tmp_path)
 
 
+def test_missing_packages_are_named(
+    exported: tuple[Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder, files = exported
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ImportError, match=r"pip install 'oatkit-client\[onnx\]'"):
+        LocalDecoder(files)
+    assert main(["export", str(folder), "--out", str(tmp_path / "onnx")]) == 2
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert main(["export", str(folder), "--out", str(tmp_path / "onnx")]) == 2
+    assert capsys.readouterr().err.count("pip install 'oatkit[onnx]'") == 2
+
+
 def test_draws_are_the_policys(exported: tuple[Path, Path]) -> None:
     """Only the likeliest ids, repeatable by their seed, and not always the same."""
     observation = {"observation/state": np.zeros(5), "prompt": tiny.TASKS[0]}

@@ -77,11 +77,10 @@ def cross_decoder(
 ) -> str:
     """Queries that read a source and, in a `RegisterEncoder`, each other."""
     x = queries
-    mask = getattr(module, "mask", None)
     for layer, pair in enumerate(keys_values(graph, module.keys_values, source)):
-        if isinstance(module, RegisterEncoder) and mask is not None:
+        if isinstance(module, RegisterEncoder) and module.mask is not None:
             own = cast(SelfAttention, module.self_attention[layer])
-            x = graph.add("Add", x, self_attention(graph, own, x, mask))
+            x = graph.add("Add", x, self_attention(graph, own, x, module.mask))
         reading = cast(CrossAttention, module.attention[layer])
         x = graph.add("Add", x, cross_attention(graph, reading, x, pair))
         x = graph.add("Add", x, mlp(graph, cast(Mlp, module.mlp[layer]), x))

@@ -16,6 +16,7 @@ from oatkit.nn.onnx_graph import Graph, Port
 from oatkit.tokenizers.acodec import Acodec
 from oatkit.tokenizers.bin import Bin
 from oatkit.tokenizers.codec import Codec
+from oatkit.tokenizers.fast import Fast
 from oatkit.tokenizers.klt import Klt
 from oatkit.tokenizers.oat import Oat
 from oatkit.tokenizers.quest import Quest
@@ -55,9 +56,14 @@ def decoder_model(tokenizer: ActionTokenizer) -> bytes:
 @singledispatch
 def decoder(codec: Codec, graph: Graph, tokens: str, lengths: str) -> str:
     """Nodes that decode: normalised chunks, (B, horizon, action_dim) or flattened."""
+    raise ValueError(f"{codec.config.kind} has no decoder in ONNX: export another kind")
+
+
+@decoder.register
+def _(codec: Fast, graph: Graph, tokens: str, lengths: str) -> str:
     raise ValueError(
-        f"{codec.config.kind} has no decoder in ONNX: its tokens are byte pairs, which are read by "
-        "the tokenizers package; export another kind, or decode where oatkit is"
+        "fast has no decoder in ONNX: its tokens are byte pairs, which are read by the tokenizers "
+        "package; export another kind, or decode where oatkit is"
     )
 
 
@@ -75,8 +81,7 @@ def _(codec: Oat, graph: Graph, tokens: str, lengths: str) -> str:
     source = graph.add("Add", source, graph.weight(codec.slots))
     is_kept = _is_kept(graph, codec.max_tokens, lengths)
     source = graph.add("Where", is_kept, source, graph.weight(codec.masks))
-    x = modules.cross_decoder(graph, codec.decoder, graph.weight(codec.queries), source)
-    return modules.linear(graph, codec.head, x)
+    return _read(graph, codec, codec.queries, source)
 
 
 @decoder.register
@@ -84,17 +89,14 @@ def _(codec: Quest, graph: Graph, tokens: str, lengths: str) -> str:
     ids_V = torch.arange(codec.vocab_size, device=codec.positions.device)
     source = _look_up(graph, codec.from_code(codec.quantizer.codes(ids_V)), tokens)
     source = graph.add("Add", source, graph.weight(codec.positions[: codec.max_tokens]))
-    queries = graph.weight(codec.positions[None])
-    x = modules.cross_decoder(graph, codec.decoder, queries, source)
-    return modules.linear(graph, codec.head, x)
+    return _read(graph, codec, codec.positions[None], source)
 
 
 @decoder.register
 def _(codec: Acodec, graph: Graph, tokens: str, lengths: str) -> str:
     source = _look_up(graph, codec.from_code(codec.quantizer.codebook), tokens)
     source = graph.add("Add", source, graph.weight(codec.slots))
-    x = modules.cross_decoder(graph, codec.decoder, graph.weight(codec.queries), source)
-    return modules.linear(graph, codec.head, x)
+    return _read(graph, codec, codec.queries, source)
 
 
 @decoder.register
@@ -124,6 +126,12 @@ def _(codec: Refined, graph: Graph, tokens: str, lengths: str) -> str:
 def _look_up(graph: Graph, table_VD: Tensor, tokens: str) -> str:
     """(B, K) -> (B, K, D)."""
     return graph.add("Gather", graph.weight(table_VD), tokens)
+
+
+def _read(graph: Graph, codec: Oat | Quest | Acodec, queries_1TD: Tensor, source: str) -> str:
+    """(B, K, D) -> (B, T, A)."""
+    x = modules.cross_decoder(graph, codec.decoder, graph.weight(queries_1TD), source)
+    return modules.linear(graph, codec.head, x)
 
 
 def _is_kept(graph: Graph, num_tokens: int, lengths: str) -> str:

@@ -1,4 +1,4 @@
-"""The robot's side of an oatkit server: numpy, msgpack and websockets only.
+"""The robot's side of an oatkit server: numpy, msgpack and websockets only; ONNX Runtime to decode.
 
 from oatkit_client import ChunkQueue, Client
 
