@@ -41,7 +41,7 @@ test-openpi: setup .venv-openpi/.installed
 
 .venv-openpi/.installed: packages/oatkit-client/pyproject.toml
 	test -x .venv-openpi/bin/python || $(PYTHON) -m venv .venv-openpi
-	.venv-openpi/bin/python -m pip install --quiet openpi-client typing_extensions --editable packages/oatkit-client
+	.venv-openpi/bin/python -m pip install --quiet openpi-client typing_extensions --editable 'packages/oatkit-client[onnx]'
 	.venv-openpi/bin/python -m pip check
 	touch $@
 

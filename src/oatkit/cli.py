@@ -172,6 +172,15 @@ def _serve(prog: str, args: Sequence[str]) -> int:
     return serve_policy(_parse(Serve, prog, args), console())
 
 
+def _export(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.export_model import Export, export_model
+
+    options = _parse(Export, prog, args)
+    export_model(options, console())
+    _say(f"next: oatkit_client.LocalDecoder({str(options.out)!r}).decode(tokens)")
+    return 0
+
+
 def _demo(prog: str, args: Sequence[str]) -> int:
     from oatkit.recipes.demo import Demo, run_demo
 
@@ -232,6 +241,7 @@ OATKIT = Group(
             "oatkit vlm check Qwen/Qwen3-VL-2B-Instruct --dtype bfloat16",
         ),
         "serve": Command("a policy behind openpi's websocket protocol", _serve),
+        "export": Command("a decoder, and a light policy, as ONNX files", _export),
         "doctor": Command("say what works on this machine", _doctor),
     },
     "oatkit demo",

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from oatkit.cli import main
 from oatkit.serve import ServeConfig, serving
 from tests.serve.slow import make_policy
 
@@ -25,11 +26,13 @@ pytestmark = pytest.mark.skipif(PYTHON is None, reason="openpi-client has its ow
 def test_openpis_client_and_chunk_broker_work_unchanged(tmp_path: Path) -> None:
     assert PYTHON is not None
     policy = make_policy(tmp_path, cameras=("front",))
-    config = ServeConfig(port=0, max_batch=2, api_key="s3cret", seed=0)
+    policy.save_pretrained(tmp_path / "policy")
+    assert main(["export", str(tmp_path / "policy"), "--out", str(tmp_path / "onnx")]) == 0
+    config = ServeConfig(port=0, max_batch=2, api_key="s3cret", temperature=0.0)
     alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with serving(policy, config) as url:
         ran = subprocess.run(
-            [PYTHON, str(SCRIPT), url, "s3cret"],
+            [PYTHON, str(SCRIPT), url, "s3cret", str(tmp_path / "onnx")],
             capture_output=True,
             text=True,
             timeout=120,
@@ -46,4 +49,6 @@ def test_openpis_client_and_chunk_broker_work_unchanged(tmp_path: Path) -> None:
     assert report["budget_used"] == [8, 2]
     assert report["steps"] == [16, 3], "one action a step out of two chunks"
     assert report["ours"] == [8, 3]
+    assert report["tokens"][0] == report["tokens"][1]
+    assert report["closeness"] < 1e-3, "what the robot decodes is what the server decodes"
     assert report["error"].startswith("Error in inference server:\nobservation/state is (3,)")

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import signal
 import ssl
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +19,7 @@ from oatkit import cli, load_policy
 from oatkit.recipes.serve_policy import artefact_fingerprint
 from oatkit.serve import ServeConfig, serving
 from oatkit.serve.access import exposure, is_allowed, read_api_key, tls_context
+from tests.serve.process import started
 from tests.serve.slow import OBSERVATION, make_policy
 
 
@@ -32,30 +29,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_policy(path).save_pretrained(path / "policy")
 
 
-@contextmanager
-def started(folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The command and its address, once it listens."""
-    command = [sys.executable, "-u", "-m", "oatkit.cli", "serve", str(folder)]
-    with subprocess.Popen(
-        [*command, "--port", "0", "--max-batch", "2", *flags],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        try:
-            url = None
-            while url is None:
-                line = process.stdout.readline()
-                assert line, process.stderr and process.stderr.read()
-                url = re.search(r"at (wss?://\S+)", line)
-            yield process, url[1]
-        finally:
-            process.kill()
-
-
 def test_sigterm_finishes_what_was_taken(folder: Path) -> None:
-    with started(folder, "--log-level", "debug", "--seed", "1") as (process, url):
+    with started(folder, "--log-level", "debug", "--seed", "1") as server:
+        process, url = server.process, server.url
         stop = threading.Event()
 
         def work(_: int) -> int:
@@ -90,12 +66,46 @@ def test_sigterm_finishes_what_was_taken(folder: Path) -> None:
     assert {"queue_ms", "infer_ms", "total_ms", "batch_size", "connection"} <= set(request)
 
 
+def test_clients_survive_the_death_of_the_server(folder: Path, free_port: int) -> None:
+    """SIGKILL while they run: each goes on with the server that is started next."""
+    counts = [0, 0, 0]
+    stop = threading.Event()
+
+    def work(number: int) -> None:
+        with Client(f"ws://127.0.0.1:{free_port}", timeout_s=120) as client:
+            while not stop.is_set():
+                assert client.infer(OBSERVATION, budget=2)["budget_used"] == 2
+                counts[number] += 1
+
+    def wait_for_all(more: int) -> None:
+        goals = [count + more for count in counts]
+        while any(count < goal for count, goal in zip(counts, goals, strict=True)):
+            assert not any(one.done() for one in running)
+            time.sleep(0.01)
+
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(work, number) for number in range(3)]
+        try:
+            with started(folder, port=free_port) as server:
+                wait_for_all(5)
+                server.process.send_signal(signal.SIGKILL)
+                server.process.wait()
+            with started(folder, port=free_port):
+                wait_for_all(5)
+                stop.set()
+                for one in running:
+                    one.result()
+        finally:
+            stop.set()
+
+
 def test_flags_reach_the_server(folder: Path, tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text("s3cret\n")
     flags = ["--api-key-file", str(key), "--map", "joints=observation.state", "--map", "extra="]
     more = ["--budget", "2", "--temperature", "0", "--host", "0.0.0.0"]
-    with started(folder, *flags, *more) as (process, url):
+    with started(folder, *flags, *more) as server:
+        process, url = server.process, server.url
         with Client(url.replace("0.0.0.0", "127.0.0.1"), "s3cret") as client:
             state, task = OBSERVATION["observation/state"], OBSERVATION["prompt"]
             reply = client.infer({"joints": state, "extra": 1, "prompt": task})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -37,12 +36,6 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> SlowPolicy:
 def url(policy: SlowPolicy) -> Iterator[str]:
     with serving(policy, ServeConfig(port=0, max_batch=1, api_key="key")) as url:
         yield url
-
-
-@pytest.fixture
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def test_the_server_may_come_later_and_come_back(policy: SlowPolicy, free_port: int) -> None:

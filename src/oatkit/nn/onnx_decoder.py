@@ -17,29 +17,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oatkit.nn.frozen_decoder import FrozenDecoder
+from oatkit.nn.onnx_graph import Graph, Port, as_array, open_session
+from oatkit.nn.onnx_modules import HIDDEN
 
 OPSET = 23
 """The first with `Attention`."""
 IR_VERSION = 11
 """Of the file format, as this opset has it."""
-HIDDEN = -1e9
-"""Added to the scores of slots that are not seen."""
 
 
 class OnnxDecoder:
     """The same weights and the same logits as those of `frozen`."""
 
     def __init__(self, frozen: FrozenDecoder) -> None:
-        import onnxruntime
-
         self.frozen = frozen
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = torch.get_num_threads()
-        # waiting threads would take the cores from torch and from simulators
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self.session = onnxruntime.InferenceSession(
-            _model(frozen), options, providers=["CPUExecutionProvider"]
-        )
+        self.session = open_session(decoder_model(frozen))
 
     @property
     def is_current(self) -> bool:
@@ -64,8 +56,8 @@ class OnnxGeneration:
         shape = (len(frozen.layers) * batch_size, frozen.num_heads, 0)
         empty = np.empty((*shape, frozen.width // frozen.num_heads), np.float32)
         self._inputs: dict[str, NDArray[Any]] = {
-            "into": _array(into_LBXD.transpose(2, 3).flatten(0, 1)),
-            "back": _array(back_LBXD.flatten(0, 1)),
+            "into": as_array(into_LBXD.transpose(2, 3).flatten(0, 1)),
+            "back": as_array(back_LBXD.flatten(0, 1)),
             "keys": empty,
             "values": empty,
         }
@@ -78,8 +70,12 @@ class OnnxGeneration:
         num_before = inputs["keys"].shape[2]
         bias_GS = np.zeros((num_slots, num_before + num_slots), np.float32)
         if mask_GS is not None:
-            bias_GS[~_array(mask_GS)] = HIDDEN
-        inputs |= {"symbols": _array(inputs_BG), "positions": _array(positions_G), "bias": bias_GS}
+            bias_GS[~as_array(mask_GS)] = HIDDEN
+        inputs |= {
+            "symbols": as_array(inputs_BG),
+            "positions": as_array(positions_G),
+            "bias": bias_GS,
+        }
         logits_BGV, keys, values = self._run(None, inputs)
         num_seen = num_before + num_kept
         inputs["keys"] = np.ascontiguousarray(keys[:, :, :num_seen])
@@ -87,45 +83,9 @@ class OnnxGeneration:
         return torch.from_numpy(logits_BGV)
 
 
-class _Graph:
-    """Collects the nodes and weights of a graph; results are named by number."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Any] = []
-        self.weights: list[Any] = []
-        self._num_results = 0
-
-    def weight(self, values: Tensor | list[int]) -> str:
-        from onnx import numpy_helper
-
-        name = f"weight_{len(self.weights)}"
-        array = _array(values) if isinstance(values, Tensor) else np.array(values, np.int64)
-        self.weights.append(numpy_helper.from_array(array, name))
-        return name
-
-    def add(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        return self.add_many(kind, 1, *inputs, **attributes)[0]
-
-    def add_many(self, kind: str, num_results: int, *inputs: str, **attributes: Any) -> list[str]:
-        from onnx import helper
-
-        names = [f"result_{self._num_results + i}" for i in range(num_results)]
-        self._num_results += num_results
-        self.nodes.append(helper.make_node(kind, inputs, names, **attributes))
-        return names
-
-    def norm(self, x: str, weight_and_bias: tuple[Tensor, Tensor]) -> str:
-        return self.add("LayerNormalization", x, *map(self.weight, weight_and_bias))
-
-    def parts(self, x: str, num_parts: int, axis: int) -> list[str]:
-        return self.add_many("Split", num_parts, x, axis=axis, num_outputs=num_parts)
-
-
-def _model(frozen: FrozenDecoder) -> bytes:
+def decoder_model(frozen: FrozenDecoder) -> bytes:
     """What `FrozenGeneration.feed` computes, line by line, as an ONNX file."""
-    from onnx import TensorProto, helper
-
-    graph, heads, width, num_layers = _Graph(), frozen.num_heads, frozen.width, len(frozen.layers)
+    graph, heads, width, num_layers = Graph(), frozen.num_heads, frozen.width, len(frozen.layers)
     rows = graph.weight([-1, width])
     call = graph.add("Shape", "symbols")
     slots = graph.add("Concat", call, graph.weight([-1]), axis=0)
@@ -163,29 +123,24 @@ def _model(frozen: FrozenDecoder) -> bytes:
         x = graph.add("Add", x, graph.add("Gemm", h, narrow, graph.weight(layer.narrow_bias)))
     h = graph.norm(x, frozen.norm)
     h = graph.add("Gemm", h, graph.weight(frozen.head), graph.weight(frozen.bias))
-    results = [
-        graph.add("Reshape", h, slots),
-        *(graph.add("Concat", *stacked, axis=0) for stacked in zip(*caches, strict=True)),
-    ]
+    logits = graph.add("Reshape", h, slots)
+    keys, values = (graph.add("Concat", *cache, axis=0) for cache in zip(*caches, strict=True))
 
-    def described(name: str, shape: Sequence[str | int] | None, kind: int) -> Any:
-        return helper.make_tensor_value_info(name, kind, shape)
+    def cached(num_slots: str) -> Port:
+        return Port("float32", ("LB", heads, num_slots, width // heads))
 
-    inputs = [
-        described("symbols", ("B", "G"), TensorProto.INT64),
-        described("positions", ("G",), TensorProto.INT64),
-        described("bias", ("G", "P+G"), TensorProto.FLOAT),
-        described("into", ("LB", width, "X"), TensorProto.FLOAT),
-        described("back", ("LB", "X", width), TensorProto.FLOAT),
-        described("keys", ("LB", heads, "P", width // heads), TensorProto.FLOAT),
-        described("values", ("LB", heads, "P", width // heads), TensorProto.FLOAT),
-    ]
-    outputs = [described(name, None, TensorProto.FLOAT) for name in results]
-    whole = helper.make_graph(graph.nodes, "decoder", inputs, outputs, graph.weights)
-    opset = helper.make_opsetid("", OPSET)
-    model = helper.make_model(whole, opset_imports=[opset], ir_version=IR_VERSION)
-    return bytes(model.SerializeToString())
-
-
-def _array(tensor: Tensor) -> NDArray[Any]:
-    return np.ascontiguousarray(tensor.detach().numpy())
+    inputs = {
+        "symbols": Port("int64", ("B", "G")),
+        "positions": Port("int64", ("G",)),
+        "bias": Port("float32", ("G", "P+G")),
+        "into": Port("float32", ("LB", width, "X")),
+        "back": Port("float32", ("LB", "X", width)),
+        "keys": cached("P"),
+        "values": cached("P"),
+    }
+    outputs = {
+        "logits": (logits, Port("float32", ("B", "G", len(frozen.bias)))),
+        "new_keys": (keys, cached("P+G")),
+        "new_values": (values, cached("P+G")),
+    }
+    return graph.model(inputs, outputs, opset=OPSET, ir_version=IR_VERSION)

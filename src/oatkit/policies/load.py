@@ -8,7 +8,7 @@ import os
 from oatkit.errors import ArtefactError, unknown_name
 from oatkit.policies.light import LightPolicy
 from oatkit.policies.vlm import VlmPolicy
-from oatkit.policies.vlm_config import HEADS
+from oatkit.policies.vlm_config import HEADS, Head
 from oatkit.tokenizers.artefact import local_folder, require_config
 
 AnyPolicy = LightPolicy | VlmPolicy
@@ -18,6 +18,15 @@ KINDS: dict[str, type[LightPolicy] | type[VlmPolicy]] = {
     "light": LightPolicy,
     **dict.fromkeys(HEADS, VlmPolicy),
 }
+
+
+def choose_head(policy: AnyPolicy, head: Head | None) -> None:
+    """Let a policy act by one of its heads; by its own choice where None is named."""
+    if head is None:
+        return
+    if head not in policy.heads:
+        raise ValueError(f"{policy.kind} has no head {head!r}, only {list(policy.heads)}")
+    policy.head = head
 
 
 def load_policy(folder: str | os.PathLike[str]) -> AnyPolicy:

@@ -32,6 +32,7 @@ from oatkit.errors import MissingExtraError, OatkitError
 from oatkit.evaluate.episodes import TIMEOUT_S, Evaluation, Job, Rollout, require_tasks
 from oatkit.evaluate.statistics import compare_paired, summarise
 from oatkit.policies import AnyPolicy, load_policy
+from oatkit.policies.load import choose_head
 from oatkit.policies.prediction import resolve_budget
 from oatkit.recipes.command_line import command_line
 from oatkit.recipes.resuming import read_or_begin, write_record
@@ -99,7 +100,7 @@ class EvalPolicy:
 def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
     """Run the episodes that the record lacks, and write it anew as they end."""
     policy = load_policy(options.policy)
-    _choose_head(options, policy)
+    choose_head(policy, options.head)
     simulator = _simulator(options, policy)
     budgets = _budgets(options, policy)
     asked = options.tasks or _known_tasks(policy, simulator)
@@ -260,14 +261,6 @@ def _name(budget: int | None) -> str:
 
 
 # The options
-
-
-def _choose_head(options: EvalPolicy, policy: AnyPolicy) -> None:
-    if options.head is None:
-        return
-    if options.head not in policy.heads:
-        raise ValueError(f"{policy.kind} has no head {options.head!r}, only {list(policy.heads)}")
-    policy.head = options.head
 
 
 def _simulator(options: EvalPolicy, policy: AnyPolicy) -> SimulatorKind:

@@ -17,6 +17,7 @@ from rich.console import Console
 from tyro.conf import Positional, UseAppendAction, arg
 
 from oatkit.policies import load_policy
+from oatkit.policies.load import choose_head
 from oatkit.serve.access import exposure, read_api_key, tls_context
 from oatkit.serve.logs import logging_to_stderr
 from oatkit.serve.server import PolicyServer, ServeConfig
@@ -49,6 +50,8 @@ class Serve:
     """Its private key."""
     budget: int | Literal["auto"] | None = None
     """The most tokens where a request names none; all by default."""
+    head: Literal["flow", "tokens"] | None = None
+    """What acts, where a policy has both: its flow expert by default."""
     temperature: float = 1.0
     """Of sampling; 0 takes the likeliest ids."""
     top_k: int | None = 10
@@ -107,6 +110,7 @@ def serve_policy(options: Serve, console: Console) -> int:
     folder = local_folder(options.policy)
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     policy = load_policy(folder).to(device)
+    choose_head(policy, options.head)
     server = PolicyServer(policy, config, artefact_fingerprint(folder))
     console.print(f"warming up {policy}", markup=False, soft_wrap=True)
 

@@ -14,8 +14,8 @@ from typing import Any
 from oatkit.errors import unknown_name
 from oatkit.policies.observation import IMAGES, STATE, TASK, ObservationSpec
 
-BUDGET, DEADLINE, RESET = "budget", "deadline_ms", "reset"
-REQUEST_KEYS = (BUDGET, DEADLINE, RESET)
+BUDGET, DEADLINE, RESET, TOKENS_ONLY = "budget", "deadline_ms", "reset", "tokens_only"
+REQUEST_KEYS = (BUDGET, DEADLINE, RESET, TOKENS_ONLY)
 """What a request may hold beside the observation."""
 
 

@@ -41,5 +41,14 @@ class ServedPolicy(Protocol):
 
 def served_budgets(policy: ServedPolicy) -> tuple[int, ...]:
     """Budgets that a deadline may choose from; none where generation cannot stop early."""
-    speaks_tokens = getattr(policy, "head", "tokens") == "tokens"  # not so a flow expert
-    return policy.tokenizer.budgets if speaks_tokens and can_stop(policy.tokenizer) else ()
+    return policy.tokenizer.budgets if speaks_tokens(policy) and can_stop(policy.tokenizer) else ()
+
+
+def speaks_tokens(policy: ServedPolicy) -> bool:
+    """Whether chunks come from tokens; not those of a flow expert."""
+    return acting_head(policy) == "tokens"
+
+
+def acting_head(policy: ServedPolicy) -> str:
+    """`tokens` or `flow`."""
+    return str(getattr(policy, "head", "tokens"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,8 +14,11 @@ from oatkit_client.wire import unpack
 
 from oatkit.policies.observation import IMAGES, STATE, TASK, as_array
 from oatkit.policies.prediction import Budget, resolve_budget
-from oatkit.serve.keys import BUDGET, DEADLINE, RESET, KeyMap
-from oatkit.serve.policy import ServedPolicy
+from oatkit.serve.keys import BUDGET, DEADLINE, RESET, TOKENS_ONLY, KeyMap
+from oatkit.serve.policy import ServedPolicy, speaks_tokens
+
+MAX_PROMPT = 2000
+"""Characters; to look for the closest task to a text takes longer than its length."""
 
 
 @dataclass(eq=False)
@@ -27,6 +31,7 @@ class Request:
         deadline: When the reply must leave, on the clock of `time.perf_counter`; None for no hurry.
         received: When the message came, on that clock.
         is_reset: Whether an episode begins.
+        is_tokens_only: Whether the client decodes, so that the reply holds no actions.
         is_repeated: Whether one frame stands for the whole history.
         generator: Of the draws; torch's own where None.
     """
@@ -36,6 +41,7 @@ class Request:
     deadline: float | None
     received: float
     is_reset: bool = False
+    is_tokens_only: bool = False
     is_repeated: bool = False
     generator: torch.Generator | None = field(default=None, repr=False)
 
@@ -75,9 +81,9 @@ class RequestReader:
         except ValueError as error:
             raise ValueError(self._keys.in_words_of_requests(str(error))) from error
         deadline_ms = _deadline_ms(message.get(DEADLINE))
-        is_reset = message.get(RESET, False)
-        if not isinstance(is_reset, bool | np.bool_):
-            raise ValueError(f"{RESET} is {_short(is_reset)}, expected true or false")
+        is_tokens_only = _flag(message, TOKENS_ONLY)
+        if is_tokens_only and not speaks_tokens(self._policy):
+            raise ValueError(f"this policy gives no tokens: ask without {TOKENS_ONLY}")
         budget = _budget(message.get(BUDGET), self._budget)
         if budget is not None:
             resolve_budget(self._policy.tokenizer, self._policy.schedule, budget)
@@ -86,7 +92,8 @@ class RequestReader:
             budget=budget,
             deadline=None if deadline_ms is None else received + deadline_ms / 1000,
             received=received,
-            is_reset=bool(is_reset),
+            is_reset=_flag(message, RESET),
+            is_tokens_only=is_tokens_only,
             is_repeated=is_repeated,
         )
 
@@ -110,7 +117,8 @@ class RequestReader:
 def _array(key: str, value: Any) -> Any:
     array = as_array(key, value)
     if key == STATE or array.dtype == np.float64:
-        array = array.astype(np.float32)
+        with np.errstate(over="ignore"):  # what is too large is not finite then, and refused
+            array = array.astype(np.float32)
     return array if array.flags.writeable else array.copy()
 
 
@@ -128,6 +136,8 @@ def _task(value: Any) -> str:
     text = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if not isinstance(text, str):
         raise ValueError(f"the prompt is {_short(value)}, expected text")
+    if len(text) > MAX_PROMPT:
+        raise ValueError(f"the prompt has {len(text)} characters, expected at most {MAX_PROMPT}")
     return str(text)
 
 
@@ -147,6 +157,13 @@ def _deadline_ms(value: Any) -> float | None:
     if not _is_number(value) or value <= 0:
         raise ValueError(f"{DEADLINE} is {_short(value)}, expected more than 0 milliseconds")
     return float(value)
+
+
+def _flag(message: Mapping[Any, Any], key: str) -> bool:
+    value = message.get(key, False)
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{key} is {_short(value)}, expected true or false")
+    return bool(value)
 
 
 def _is_number(value: Any) -> bool:

@@ -43,7 +43,7 @@ from oatkit.serve.batcher import Answer, Batcher, BusyError
 from oatkit.serve.keys import KeyMap
 from oatkit.serve.logs import note
 from oatkit.serve.metrics import CONTENT_TYPE, Metrics
-from oatkit.serve.policy import ServedPolicy
+from oatkit.serve.policy import ServedPolicy, acting_head
 from oatkit.serve.request import Request, RequestReader
 
 GOING_AWAY, INTERNAL_ERROR = 1001, 1011
@@ -155,7 +155,8 @@ class PolicyServer:
         """What every client is told first; complete once the server is warm."""
         spec, tokenizer, pace = self._policy.spec, self._policy.tokenizer, self._batcher.pace
         data = self._policy.extras.get("data", {})
-        budgets = pace.budgets or tokenizer.budgets
+        head = acting_head(self._policy)
+        budgets = tokenizer.budgets if head == "tokens" else ()
         return {
             "horizon": tokenizer.horizon,
             "action_dim": tokenizer.action_dim,
@@ -167,16 +168,18 @@ class PolicyServer:
             "tasks": list(spec.tasks),
             "history": spec.history,
             "keys": dict(self._keys.preferred),
+            "head": head,
             "tokenizer": tokenizer.kind,
+            "tokenizer_fingerprint": tokenizer.fingerprint,
             "budgets": list(budgets),
             "latency_ms": {
-                str(budget or budgets[-1]): ms
+                str(budget or (budgets[-1] if budgets else head)): ms
                 for (size, budget), ms in pace.table_ms.items()
                 if size == 1
             },
             "normalization": {
-                "action": tokenizer.normalizer.mode,
-                "state": spec.state.mode if spec.state else None,
+                "action": tokenizer.normalizer.to_json(),
+                "state": spec.state.to_json() if spec.state else None,
             },
             "fingerprint": self._fingerprint,
         }
@@ -361,7 +364,7 @@ class PolicyServer:
         if session.previous_ms is not None:
             timing["prev_total_ms"] = session.previous_ms
         reply = {
-            "actions": answer.actions,
+            **({} if request.is_tokens_only else {"actions": answer.actions}),
             "tokens": answer.tokens,
             "budget_used": len(answer.tokens),
             "entropy": answer.entropy_bits,

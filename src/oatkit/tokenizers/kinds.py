@@ -1,6 +1,7 @@
 """The kinds of tokenizers: name, configuration and codec of each.
 
-A new kind is one file with a config and a codec, and one entry here.
+A new kind is one file with a config and a codec, and one entry here; with a decoder in `onnx` it
+can be exported.
 """
 
 from __future__ import annotations

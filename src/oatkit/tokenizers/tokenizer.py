@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -132,6 +134,17 @@ class ActionTokenizer:
     @property
     def is_fixed_length(self) -> bool:
         return self.codec.is_fixed_length
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with what decides how ids decode (the byte pairs of `fast` aside)."""
+        written = self.to_json()
+        settings = [written[name] for name in ("kind", "codec", "normalization")]
+        digest = hashlib.blake2b(json.dumps(settings).encode(), digest_size=16)
+        for name, tensor in sorted(self.codec.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.cpu().numpy().tobytes())
+        return digest.hexdigest()
 
     def __repr__(self) -> str:
         return (

@@ -1,4 +1,4 @@
-"""The robot's side of an oatkit server: numpy, msgpack and websockets only.
+"""The robot's side of an oatkit server: numpy, msgpack and websockets only; ONNX Runtime to decode.
 
 from oatkit_client import ChunkQueue, Client
 
@@ -17,6 +17,7 @@ from oatkit_client.errors import (
     ServerBusy,
     ServerError,
 )
+from oatkit_client.local import LocalDecoder, LocalPolicy
 from oatkit_client.wire import WireError, pack, unpack
 
 __version__ = "0.1.0"
@@ -26,6 +27,8 @@ __all__ = [
     "Client",
     "ClientError",
     "ConnectionFailed",
+    "LocalDecoder",
+    "LocalPolicy",
     "RealTimeChunks",
     "Refused",
     "RequestTimeout",

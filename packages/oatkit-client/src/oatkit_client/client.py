@@ -32,6 +32,7 @@ from oatkit_client.errors import (
     ServerBusy,
     ServerError,
 )
+from oatkit_client.local import LocalDecoder
 from oatkit_client.wire import pack, unpack
 
 FIRST_WAIT_S = 0.05
@@ -51,6 +52,7 @@ class Client:
         timeout_s: How long `infer` may take, reconnecting included.
         connect_timeout_s: How long one attempt to connect may take.
         ssl: An `ssl.SSLContext` for `wss://` where the system's certificates do not do.
+        decoder: Of the server's tokenizer: then only tokens travel, and are decoded here.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Client:
         timeout_s: float = 30.0,
         connect_timeout_s: float = 5.0,
         ssl: Any = None,
+        decoder: LocalDecoder | None = None,
     ) -> None:
         self.url = url if "://" in url else "ws://" + url
         self._timeout_s = timeout_s
@@ -74,6 +77,7 @@ class Client:
             self._options["additional_headers"] = {"Authorization": "Api-Key " + api_key}
         if ssl is not None:
             self._options["ssl"] = ssl
+        self._decoder = decoder
         self._lock = threading.Lock()
         self._connection: ClientConnection | None = None
         self._metadata: dict[str, Any] = {}
@@ -112,16 +116,21 @@ class Client:
             message["budget"] = budget
         if deadline_ms is not None:
             message["deadline_ms"] = float(deadline_ms)
+        if self._decoder is not None:
+            message["tokens_only"] = True
         end = time.monotonic() + self._timeout_s
         with self._lock:
             is_first, self._is_new_episode = self._is_new_episode, False
             if is_first:
                 message["reset"] = True
             try:
-                return self._ask_until(pack(message), end)
+                reply = self._ask_until(pack(message), end)
             except Exception:
                 self._is_new_episode |= is_first
                 raise
+        if self._decoder is not None:
+            reply["actions"] = self._decoder.decode(reply["tokens"])
+        return reply
 
     def reset(self) -> None:
         """An episode ends: the next request is the first of another."""
@@ -188,6 +197,7 @@ class Client:
                 if isinstance(first, str):
                     raise ServerError(first)
                 self._metadata = unpack(first)
+                self._check_decoder()
             except InvalidURI as error:
                 raise Refused(f"{self.url!r} is no address, expected ws://host:port") from error
             except InvalidStatus as error:
@@ -200,6 +210,16 @@ class Client:
                 self._drop()
                 self._wait_or_fail(waits, error)
         return self._connection
+
+    def _check_decoder(self) -> None:
+        """Tokens of another tokenizer would decode to other actions without a word."""
+        theirs = self._metadata.get("tokenizer_fingerprint")
+        if self._decoder is not None and self._decoder.fingerprint != theirs:
+            self._drop()
+            raise Refused(
+                f"the decoder is not that of the policy at {self.url}: export it from the policy "
+                "that is served"
+            )
 
     def _wait_or_fail(self, waits: _Waits, error: Exception) -> None:
         if not waits.wait():

@@ -6,13 +6,15 @@ scalar   {b"__npgeneric__": True, b"data": 1.5, b"dtype": "<f4"}
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Sequence
 
 import msgpack
 import numpy as np
 
 REFUSED_KINDS = "OVc"
 """Objects, records and complex numbers, as in openpi."""
+MAX_DIMS = 32
+"""Of an array, as in numpy 1; the sizes of more of them would take long to multiply."""
 
 
 class WireError(ValueError):
@@ -55,9 +57,7 @@ def _encode(value: Any) -> Any:
 def _decode(value: dict[Any, Any]) -> Any:
     if b"__ndarray__" in value:
         dtype, shape, data = _dtype(value), value.get(b"shape"), value.get(b"data")
-        if not isinstance(shape, (list, tuple)) or not all(
-            isinstance(size, int) and size >= 0 for size in shape
-        ):
+        if not isinstance(shape, (list, tuple)) or len(shape) > MAX_DIMS or not _are_sizes(shape):
             raise WireError(f"an array has shape {_short(shape)}, expected whole numbers")
         if not isinstance(data, bytes):
             raise WireError("the data of an array are no bytes")
@@ -80,6 +80,10 @@ def _decode(value: dict[Any, Any]) -> Any:
     return value
 
 
+def _are_sizes(shape: Sequence[Any]) -> bool:
+    return all(isinstance(size, int) and size >= 0 for size in shape)
+
+
 def _dtype(value: dict[Any, Any]) -> np.dtype[Any]:
     name = value.get(b"dtype")
     try:
@@ -92,5 +96,5 @@ def _dtype(value: dict[Any, Any]) -> np.dtype[Any]:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = repr(value[:MAX_DIMS] if isinstance(value, (list, str)) else value)
     return text if len(text) <= 80 else text[:77] + "..."

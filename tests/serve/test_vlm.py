@@ -1,0 +1,93 @@
+"""Vision-language policies behind the server, and what of them is exported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("transformers", reason="vision-language policies need oatkit[vlm]")
+
+from oatkit_client import Client, LocalDecoder, ServerError
+
+import oatkit
+from oatkit.cli import main
+from oatkit.policies import VlmConfig, VlmPolicy
+from oatkit.policies.backbones.family import ScratchSize
+from oatkit.policies.backbones.loading import write_scratch
+from oatkit.policies.load import choose_head
+from oatkit.policies.vlm_config import ExpertConfig
+from oatkit.serve import ServeConfig, serving
+from tests.policies import tiny
+
+OBSERVATION = {
+    "observation/state": np.zeros(tiny.STATE_DIM, np.float32),
+    "observation/front_image": np.zeros((tiny.HEIGHT, tiny.WIDTH, 3), np.uint8),
+    "prompt": tiny.TASKS[0],
+}
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> VlmPolicy:
+    """Co-trained: it has both heads."""
+    folder = Path(tmp_path_factory.mktemp("vlm"))
+    size = ScratchSize(width=16, num_layers=1, vision_width=16, vision_layers=1)
+    checkpoint = write_scratch("smolvlm", folder / "smolvlm", size, tiny.TASKS)
+    dataset = oatkit.open_dataset(str(tiny.write_dataset(folder / "data")))
+    return VlmPolicy.for_dataset(
+        VlmConfig("vlm-tc", expert=ExpertConfig(width=8, num_steps=2)),
+        str(checkpoint),
+        tiny.make_tokenizer("oat-pow2", dataset),
+        dataset,
+        cameras=("front",),
+    )
+
+
+def test_tokens_of_a_vlm(policy: VlmPolicy) -> None:
+    choose_head(policy, "tokens")
+    with serving(policy, ServeConfig(port=0, max_batch=2)) as url, Client(url) as client:
+        assert client.metadata["cameras"] == {"front": [tiny.HEIGHT, tiny.WIDTH]}
+        assert client.metadata["head"] == "tokens"
+        whole = client.infer(OBSERVATION)
+        assert whole["actions"].shape == (8, 3)
+        assert whole["budget_used"] == 8
+        assert "warning" not in whole, "its history is 1"
+        assert client.infer(OBSERVATION, budget=2)["budget_used"] == 2
+        assert client.infer(OBSERVATION, deadline_ms=60_000)["deadline_met"]
+        assert "actions" not in client.infer({**OBSERVATION, "tokens_only": True})
+
+
+def test_the_flow_of_a_vlm(policy: VlmPolicy) -> None:
+    choose_head(policy, "flow")
+    with serving(policy, ServeConfig(port=0, max_batch=2)) as url, Client(url) as client:
+        assert client.metadata["head"] == "flow"
+        assert client.metadata["budgets"] == []
+        assert list(client.metadata["latency_ms"]) == ["flow"]
+        reply = client.infer(OBSERVATION, deadline_ms=1)
+        assert reply["warning"] == "this policy cannot stop early: deadline_ms is ignored"
+        assert reply["actions"].shape == (8, 3)
+        assert (reply["tokens"], reply["budget_used"], reply["calls"]) == ([], 0, 2)
+        with pytest.raises(ServerError, match="which has neither budgets nor schedules"):
+            client.infer(OBSERVATION, budget=2)
+        with pytest.raises(ServerError, match="gives no tokens: ask without tokens_only"):
+            client.infer({**OBSERVATION, "tokens_only": True})
+
+
+def test_a_head_that_is_none(policy: VlmPolicy) -> None:
+    with pytest.raises(ValueError, match=r"vlm-tc has no head 'words', only \['flow', 'tokens'\]"):
+        choose_head(policy, "words")  # type: ignore[arg-type]
+
+
+def test_only_the_decoder_of_a_vlm_is_exported(
+    policy: VlmPolicy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy.save_pretrained(tmp_path / "policy")
+    assert main(["export", str(tmp_path / "policy"), "--out", str(tmp_path / "onnx")]) == 0
+    assert "a vlm-tc policy stays where torch is" in capsys.readouterr().out
+    assert json.loads((tmp_path / "onnx" / "export.json").read_text())["policy"] is None
+    tokens = [[1, 2, 3, 4]]
+    np.testing.assert_allclose(
+        LocalDecoder(tmp_path / "onnx").decode(tokens), policy.tokenizer.decode(tokens), atol=1e-3
+    )
