@@ -78,7 +78,7 @@ class PreTrainedConfig:
         self.device = self.device or "cpu"
 
     @classmethod
-    def register_subclass(cls, name: str, *, exist_ok: bool = False) -> Callable[[type], type]:
+    def register_subclass(cls, name: str, choice_type: Any = None) -> Callable[[type], type]:
         def register(made: type) -> type:
             PreTrainedConfig._choices[name] = made
             return made
