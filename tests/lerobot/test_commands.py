@@ -43,7 +43,7 @@ def lerobot(command: str, folder: Path, *flags: str) -> str:
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=600,
+        timeout=1800,
     )
     assert not done.returncode, done.stdout[-6000:]
     return done.stdout
