@@ -29,10 +29,10 @@ test-slow: setup
 test-lerobot: .venv-lerobot/.installed
 	HF_HUB_OFFLINE=1 MUJOCO_GL=$${MUJOCO_GL:-egl} .venv-lerobot/bin/python -m pytest tests/lerobot tests/lerobot_policy_oat -W default
 
-# MetaWorld 3.0.0, which LeRobot pins, breaks on a newer mujoco, which it does not.
+# MetaWorld 3.0.0, which LeRobot pins, breaks on a newer mujoco, and praxis-eval on a newer gymnasium.
 .venv-lerobot/.installed: $(wildcard pyproject.toml packages/*/pyproject.toml)
 	test -x .venv-lerobot/bin/python || $(PYTHON) -m venv .venv-lerobot
-	.venv-lerobot/bin/python -m pip install --quiet 'lerobot[transformers-dep,metaworld,pusht]==0.4.4' 'praxis-eval[metaworld]==0.1.3' 'mujoco<3.4' --editable '.[data,serve]' --editable packages/oatkit-client --editable packages/lerobot_policy_oat pytest hypothesis
+	.venv-lerobot/bin/python -m pip install --quiet 'lerobot[transformers-dep,metaworld,pusht]==0.4.4' 'praxis-eval[metaworld]==0.1.3' 'mujoco<3.4' 'gymnasium<1.4' --editable '.[data,serve]' --editable packages/oatkit-client --editable packages/lerobot_policy_oat pytest hypothesis
 	.venv-lerobot/bin/python -m pip check
 	touch $@
 
