@@ -8,10 +8,10 @@ EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,serve,dev
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt packages/oatkit-client/pyproject.toml
+$(STAMP): pyproject.toml constraints.txt $(wildcard packages/*/pyproject.toml)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]' --editable packages/oatkit-client
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]' --editable packages/oatkit-client --editable packages/lerobot_policy_oat
 	touch $(STAMP)
 
 demo: setup
@@ -24,13 +24,15 @@ test: setup
 test-slow: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'slow or sim'
 
-# Needs about 9 GB: LeRobot pins an older torch, so it gets an environment of its own.
+# Needs about 9 GB: LeRobot pins an older torch, so it gets an environment of its own. The tests of the
+# plugin run there once more, on the real LeRobot instead of the stand-in.
 test-lerobot: .venv-lerobot/.installed
-	HF_HUB_OFFLINE=1 .venv-lerobot/bin/python -m pytest tests/lerobot -W default
+	HF_HUB_OFFLINE=1 MUJOCO_GL=$${MUJOCO_GL:-egl} .venv-lerobot/bin/python -m pytest tests/lerobot tests/lerobot_policy_oat -W default
 
-.venv-lerobot/.installed: pyproject.toml
+# MetaWorld 3.0.0, which LeRobot pins, breaks on a newer mujoco, and praxis-eval on a newer gymnasium.
+.venv-lerobot/.installed: $(wildcard pyproject.toml packages/*/pyproject.toml)
 	test -x .venv-lerobot/bin/python || $(PYTHON) -m venv .venv-lerobot
-	.venv-lerobot/bin/python -m pip install --quiet 'lerobot==0.4.4' --editable '.[data]' pytest hypothesis
+	.venv-lerobot/bin/python -m pip install --quiet 'lerobot[transformers-dep,metaworld,pusht]==0.4.4' 'praxis-eval[metaworld]==0.1.3' 'mujoco<3.4' 'gymnasium<1.4' --editable '.[data,serve]' --editable packages/oatkit-client --editable packages/lerobot_policy_oat pytest hypothesis
 	.venv-lerobot/bin/python -m pip check
 	touch $@
 

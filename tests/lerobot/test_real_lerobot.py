@@ -53,6 +53,29 @@ def test_frames_tasks_and_statistics(
     np.testing.assert_allclose(theirs.meta.stats["action"]["std"], ours.std)
 
 
+def test_every_value_of_what_oatkit_data_make_wrote(made_by_oatkit: Path) -> None:
+    pytest.importorskip("metaworld", reason="makes the demonstrations")
+    theirs = open_with_lerobot(made_by_oatkit, video_backend="pyav")
+    ours = oatkit.open_dataset(made_by_oatkit)
+    assert (theirs.num_episodes, theirs.num_frames) == (2, ours.num_frames)
+    index = 0
+    for episode in ours:
+        images = episode.images("corner2")
+        for t in range(len(episode.actions)):
+            item = theirs[index]
+            np.testing.assert_array_equal(item["action"].numpy(), episode.actions[t])
+            np.testing.assert_array_equal(item["observation.state"].numpy(), episode.state[t])
+            seen = item["observation.images.corner2"].numpy().transpose(1, 2, 0) * 255
+            assert np.abs(seen - images[t]).max() <= 1  # two readers of one video round alike
+            assert (item["task"], item["frame_index"]) == (episode.task, t)
+            assert item["timestamp"] == pytest.approx(t / theirs.fps, abs=1e-4)
+            index += 1
+    for name, found in (("action", ours.action_statistics()), ("state", ours.state_statistics())):
+        stats = theirs.meta.stats[name if name == "action" else f"observation.{name}"]
+        for key in ("min", "max", "mean", "std"):
+            np.testing.assert_allclose(stats[key], getattr(found, key), err_msg=key)
+
+
 def test_chunks_agree(demos: list[datasets.Demo], tmp_path: Path) -> None:
     root = datasets.write_lerobot_v3(tmp_path / "d", demos)
     theirs = open_with_lerobot(root, delta_timestamps={"action": [t / 10 for t in range(8)]})

@@ -142,11 +142,20 @@ def test_an_artefact_is_the_same_tokenizer(tokenizer: ActionTokenizer, tmp_path:
     assert (back.data.fingerprint, back.data.fps, back.extras) == ("f00d", 20.0, {"note": "kept"})
     names = {"config.json", "model.safetensors", "README.md"}
     if tokenizer.kind == "fast":
-        names.add("tokenizer.json")
+        names |= {"tokenizer.json", "processor_config.json"}
     assert {p.name for p in (tmp_path / "t").iterdir()} == names
     again = back.save_pretrained(tmp_path / "again")
     for name in names - {"README.md"}:
         assert (again / name).read_bytes() == (tmp_path / "t" / name).read_bytes()
+
+
+def test_a_pipeline_that_normalises_first(tokenizer: ActionTokenizer, tmp_path: Path) -> None:
+    inside = load_tokenizer(tokenizer.save_pretrained(tmp_path / "t"), normalised_input=True)
+    chunks = walks()[:9]
+    ids = inside(tokenizer.normalizer.normalize(chunks))
+    assert ids == tokenizer(chunks)
+    given = tokenizer.normalizer.unnormalize(inside.decode(ids))
+    np.testing.assert_array_equal(given, tokenizer.decode(ids))
 
 
 @pytest.mark.parametrize("kind", TOTAL)

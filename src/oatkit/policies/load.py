@@ -9,7 +9,7 @@ from oatkit.errors import ArtefactError, unknown_name
 from oatkit.policies.light import LightPolicy
 from oatkit.policies.vlm import VlmPolicy
 from oatkit.policies.vlm_config import HEADS, Head
-from oatkit.tokenizers.artefact import local_folder, require_config
+from oatkit.tokenizers.artefact import config_file, local_folder, require_config
 
 AnyPolicy = LightPolicy | VlmPolicy
 """A policy of any kind; all have the same methods."""
@@ -34,7 +34,7 @@ def load_policy(folder: str | os.PathLike[str]) -> AnyPolicy:
     path = local_folder(folder)
     require_config(path, "policy")
     try:
-        config = json.loads((path / "config.json").read_text())
+        config = json.loads(config_file(path).read_text())
         kind = config["kind"] if config.get("schema") == "oatkit/policy" else "light"
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise ArtefactError(f"{path} is no readable policy artefact ({error})") from error

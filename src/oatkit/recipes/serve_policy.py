@@ -23,7 +23,7 @@ from oatkit.serve.logs import logging_to_stderr
 from oatkit.serve.server import PolicyServer, ServeConfig
 from oatkit.tokenizers.artefact import local_folder
 
-PARTS = ("config.json", "*.safetensors", "tokenizer/**/*", "backbone/**/*")
+PARTS = ("config.json", "oatkit.json", "*.safetensors", "tokenizer/**/*", "backbone/**/*")
 SWITCH_INTERVAL_S = 0.0005
 """How long inference may hold the interpreter while the event loop waits for it."""
 

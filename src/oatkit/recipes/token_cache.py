@@ -79,6 +79,6 @@ def artefact_digest(tokenizer: ActionTokenizer) -> str:
         decisive = {name: config[name] for name in ("kind", "codec", "normalization")}
         digest.update(json.dumps(decisive, sort_keys=True).encode())
         for file in sorted(path.iterdir()):
-            if file.name not in ("config.json", "README.md"):
+            if file.name not in ("config.json", "README.md", "processor_config.json"):
                 digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()

@@ -14,20 +14,30 @@ from torch import Tensor
 
 from oatkit.errors import ArtefactError
 
+CONFIG_BESIDE_LEROBOT = "oatkit.json"
+"""LeRobot's checkpoints of our policies have it next to LeRobot's own `config.json`."""
+
 
 def write_artefact(path: Path, config: Any, state: Mapping[str, Tensor], card: str) -> None:
     """Write the three files; the config last, for it is what says that an artefact is there."""
     path.mkdir(parents=True, exist_ok=True)
     save_file({k: v.contiguous().cpu() for k, v in state.items()}, path / "model.safetensors")
     (path / "README.md").write_text(card)
+    (path / CONFIG_BESIDE_LEROBOT).unlink(missing_ok=True)
     (path / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+
+
+def config_file(path: Path) -> Path:
+    """Where an artefact's settings are: beside LeRobot's `config.json` they have another name."""
+    beside = path / CONFIG_BESIDE_LEROBOT
+    return beside if beside.exists() else path / "config.json"
 
 
 def read_artefact(path: Path, what: str, version: int) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Config and tensors of an artefact whose schema is `oatkit/<what>`."""
     require_config(path, what)
     try:
-        config: dict[str, Any] = json.loads((path / "config.json").read_text())
+        config: dict[str, Any] = json.loads(config_file(path).read_text())
         state = load_file(path / "model.safetensors")
     except (OSError, ValueError, SafetensorError) as error:
         raise ArtefactError(f"{path} is no readable {what} artefact ({error})") from error

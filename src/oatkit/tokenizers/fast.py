@@ -27,6 +27,9 @@ from oatkit.tokenizers.codec import no_progress, tokens_of_lists
 from oatkit.types import Schedule, Tokens
 
 BPE_FILE = "tokenizer.json"
+PUBLISHED_FILE = "processor_config.json"
+PROCESSOR_CLASS = "OatkitFastTokenizer"
+"""By this name `AutoProcessor` finds the class that the LeRobot plugin registers."""
 FIRST_SURROGATE = 0xD800
 """Code points from here on are no characters, so a wider range of coefficients has no text."""
 
@@ -126,7 +129,18 @@ class Fast(nn.Module):
         return codec
 
     def write_files(self, folder: Path) -> None:
+        """The BPE, and its facts as FAST publishes them, which transformers' `AutoProcessor` and
+        `read_published` read."""
         self.bpe.save(str(folder / BPE_FILE))
+        facts = {
+            "processor_class": PROCESSOR_CLASS,
+            "scale": self.config.scale,
+            "vocab_size": self.vocab_size,
+            "min_token": self.config.lowest,
+            "time_horizon": self.config.horizon,
+            "action_dim": self.config.action_dim,
+        }
+        (folder / PUBLISHED_FILE).write_text(json.dumps(facts, indent=2) + "\n")
 
     def read_files(self, folder: Path) -> None:
         try:
@@ -224,7 +238,7 @@ def read_published(folder: Path, *, horizon: int, action_dim: int) -> Fast:
         action_dim: Likewise.
     """
     try:
-        facts = json.loads((folder / "processor_config.json").read_text())
+        facts = json.loads((folder / PUBLISHED_FILE).read_text())
         lowest, scale = int(facts["min_token"]), float(facts["scale"])
         vocab_size = int(facts["vocab_size"])
     except (OSError, ValueError, KeyError) as error:

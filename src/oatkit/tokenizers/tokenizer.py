@@ -59,6 +59,8 @@ class ActionTokenizer:
         normalizer: Raw to normalised units, fitted on the same data.
         data: What is remembered of that data.
         extras: Further JSON for `config.json`, such as how it was trained.
+        normalised_input: Actions come and go normalised, for pipelines that normalise first, such
+            as LeRobot's; they must do so as `normalizer` does.
     """
 
     def __init__(
@@ -67,6 +69,8 @@ class ActionTokenizer:
         normalizer: Normalizer,
         data: DataFacts,
         extras: dict[str, Any] | None = None,
+        *,
+        normalised_input: bool = False,
     ) -> None:
         if normalizer.dim != codec.config.action_dim:
             raise ValueError(
@@ -77,6 +81,7 @@ class ActionTokenizer:
         self.normalizer = normalizer
         self.data = data
         self.extras = extras or {}
+        self.normalised_input = normalised_input
 
     @classmethod
     def for_dataset(
@@ -156,7 +161,9 @@ class ActionTokenizer:
     def encode(self, actions: ArrayLike | Tensor) -> Tokens:
         """Tokens of raw chunks, (B, horizon, action_dim)."""
         actions_BTA = self._as_tensor(actions)
-        return encode_in_parts(self.codec, self.normalizer.normalize(actions_BTA))
+        if not self.normalised_input:
+            actions_BTA = self.normalizer.normalize(actions_BTA)
+        return encode_in_parts(self.codec, actions_BTA)
 
     @overload
     def decode(self, tokens: Tokens | Tensor, budget: int | None = None) -> Tensor: ...
@@ -176,7 +183,9 @@ class ActionTokenizer:
         """
         is_torch = isinstance(tokens, Tokens | Tensor)
         checked = self._checked(tokens, budget)
-        chunks_BTA = self.normalizer.unnormalize(decode_in_parts(self.codec, checked))
+        chunks_BTA = decode_in_parts(self.codec, checked)
+        if not self.normalised_input:
+            chunks_BTA = self.normalizer.unnormalize(chunks_BTA)
         return chunks_BTA if is_torch else chunks_BTA.cpu().numpy()
 
     def __call__(self, actions: ArrayLike | Tensor) -> list[list[int]]:
@@ -239,18 +248,28 @@ class ActionTokenizer:
 
     def check(self, dataset: Dataset) -> list[str]:
         """How `dataset` differs from the data this was fitted on, a sentence each; empty if fit."""
-        if dataset.action_dim != self.action_dim:
-            return [f"actions have {dataset.action_dim} dimensions, fitted on {self.action_dim}"]
+        return self.drift(dataset.action_statistics(), dataset.action.names, dataset.fps)
+
+    def drift(self, now: Statistics, names: Sequence[str], fps: float | None) -> list[str]:
+        """How actions differ from those this was fitted on, a sentence each.
+
+        Args:
+            now: Their statistics.
+            names: Of their dimensions.
+            fps: Steps a second.
+        """
+        then = self.data.statistics
+        if now.dim != self.action_dim:
+            return [f"actions have {now.dim} dimensions, fitted on {self.action_dim}"]
         found = []
-        if self.data.fps and dataset.fps and self.data.fps != dataset.fps:
-            found.append(f"fps is {dataset.fps:g}, fitted on {self.data.fps:g}")
-        then, now = self.data.statistics, dataset.action_statistics()
+        if self.data.fps and fps and self.data.fps != fps:
+            found.append(f"fps is {fps:g}, fitted on {self.data.fps:g}")
         room = MAX_DRIFT * np.maximum(then.q99 - then.q01, 1e-6)
         for dim in range(self.action_dim):
             moved = max(abs(now.q01[dim] - then.q01[dim]), abs(now.q99[dim] - then.q99[dim]))
             if moved > room[dim]:
                 found.append(
-                    f"dimension {dim} ('{dataset.action.names[dim]}') drifted: 98 % lie between "
+                    f"dimension {dim} ('{names[dim]}') drifted: 98 % lie between "
                     f"{now.q01[dim]:.4g} and {now.q99[dim]:.4g}, fitted on {then.q01[dim]:.4g} to "
                     f"{then.q99[dim]:.4g}"
                 )
@@ -285,7 +304,9 @@ class ActionTokenizer:
         return path
 
     @classmethod
-    def from_pretrained(cls, folder: str | os.PathLike[str]) -> ActionTokenizer:
+    def from_pretrained(
+        cls, folder: str | os.PathLike[str], *, normalised_input: bool = False
+    ) -> ActionTokenizer:
         """Read an artefact from a folder or, by its id, from the Hugging Face hub."""
         path = local_folder(folder)
         config, state = read_artefact(path, "tokenizer", FORMAT_VERSION)
@@ -304,7 +325,8 @@ class ActionTokenizer:
         )
         known = {"schema", "version", "kind", "codec", "normalization", "data"}
         extras = {k: v for k, v in config.items() if k not in known}
-        return cls(codec, Normalizer.from_json(config["normalization"]), data, extras)
+        normalizer = Normalizer.from_json(config["normalization"])
+        return cls(codec, normalizer, data, extras, normalised_input=normalised_input)
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
         """Upload the artefact to the Hugging Face hub; gives its address."""
@@ -336,9 +358,16 @@ class ActionTokenizer:
         return "\n".join(lines) + "\n"
 
 
-def load_tokenizer(folder: str | os.PathLike[str]) -> ActionTokenizer:
-    """Open a trained tokenizer from a folder or, by its id, from the Hugging Face hub."""
-    return ActionTokenizer.from_pretrained(folder)
+def load_tokenizer(
+    folder: str | os.PathLike[str], *, normalised_input: bool = False
+) -> ActionTokenizer:
+    """Open a trained tokenizer from a folder or, by its id, from the Hugging Face hub.
+
+    Args:
+        folder: Or hub id.
+        normalised_input: Actions come and go normalised, for pipelines that normalise first.
+    """
+    return ActionTokenizer.from_pretrained(folder, normalised_input=normalised_input)
 
 
 def _to_tokens(ids: Any) -> Tokens:

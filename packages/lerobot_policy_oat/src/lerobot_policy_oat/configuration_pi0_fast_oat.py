@@ -1,0 +1,74 @@
+"""What `lerobot-train --policy.type=pi0_fast_oat` can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lerobot.configs.policies import PreTrainedConfig
+from lerobot.configs.types import NormalizationMode
+from lerobot.policies.pi0_fast.configuration_pi0_fast import PI0FastConfig
+from oatkit import ActionTokenizer, load_tokenizer
+
+
+@PreTrainedConfig.register_subclass("pi0_fast_oat")
+@dataclass
+class PI0FastOATConfig(PI0FastConfig):
+    """LeRobot's `pi0_fast` with tokens of a fixed number that always decode.
+
+    Attributes:
+        action_tokenizer_name: Tokenizer artefact, folder or hub id.
+        weights_path: Checkpoint of `pi0_fast` whose weights a new policy starts from; folder or
+            hub id.
+        budget: The most tokens to generate; all by default.
+        max_action_tokens: Room for the tokens and the text around them.
+        normalization_mapping: The tokenizer normalises actions for itself. A pipeline that does so
+            first must do it as the tokenizer would.
+    """
+
+    chunk_size: int = 32
+    n_action_steps: int = 16
+    action_tokenizer_name: str = ""
+    weights_path: str | None = None
+    budget: int | None = None
+    max_action_tokens: int = 32
+    normalization_mapping: dict[str, NormalizationMode] = field(
+        default_factory=lambda: {
+            "VISUAL": NormalizationMode.IDENTITY,
+            "STATE": NormalizationMode.QUANTILES,
+            "ACTION": NormalizationMode.IDENTITY,
+        }
+    )
+
+    @property
+    def normalised_input(self) -> bool:
+        """Whether actions are normalised before they reach the tokenizer."""
+        return self.normalization_mapping["ACTION"] is not NormalizationMode.IDENTITY
+
+    def open_tokenizer(self) -> ActionTokenizer:
+        """The tokenizer, if it fits the rest of the configuration."""
+        if not self.action_tokenizer_name:
+            raise ValueError(
+                "pi0_fast_oat needs a tokenizer: train one with `oatkit tokenizer train`, and name "
+                "its folder with --policy.action_tokenizer_name"
+            )
+        tokenizer = load_tokenizer(
+            self.action_tokenizer_name, normalised_input=self.normalised_input
+        )
+        if not (tokenizer.is_total and tokenizer.is_fixed_length):
+            raise ValueError(
+                f"pi0_fast_oat needs tokens of a fixed number that always decode, {tokenizer.kind} "
+                "has none such: use LeRobot's --policy.type=pi0_fast"
+            )
+        if tokenizer.horizon != self.chunk_size:
+            raise ValueError(
+                f"chunk_size is {self.chunk_size}, the tokenizer's horizon is {tokenizer.horizon}: "
+                f"give --policy.chunk_size={tokenizer.horizon} and --policy.n_action_steps="
+                f"{max(1, tokenizer.horizon // 2)}"
+            )
+        mode = self.normalization_mapping["ACTION"].value.lower()
+        if self.normalised_input and mode != tokenizer.normalizer.mode:
+            raise ValueError(
+                f"actions are normalised by {mode}, the tokenizer was fitted on "
+                f"{tokenizer.normalizer.mode}: let normalization_mapping say IDENTITY for ACTION"
+            )
+        return tokenizer

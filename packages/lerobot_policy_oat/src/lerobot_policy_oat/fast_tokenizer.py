@@ -1,0 +1,85 @@
+"""oatkit's `fast` artefacts for LeRobot's own `pi0_fast`, which loads FAST by `AutoProcessor`.
+
+`pi0_fast` calls the tokenizer to encode, but decodes by hand from `bpe_tokenizer`, `min_token` and
+`scale`. Its pipeline normalises the actions first, so they are taken and given normalised.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from oatkit import ActionTokenizer, load_tokenizer
+from oatkit.errors import ArtefactError
+from oatkit.tokenizers.fast import Fast
+
+
+class OatkitFastTokenizer:
+    """A `fast` tokenizer with FAST's calls and attributes.
+
+    Args:
+        tokenizer: Of kind `fast`, with normalised input.
+    """
+
+    def __init__(self, tokenizer: ActionTokenizer) -> None:
+        from transformers import PreTrainedTokenizerFast
+
+        if not isinstance(tokenizer.codec, Fast):
+            raise ArtefactError(
+                f"LeRobot's pi0_fast decodes only fast tokens by hand, not {tokenizer.kind}: use "
+                "--policy.type=pi0_fast_oat"
+            )
+        self._tokenizer = tokenizer
+        codec = tokenizer.codec
+        self.bpe_tokenizer = PreTrainedTokenizerFast(
+            tokenizer_object=codec.bpe, clean_up_tokenization_spaces=False
+        )
+        self.min_token = codec.config.lowest
+        self.scale = codec.config.scale
+        self.vocab_size = codec.vocab_size
+        self.time_horizon = codec.config.horizon
+        self.action_dim = codec.config.action_dim
+
+    @classmethod
+    def from_pretrained(
+        cls, pretrained_model_name_or_path: str | os.PathLike[str], **kwargs: Any
+    ) -> OatkitFastTokenizer:
+        """Open a folder or, by its id, a repository of the hub; `AutoProcessor` gives options that
+        mean nothing here."""
+        return cls(load_tokenizer(pretrained_model_name_or_path, normalised_input=True))
+
+    def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> Path:
+        """Write the artefact."""
+        return self._tokenizer.save_pretrained(save_directory)
+
+    def __call__(self, actions: ArrayLike) -> list[list[int]]:
+        """Ids of normalised chunks, (B, T, A) or (T, A)."""
+        return self._tokenizer(actions)
+
+    def decode(
+        self,
+        tokens: list[list[int]],
+        *,
+        time_horizon: int | None = None,
+        action_dim: int | None = None,
+    ) -> NDArray[np.float32]:
+        """Normalised chunks, (B, T, A); what is no whole chunk raises `DecodeError`."""
+        asked = (time_horizon or self.time_horizon, action_dim or self.action_dim)
+        if asked != (self.time_horizon, self.action_dim):
+            raise ValueError(
+                f"chunks of {asked[0]} x {asked[1]} were asked for, the tokenizer is for "
+                f"{self.time_horizon} x {self.action_dim}"
+            )
+        return self._tokenizer.decode(tokens)
+
+
+def register_fast_tokenizer() -> None:
+    """Let `AutoProcessor` find the class by the name that `processor_config.json` says."""
+    try:
+        from transformers import AutoProcessor
+    except ModuleNotFoundError:  # LeRobot runs without it; pi0_fast does not
+        return
+    AutoProcessor.register(OatkitFastTokenizer, OatkitFastTokenizer, exist_ok=True)

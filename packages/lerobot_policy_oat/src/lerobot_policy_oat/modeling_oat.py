@@ -1,0 +1,293 @@
+"""oatkit's light policy as a policy of LeRobot: training, acting, and one folder for both.
+
+    config.json          LeRobot's        oatkit.json   oatkit's
+    model.safetensors    the weights      tokenizer/    with its normaliser
+
+`oatkit.load_policy`, `oatkit serve` and `oatkit policy eval` open the same folder.
+
+Shape letters: B batch, T step in the chunk, A action dimension.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from huggingface_hub import snapshot_download
+from lerobot.configs.policies import PreTrainedConfig
+from lerobot.policies.pretrained import PreTrainedPolicy
+from lerobot.utils.constants import ACTION, OBS_STATE
+from oatkit import load_policy, load_tokenizer
+from oatkit.data import Normalizer, Statistics
+from oatkit.nn.random import SampleRandom
+from oatkit.policies import LightPolicy
+from oatkit.policies.observation import IMAGES, STATE, TASK, ObservationSpec
+from oatkit.tokenizers import ActionTokenizer
+from oatkit.tokenizers.artefact import CONFIG_BESIDE_LEROBOT
+from oatkit.types import Tokens
+from torch import Tensor, nn
+
+from lerobot_policy_oat.configuration_oat import OATConfig
+
+logger = logging.getLogger(__name__)
+
+
+class OATPolicy(PreTrainedPolicy):
+    """The policy type `oat`.
+
+    Args:
+        config: With the features of the dataset.
+        dataset_stats: By feature; a new policy normalises its state with them.
+        dataset_meta: LeRobot's description of the dataset; a new policy learns its tasks.
+        light: The policy to wrap; a new one by default.
+    """
+
+    config_class = OATConfig
+    name = "oat"
+
+    def __init__(
+        self,
+        config: OATConfig,
+        dataset_stats: Mapping[str, Mapping[str, Any]] | None = None,
+        dataset_meta: Any = None,
+        *,
+        light: LightPolicy | None = None,
+    ) -> None:
+        super().__init__(config)
+        config.validate_features()
+        self.light = light or _new_policy(config, dataset_stats or {}, dataset_meta)
+        self.net: nn.Module = self.light.net
+        self.config = _settled(config, self.light)
+        self._keys = {_camera_key(key): key for key in config.image_features}
+        self.reset()
+
+    def get_optim_params(self) -> Iterator[nn.Parameter]:
+        return self.net.parameters()
+
+    def reset(self) -> None:
+        """Forget the episode."""
+        self._frames: deque[dict[str, Any]] = deque(maxlen=self.config.n_obs_steps)
+        self._actions: deque[Tensor] = deque(maxlen=self.config.n_action_steps)
+
+    def forward(self, batch: dict[str, Any]) -> tuple[Tensor, dict[str, float]]:
+        """The training loss, and what to log."""
+        actions_BTA = batch[ACTION]
+        device = actions_BTA.device
+        observations, _ = self.light.read(self._observation(batch))
+        random = None
+        if self.training:
+            random = SampleRandom(torch.randint(2**62, (len(actions_BTA),), device=device))
+        loss = self.light.net.loss(
+            observations.to(device), self._tokens(actions_BTA), self.light.schedule, random
+        )
+        return loss, {"loss": loss.item()}
+
+    @torch.no_grad()
+    def predict_action_chunk(self, batch: dict[str, Any], **kwargs: Any) -> Tensor:
+        """The chunks that follow one frame of every environment, (B, T, A) in raw units."""
+        self._note(batch)
+        return self._predict()
+
+    @torch.no_grad()
+    def select_action(self, batch: dict[str, Any], **kwargs: Any) -> Tensor:
+        """The next action of every environment, (B, A) in raw units."""
+        self._note(batch)
+        if not self._actions:
+            self._actions.extend(self._predict()[:, : self.config.n_action_steps].unbind(1))
+        return self._actions.popleft()
+
+    def _observation(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """What the policy reads of a batch, under oatkit's keys."""
+        named = {key: batch[theirs] for key, theirs in self._keys.items() if theirs in batch}
+        named |= {key: batch[key] for key in (STATE, TASK) if key in batch}
+        return self.light.spec.select(named)
+
+    def _tokens(self, actions_BTA: Tensor) -> Tokens:
+        """Encoded in full precision; ordinary tensors, for the loss keeps them."""
+        self.light.tokenizer.to(actions_BTA.device)
+        with torch.autocast(actions_BTA.device.type, enabled=False):
+            tokens = self.light.tokenizer.encode(actions_BTA)
+        return Tokens(tokens.ids.clone(), tokens.lengths.clone())
+
+    def _note(self, batch: Mapping[str, Any]) -> None:
+        frame = self._observation(batch)
+        missing = self.config.n_obs_steps - len(self._frames)
+        self._frames.extend([frame] * max(1, missing))
+
+    def _predict(self) -> Tensor:
+        """From the last frames; at the start of an episode its first is repeated."""
+        last = self._frames[-1]
+        observation = {
+            key: torch.stack([frame[key] for frame in self._frames], dim=1)
+            for key in last
+            if key != TASK
+        }
+        if TASK in last:
+            observation[TASK] = last[TASK]
+        self.light.tokenizer.to(self.light.device)
+        prediction = self.light.predict_action_chunk(
+            observation,
+            budget=self.config.budget,
+            temperature=self.config.temperature,
+            top_k=self.config.top_k,
+        )
+        return prediction.chunk
+
+    # The artefact
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        folder = self.light.save_pretrained(save_directory)
+        (folder / "config.json").rename(folder / CONFIG_BESIDE_LEROBOT)
+        self.config._save_pretrained(folder)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        pretrained_name_or_path: str | Path,
+        *,
+        config: OATConfig | None = None,
+        force_download: bool = False,
+        resume_download: bool | None = None,
+        proxies: dict[str, str] | None = None,
+        token: str | bool | None = None,
+        cache_dir: str | Path | None = None,
+        local_files_only: bool = False,
+        revision: str | None = None,
+        strict: bool = True,
+        dataset_stats: Mapping[str, Mapping[str, Any]] | None = None,
+        dataset_meta: Any = None,
+    ) -> OATPolicy:
+        """Open a folder that LeRobot or the hub has; a dataset's further tasks join the policy's.
+
+        The weights always fit (`strict`); `resume_download` and `proxies` mean nothing any more.
+        """
+        folder = Path(pretrained_name_or_path)
+        if not folder.is_dir():
+            folder = Path(
+                snapshot_download(
+                    str(pretrained_name_or_path),
+                    force_download=force_download,
+                    token=token,
+                    cache_dir=cache_dir,
+                    local_files_only=local_files_only,
+                    revision=revision,
+                )
+            )
+        if config is None:
+            config = PreTrainedConfig.from_pretrained(folder)
+        if config.tokenizer_path is not None:
+            raise ValueError(
+                f"{pretrained_name_or_path} has its own tokenizer: leave "
+                "--policy.tokenizer_path out"
+            )
+        light = load_policy(folder)
+        if not isinstance(light, LightPolicy):
+            raise ValueError(f"{pretrained_name_or_path} is {light.kind}, expected a light policy")
+        tasks = () if dataset_meta is None else _tasks(dataset_meta)
+        if not set(tasks) <= set(light.spec.tasks):
+            extras, light = light.extras, light.with_tasks(tasks)
+            light.extras = extras
+        policy = cls(config, light=light)
+        policy.to(config.device)
+        policy.eval()
+        return policy
+
+
+def _new_policy(
+    config: OATConfig, stats: Mapping[str, Mapping[str, Any]], dataset_meta: Any
+) -> LightPolicy:
+    """Untrained, for a dataset."""
+    if dataset_meta is None:
+        raise ValueError(
+            "a new oat policy needs a dataset, for its tasks and statistics: train one with "
+            "lerobot-train, or name a trained one with --policy.path"
+        )
+    tokenizer = load_tokenizer(config.require_tokenizer_path())
+    _compare_actions(tokenizer, stats[ACTION], dataset_meta)
+    state = None
+    if config.robot_state_feature is not None:
+        state = Normalizer.fit(_statistics(stats[OBS_STATE]))
+    cameras = {
+        _camera_key(key).removeprefix(IMAGES): (feature.shape[1], feature.shape[2])
+        for key, feature in config.image_features.items()
+    }
+    spec = ObservationSpec(config.n_obs_steps, state, cameras, _tasks(dataset_meta))
+    policy = LightPolicy.make(config.net, tokenizer, spec)
+    has_state = state is not None
+    policy.extras = {
+        "data": {
+            "fps": dataset_meta.fps,
+            "state_keys": [OBS_STATE] if has_state else [],
+            "state_names": _names(dataset_meta, OBS_STATE) if has_state else [],
+        }
+    }
+    return policy
+
+
+def _compare_actions(
+    tokenizer: ActionTokenizer, stats: Mapping[str, Any], dataset_meta: Any
+) -> None:
+    """Raise where the tokenizer cannot encode the dataset's actions, warn where it was not fitted
+    on such."""
+    (action_dim,) = dataset_meta.features[ACTION]["shape"]
+    if action_dim != tokenizer.action_dim:
+        raise ValueError(
+            f"the tokenizer is for {tokenizer.action_dim} action dimensions, the dataset has "
+            f"{action_dim}: train a tokenizer on this dataset"
+        )
+    if "q01" in stats:
+        names = _names(dataset_meta, ACTION)
+        for difference in tokenizer.drift(_statistics(stats), names, dataset_meta.fps):
+            logger.warning("the tokenizer was fitted on other actions: %s", difference)
+
+
+def _settled(config: OATConfig, light: LightPolicy) -> OATConfig:
+    """The configuration with all that the policy has decided; raises where the two differ."""
+    horizon = light.tokenizer.horizon
+    if config.chunk_size not in (None, horizon):
+        raise ValueError(
+            f"chunk_size is {config.chunk_size}, the tokenizer's horizon is {horizon}: leave "
+            "--policy.chunk_size out"
+        )
+    steps = config.n_action_steps or max(1, horizon // 2)
+    if not 1 <= steps <= horizon:
+        raise ValueError(f"n_action_steps is {steps}, expected 1 to {horizon}, the chunk's steps")
+    if config.n_obs_steps != light.spec.history:
+        raise ValueError(
+            f"n_obs_steps is {config.n_obs_steps}, the policy reads {light.spec.history} frames"
+        )
+    if config.net != light.net.config:
+        raise ValueError("the policy has its own network: leave --policy.net out")
+    config.tokenizer_path, config.chunk_size, config.n_action_steps = None, horizon, steps
+    return config
+
+
+def _camera_key(key: str) -> str:
+    """`observation.image` and `observation.images.X` as oatkit names them."""
+    return IMAGES + key.removeprefix(IMAGES).removeprefix("observation.")
+
+
+def _tasks(dataset_meta: Any) -> tuple[str, ...]:
+    """The instructions of a dataset; LeRobot has them as the index of a table."""
+    return tuple(str(task) for task in dataset_meta.tasks.index)
+
+
+def _names(dataset_meta: Any, key: str) -> list[str]:
+    """Of the dimensions of a feature."""
+    feature = dataset_meta.features[key]
+    names = feature.get("names") or []
+    if isinstance(names, dict):
+        names = [name for group in names.values() for name in group]
+    (count,) = feature["shape"]
+    return list(names) if len(names) == count else [str(i) for i in range(count)]
+
+
+def _statistics(stats: Mapping[str, Any]) -> Statistics:
+    """LeRobot's; datasets of before its version 0.4 have no quantiles, and get the extremes."""
+    whole = {"q01": stats["min"], "q99": stats["max"], **stats}
+    return Statistics.from_json({key: np.asarray(values).tolist() for key, values in whole.items()})

@@ -1,0 +1,327 @@
+"""The policy type `oat`: training, acting, and the folder that LeRobot and oatkit both open."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import oatkit
+from oatkit.data import Dataset
+from oatkit.errors import ArtefactError
+from oatkit.recipes.serve_policy import PARTS
+from tests.policies import tiny
+from tests.policies.tiny import ACTION_DIM, HEIGHT, HORIZON, STATE_DIM, TASKS, WIDTH
+
+CAMERA = "observation.images.front"
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return oatkit.open_dataset(tiny.write_dataset(tmp_path_factory.mktemp("data") / "npz"))
+
+
+@pytest.fixture(scope="module")
+def tokenizer_path(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> str:
+    tokenizer = tiny.make_tokenizer("klt", dataset)
+    return str(tokenizer.save_pretrained(tmp_path_factory.mktemp("tokenizer") / "klt"))
+
+
+def stats(dataset: Dataset) -> dict[str, Any]:
+    return {
+        "action": dataset.action_statistics().to_json(),
+        "observation.state": dataset.state_statistics().to_json(),
+    }
+
+
+def meta(dataset: Dataset, **changed: Any) -> Any:
+    """What the plugin reads of LeRobot's description of a dataset."""
+    features = {
+        "action": {"shape": (ACTION_DIM,), "names": {"motors": ["x", "y", "z"]}},
+        "observation.state": {"shape": (STATE_DIM,), "names": None},
+    }
+    facts = {"tasks": SimpleNamespace(index=TASKS), "features": features, "fps": dataset.fps}
+    return SimpleNamespace(**{**facts, **changed})
+
+
+def features(camera: str | None = None) -> dict[str, Any]:
+    from lerobot.configs.types import FeatureType, PolicyFeature
+
+    observed = {"observation.state": PolicyFeature(FeatureType.STATE, (STATE_DIM,))}
+    if camera is not None:
+        observed[camera] = PolicyFeature(FeatureType.VISUAL, (3, HEIGHT, WIDTH))
+    done = {"action": PolicyFeature(FeatureType.ACTION, (ACTION_DIM,))}
+    return {"input_features": observed, "output_features": done}
+
+
+def make_config(tokenizer_path: str | None, camera: str | None = None, **settings: Any) -> Any:
+    from lerobot_policy_oat.configuration_oat import OATConfig
+
+    settings = {"net": tiny.CONFIG, "temperature": 0.0, "device": "cpu", **settings}
+    return OATConfig(tokenizer_path=tokenizer_path, **features(camera), **settings)
+
+
+def make_policy(dataset: Dataset, config: Any) -> Any:
+    from lerobot_policy_oat.modeling_oat import OATPolicy
+
+    torch.manual_seed(0)
+    policy = OATPolicy(config, dataset_stats=stats(dataset), dataset_meta=meta(dataset))
+    for parameter in policy.parameters():
+        if parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, std=0.3)
+    return policy
+
+
+def reopen(folder: Path, **given: Any) -> Any:
+    from lerobot_policy_oat.modeling_oat import OATPolicy
+
+    return OATPolicy.from_pretrained(folder, **given)
+
+
+def batch(dataset: Dataset, size: int = 6) -> dict[str, Any]:
+    """As LeRobot's loader gives it: tensors, images from 0 to 1 with their channels first."""
+    chunks = dataset.chunks(HORIZON, history=2, cameras=("front",))
+    rows = chunks.batch(np.linspace(0, len(chunks) - 1, size).astype(int))
+    given = {k: v if k == "task" else torch.from_numpy(v) for k, v in rows.items()}
+    given[CAMERA] = given[CAMERA].movedim(-1, -3).float() / 255
+    return given | {"next.reward": torch.zeros(size)}
+
+
+def frames(dataset: Dataset, num_frames: int, num_rows: int = 2) -> list[dict[str, Any]]:
+    """Successive observations of some environments, as `lerobot-eval` gives them."""
+    episodes = [dataset[i] for i in range(num_rows)]
+    return [
+        {
+            "observation.state": torch.stack([torch.from_numpy(e.state[t]) for e in episodes]),
+            "task": [e.task for e in episodes],
+        }
+        for t in range(num_frames)
+    ]
+
+
+def test_lerobot_finds_the_classes_by_its_naming_rules(tokenizer_path: str) -> None:
+    from lerobot.configs.policies import PreTrainedConfig
+
+    made = PreTrainedConfig.get_choice_class("oat")
+    assert made.__name__.endswith("Config")
+    stem = made.__module__
+    modelling = importlib.import_module(stem.replace("configuration_", "modeling_"))
+    policy = getattr(modelling, made.__name__.removesuffix("Config") + "Policy")
+    assert (policy.config_class, policy.name) == (made, "oat")
+    processing = importlib.import_module(stem.replace("configuration_", "processor_"))
+    before, after = processing.make_oat_pre_post_processors(make_config(tokenizer_path))
+    assert (before.name, after.name) == ("policy_preprocessor", "policy_postprocessor")
+    # what lerobot-train overrides when it goes on from a checkpoint
+    names = [type(step).__name__ for step in (*before.steps, *after.steps)]
+    for name in ("RenameObservations", "Device", "Normalizer", "Unnormalizer"):
+        assert f"{name}ProcessorStep" in names
+    assert {mode.value for mode in before.steps[-1].norm_map.values()} == {"IDENTITY"}
+
+
+def test_delta_indices_before_and_after_the_tokenizer_is_known(
+    dataset: Dataset, tokenizer_path: str
+) -> None:
+    config = make_config(tokenizer_path)
+    assert config.observation_delta_indices == [-1, 0]
+    assert config.action_delta_indices == list(range(HORIZON))
+    make_policy(dataset, config)
+    assert (config.tokenizer_path, config.chunk_size, config.n_action_steps) == (None, HORIZON, 4)
+    assert config.action_delta_indices == list(range(HORIZON))
+
+
+@pytest.mark.parametrize("camera", [None, CAMERA])
+def test_training_lowers_the_loss(
+    dataset: Dataset, tokenizer_path: str, camera: str | None
+) -> None:
+    policy = make_policy(dataset, make_config(tokenizer_path, camera))
+    preset = policy.config.get_optimizer_preset()
+    optimizer = torch.optim.AdamW(policy.get_optim_params(), lr=1e-2, betas=preset.betas)
+    given = batch(dataset)
+    policy.train()
+    losses = []
+    for _ in range(8):
+        loss, log = policy.forward(given)
+        assert log == {"loss": loss.item()}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_the_loss_is_that_of_the_light_policy(dataset: Dataset, tokenizer_path: str) -> None:
+    policy = make_policy(dataset, make_config(tokenizer_path, CAMERA)).eval()
+    given = batch(dataset)
+    light = policy.light
+    known = {key: given[key] for key in ("observation.state", CAMERA, "task")}
+    observations, _ = light.read(known)
+    tokens = light.tokenizer.encode(given["action"])
+    expected = light.net.loss(observations, tokens, light.schedule)
+    torch.testing.assert_close(policy.forward(given)[0], expected)
+
+
+def test_dropout_is_for_training_only(dataset: Dataset, tokenizer_path: str) -> None:
+    net = tiny.LightConfig(width=16, num_layers=1, num_heads=2, dropout=0.5)
+    policy = make_policy(dataset, make_config(tokenizer_path, net=net))
+    given = batch(dataset)
+    for mode, is_same in ((policy.train, False), (policy.eval, True)):
+        mode()
+        losses = {policy.forward(given)[0].item() for _ in range(3)}
+        assert (len(losses) == 1) == is_same
+
+
+def test_actions_come_from_a_queue_and_history_from_every_step(
+    dataset: Dataset, tokenizer_path: str
+) -> None:
+    policy = make_policy(dataset, make_config(tokenizer_path, n_action_steps=3))
+    steps = frames(dataset, 7)
+    chosen = torch.stack([policy.select_action(step) for step in steps], dim=1)
+
+    def chunk(earlier: int, now: int) -> Tensor:
+        history = torch.stack([steps[t]["observation.state"] for t in (earlier, now)], dim=1)
+        known = {"observation.state": history, "task": steps[now]["task"]}
+        return policy.light.predict_action_chunk(known, temperature=0.0).chunk[:, :3]
+
+    expected = torch.cat([chunk(0, 0), chunk(2, 3), chunk(5, 6)[:, :1]], dim=1)
+    torch.testing.assert_close(chosen, expected)
+    policy.reset()
+    torch.testing.assert_close(policy.select_action(steps[0]), chunk(0, 0)[:, 0])
+
+
+def test_sampling_is_as_configured(
+    dataset: Dataset, tokenizer_path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"budget": 2, "temperature": 0.5, "top_k": 3}
+    policy = make_policy(dataset, make_config(tokenizer_path, **settings))
+    found = []
+
+    def predict(observation: Any, **given: Any) -> Any:
+        assert given == settings
+        found.append(type(policy.light).predict_action_chunk(policy.light, observation, **given))
+        return found[-1]
+
+    monkeypatch.setattr(policy.light, "predict_action_chunk", predict)
+    (step,) = frames(dataset, 1)
+    assert policy.predict_action_chunk(step).shape == (2, HORIZON, ACTION_DIM)
+    assert found[0].ids.shape == (2, 2)
+
+
+@pytest.mark.parametrize("camera", [CAMERA, "observation.image"])
+def test_one_folder_for_lerobot_and_oatkit(
+    dataset: Dataset, tokenizer_path: str, tmp_path: Path, camera: str
+) -> None:
+    policy = make_policy(dataset, make_config(tokenizer_path, camera))
+    policy.save_pretrained(tmp_path)
+    given = batch(dataset, 2)
+    frame = {"observation.state": given["observation.state"][:, -1], "task": given["task"]}
+    frame[camera] = given[CAMERA][:, -1]
+    expected = policy.predict_action_chunk(frame)
+
+    again = reopen(tmp_path)
+    torch.testing.assert_close(again.predict_action_chunk(frame), expected)
+    assert again.config.image_features.keys() == {camera}
+    assert again.config.net == tiny.CONFIG
+
+    name = "front" if camera == CAMERA else "image"
+    light = oatkit.load_policy(tmp_path)
+    known = {
+        "observation.state": frame["observation.state"][:, None].expand(-1, 2, -1),
+        f"observation.images.{name}": frame[camera][:, None].expand(-1, 2, -1, -1, -1),
+        "task": frame["task"],
+    }
+    chunk = light.predict_action_chunk(known, temperature=0.0).chunk
+    torch.testing.assert_close(chunk, expected)
+    assert light.extras["data"]["state_names"] == ["0", "1", "2", "3", "4"]
+    read = {path.name for pattern in PARTS for path in tmp_path.glob(pattern)}
+    assert {"oatkit.json", "config.json", "model.safetensors"} <= read
+
+
+def test_the_folder_names_no_path_of_the_machine(
+    dataset: Dataset, tokenizer_path: str, tmp_path: Path
+) -> None:
+    make_policy(dataset, make_config(tokenizer_path)).save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["tokenizer_path"] is None
+    assert tokenizer_path not in (tmp_path / "oatkit.json").read_text()
+
+
+def test_what_oatkit_saves_over_a_checkpoint_is_what_it_opens(
+    dataset: Dataset, tokenizer_path: str, tmp_path: Path
+) -> None:
+    make_policy(dataset, make_config(tokenizer_path)).save_pretrained(tmp_path)
+    light = oatkit.load_policy(tmp_path)
+    light.extras = {"note": "changed"}
+    light.save_pretrained(tmp_path)
+    assert oatkit.load_policy(tmp_path).extras == {"note": "changed"}
+
+
+def test_a_checkpoint_learns_further_tasks(
+    dataset: Dataset, tokenizer_path: str, tmp_path: Path
+) -> None:
+    make_policy(dataset, make_config(tokenizer_path)).save_pretrained(tmp_path)
+    more = meta(dataset, tasks=SimpleNamespace(index=[*TASKS[::-1], "knock"]))
+    policy = reopen(tmp_path, dataset_meta=more)
+    assert policy.light.spec.tasks == (*TASKS, "knock")
+    assert policy.light.extras["data"]["state_keys"] == ["observation.state"]
+    given = batch(dataset, 2) | {"task": ["knock", TASKS[0]]}
+    assert torch.isfinite(policy.forward(given)[0])
+
+
+def test_a_drifted_dataset_is_told(
+    dataset: Dataset, tokenizer_path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    from lerobot_policy_oat.modeling_oat import OATPolicy
+
+    moved = stats(dataset)
+    moved["action"] = {k: 3 * np.asarray(v) for k, v in moved["action"].items()}
+    with caplog.at_level(logging.WARNING):
+        OATPolicy(make_config(tokenizer_path), dataset_stats=moved, dataset_meta=meta(dataset))
+    assert "dimension 0 ('x') drifted" in caplog.text
+    caplog.clear()
+    for key in ("q01", "q99"):  # older datasets have none
+        del moved["action"][key], moved["observation.state"][key]
+    with caplog.at_level(logging.WARNING):
+        OATPolicy(make_config(tokenizer_path), dataset_stats=moved, dataset_meta=meta(dataset))
+    assert "drifted" not in caplog.text
+
+
+def test_mistakes_are_answered_in_a_sentence(
+    dataset: Dataset, tokenizer_path: str, tmp_path: Path
+) -> None:
+    from lerobot.configs.types import NormalizationMode
+    from lerobot_policy_oat.modeling_oat import OATPolicy
+
+    with pytest.raises(ValueError, match=r"name its folder with --policy\.tokenizer_path"):
+        _ = make_config(None).action_delta_indices
+    with pytest.raises(ArtefactError, match="nowhere is no folder here"):
+        _ = make_config("nowhere").action_delta_indices
+    with pytest.raises(ValueError, match="a new oat policy needs a dataset"):
+        OATPolicy(make_config(tokenizer_path))
+    with pytest.raises(ValueError, match="chunk_size is 50, the tokenizer's horizon is 8"):
+        make_policy(dataset, make_config(tokenizer_path, chunk_size=50))
+    with pytest.raises(ValueError, match="n_action_steps is 9, expected 1 to 8"):
+        make_policy(dataset, make_config(tokenizer_path, n_action_steps=9))
+    twice = {"ACTION": NormalizationMode.MEAN_STD}
+    with pytest.raises(ValueError, match=r"oat normalises for itself, but .* MEAN_STD for ACTION"):
+        make_policy(dataset, make_config(tokenizer_path, normalization_mapping=twice))
+    wider = meta(dataset)
+    wider.features["action"] = {"shape": (7,), "names": None}
+    with pytest.raises(ValueError, match="for 3 action dimensions, the dataset has 7: train a"):
+        OATPolicy(make_config(tokenizer_path), stats(dataset), wider)
+
+    make_policy(dataset, make_config(tokenizer_path)).save_pretrained(tmp_path)
+    known = {"chunk_size": HORIZON, "n_action_steps": 4}
+    with pytest.raises(ValueError, match=r"has its own tokenizer: leave --policy\.tokenizer_path"):
+        reopen(tmp_path, config=make_config(tokenizer_path, **known))
+    with pytest.raises(ValueError, match="n_obs_steps is 1, the policy reads 2 frames"):
+        reopen(tmp_path, config=make_config(None, n_obs_steps=1, **known))
+    other = tiny.LightConfig()
+    with pytest.raises(ValueError, match="the policy has its own network"):
+        reopen(tmp_path, config=make_config(None, net=other, **known))
