@@ -4,11 +4,13 @@ import { byId, element, escape, line, setAttribute } from "./dom";
 import type { Model } from "./model";
 import { summed } from "./numbers";
 
+type Point = [number, number];
+
 const WIDTH = 330;
 const HEIGHT = 230;
-const MARGIN = 18;
-
-type Point = [number, number];
+const MARGIN = 22;
+/** Where the arrows of the axes begin. */
+const CORNER: Point = [26, HEIGHT - 22];
 
 export class PathPanel {
   private readonly plot = byId("path-plot");
@@ -91,9 +93,10 @@ export class PathPanel {
       .map((axis, i) => {
         if (axis < 0) return "";
         const [x, y] = this.onScreen(units[i]!);
-        const [px, py] = [40 + 24 * x, HEIGHT - 36 + 24 * y];
+        const at = (far: number) => [CORNER[0] + far * x, CORNER[1] + far * y] as const;
+        const [tip, word] = [at(20), at(28)];
         const name = escape(this.model.facts.dimensions[axis]!.name);
-        return `<path class="axis" d="M40 ${HEIGHT - 36}L${px} ${py}"/><text x="${40 + 33 * x}" y="${HEIGHT - 33 + 33 * y}">${name}</text>`;
+        return `<path class="axis" d="${line([CORNER, tip])}"/><text x="${word[0]}" y="${word[1] + 3}">${name}</text>`;
       })
       .join("");
   }

@@ -79,7 +79,9 @@ class Tab:
             assert time.monotonic() < deadline, f"never came true: {condition}"
             time.sleep(0.02)
 
-    def open(self, url: str, *, width: int = 1400, height: int = 1000, is_dark: bool = False) -> None:
+    def open(
+        self, url: str, *, width: int = 1400, height: int = 1000, is_dark: bool = False
+    ) -> None:
         """Load a page afresh, in a window of this size."""
         self.resize(width, height)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}

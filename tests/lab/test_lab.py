@@ -150,7 +150,9 @@ def test_places_and_names_that_do_not_exist_are_refused(lab: Lab) -> None:
         lab.chunk(12, 0)
     with pytest.raises(ValueError, match="frame 40 of episode 0 does not exist: it has 40"):
         lab.chunk(0, 40)
-    with pytest.raises(ValueError, match="unknown tokenizer 'oat'; known, closest first: fast, oat-pow2"):
+    with pytest.raises(
+        ValueError, match="unknown tokenizer 'oat'; known, closest first: fast, oat-pow2"
+    ):
         lab.decode("oat", [1])
 
 
@@ -163,7 +165,7 @@ def test_what_does_not_fit_together_is_refused(lab: Lab, tmp_path: Path) -> None
         "bin": lab.tokenizers["bin"],
         "long": small.make_tokenizer("bin", lab.dataset, horizon=16),
     }
-    with pytest.raises(ValueError, match="chunks differ in length .bin 8, long 16."):
+    with pytest.raises(ValueError, match=r"chunks differ in length .bin 8, long 16."):
         Lab(longer, lab.dataset)
     with pytest.raises(ValueError, match="name at least one tokenizer"):
         Lab({}, lab.dataset)

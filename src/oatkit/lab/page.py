@@ -21,17 +21,22 @@ def live_page() -> str:
     return (files("oatkit.lab") / "static" / "lab.html").read_text()
 
 
-def static_page(lab: Lab, places: Sequence[tuple[int, int]]) -> str:
+def static_page(lab: Lab, places: Sequence[tuple[int, int]], *, has_images: bool = True) -> str:
     """The page with all answers about some chunks inside; it opens from disk.
 
     Args:
         lab: Who answers.
         places: Episode and frame of each chunk.
+        has_images: Whether the cameras are shown, where there are some.
     """
+    facts = lab.facts()
+    if not has_images:
+        facts["cameras"] = []
+    cameras = [camera["name"] for camera in facts["cameras"]]
     chosen = {
-        "facts": lab.facts(),
+        "facts": facts,
         "episodes": {str(episode): lab.episode(episode) for episode, _ in places},
-        "chunks": [_answers(lab, episode, frame) for episode, frame in places],
+        "chunks": [_answers(lab, episode, frame, cameras) for episode, frame in places],
     }
     text = json.dumps(chosen, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return live_page().replace(EMPTY, EMPTY.replace("null", text))
@@ -56,7 +61,7 @@ def choose_places(lab: Lab, count: int, num_episodes: int = 2) -> list[tuple[int
     return places
 
 
-def _answers(lab: Lab, episode: int, frame: int) -> dict[str, Any]:
+def _answers(lab: Lab, episode: int, frame: int, cameras: Sequence[str]) -> dict[str, Any]:
     chunk = lab.chunk(episode, frame)
     tokens = zip(lab.tokenizers, chunk["encoded"], strict=True)
     return {
@@ -66,7 +71,6 @@ def _answers(lab: Lab, episode: int, frame: int) -> dict[str, Any]:
         "influence": [lab.influence(name, encoded["ids"]) for name, encoded in tokens],
         "images": {
             name: "data:image/jpeg;base64," + b64encode(lab.image(episode, frame, name)).decode()
-            for name, camera in lab.dataset.cameras.items()
-            if camera.missing is None
+            for name in cameras
         },
     }

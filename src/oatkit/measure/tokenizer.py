@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from oatkit.data import Dataset
-from oatkit.errors import DecodeError
 from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.tokenizers.codec import decode_in_parts

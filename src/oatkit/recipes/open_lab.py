@@ -44,10 +44,10 @@ def open_lab(options: OpenLab, console: Console) -> int:
     """Serve the page until ctrl-C, or export it."""
     if options.chunks and options.export is None:
         raise ValueError("--chunks names what --export writes: give both")
-    lab = make_lab(options.tokenizers, options, console)
+    lab = _load(options, console)
     if options.export is not None:
         places = [_place(text) for text in options.chunks] or choose_places(lab, NUM_CHUNKS)
-        page = export_lab(lab, options.export, places)
+        page = write_page(static_page(lab, places), options.export)
         console.print(
             f"wrote {page}, {len(places)} chunks\nnext: open it in a browser",
             markup=False,
@@ -61,9 +61,9 @@ def open_lab(options: OpenLab, console: Console) -> int:
     return 0
 
 
-def make_lab(folders: Sequence[Path], options: OpenLab, console: Console) -> Lab:
+def _load(options: OpenLab, console: Console) -> Lab:
     """Load everything, and say where data and tokenizers do not fit."""
-    names = tokenizer_names(folders)
+    names = tokenizer_names(options.tokenizers)
     tokenizers = {name: load_tokenizer(folder) for name, folder in names.items()}
     lab = Lab(tokenizers, options.columns.open(options.data))
     for name, tokenizer in tokenizers.items():
@@ -72,9 +72,8 @@ def make_lab(folders: Sequence[Path], options: OpenLab, console: Console) -> Lab
     return lab
 
 
-def export_lab(lab: Lab, folder: Path, places: Sequence[tuple[int, int]]) -> Path:
-    """Write the page; gives its path."""
-    html = static_page(lab, places)
+def write_page(html: str, folder: Path) -> Path:
+    """Write an exported page; gives its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "index.html"
     path.write_text(html)
