@@ -43,7 +43,6 @@ export class TopPanel {
     byId("play").addEventListener("click", () => this.play());
     this.fillTicks();
     this.fillCameras();
-    setText(byId("hint"), model.source.isLive ? "" : "A few chosen chunks; `oatkit lab` opens all of them, and edits tokens.");
     byId("hint").hidden = model.source.isLive;
   }
 
