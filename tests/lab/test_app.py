@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("starlette", reason="needs the extra lab")
 
 from oatkit.lab import Lab
-from oatkit.lab.app import serve_lab, serving
+from oatkit.lab.app import _listening, serve_lab, serving
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +80,12 @@ def test_bad_requests_get_a_message(url: str, path: str, body: Any, message: str
 def test_other_names_for_this_machine_are_not_answered(url: str) -> None:
     assert ask(url, "/api/facts", Host="evil.example")[0] == 400
     assert ask(url, "/api/facts", Host=f"localhost:{urlsplit(url).port}")[0] == 200
+
+
+def test_answers_do_not_wait_for_the_client() -> None:
+    """asyncio sends at once (TCP_NODELAY) only on sockets that call themselves TCP."""
+    with _listening(0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
 
 
 def test_a_port_in_use_is_named(lab: Lab) -> None:

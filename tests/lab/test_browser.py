@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ pytest.importorskip("starlette", reason="needs the extra lab")
 from oatkit.lab import Lab
 from oatkit.lab.app import serving
 from oatkit.lab.page import static_page
+from oatkit.types import LabChunk, record_from_json
 from tests.lab import small
 from tests.lab.browser import CHROMIUM, Tab, open_browser
 
@@ -216,6 +218,18 @@ def test_a_link_that_makes_no_sense_still_opens(tab: Tab, url: str) -> None:
     tab.until(SETTLED)
     view = tab.run("window.oatkitLab.view()")
     assert (view["episode"], view["frame"], view["focus"]) == (0, 0, "klt")
+
+
+def test_the_download_is_the_record(page: Tab) -> None:
+    page.run(
+        "window.saved = new Promise((done) => {"
+        "URL.createObjectURL = (blob) => { blob.text().then(done); return 'data:,'; }; })"
+    )
+    page.press("d")
+    found = record_from_json(LabChunk, json.loads(page.run("window.saved")))
+    assert json.loads(json.dumps(asdict(found))) == record(page)
+    assert found.schema == "oatkit/lab-chunk"
+    assert [t.name for t in found.tokenizers] == list(small.SETTINGS)
 
 
 def test_dragging_along_the_time_line_encodes_the_chunk_there(page: Tab, lab: Lab) -> None:
