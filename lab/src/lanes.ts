@@ -20,6 +20,10 @@ export class Lanes {
     byId("lanes").append(...this.lanes.map((lane) => lane.root));
   }
 
+  get isGliding(): boolean {
+    return this.lanes.some((lane) => lane.isGliding);
+  }
+
   draw(): void {
     for (const lane of this.lanes) lane.draw();
   }
@@ -64,6 +68,10 @@ class Lane {
     this.name.addEventListener("click", () => model.select(facts.name, model.view.token));
     this.failure = this.root.querySelector(".failure")!;
     this.numbers = [...this.root.querySelectorAll<HTMLElement>("dd")];
+  }
+
+  get isGliding(): boolean {
+    return this.animation !== 0;
   }
 
   draw(): void {

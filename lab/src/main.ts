@@ -13,7 +13,7 @@ import { type View, fromHash, toHash } from "./view";
 
 declare global {
   interface Window {
-    /** For tests and tinkerers. */
+    /** For tests and tinkerers; settled means that every answer has come and is drawn. */
     oatkitLab?: { record: () => object; view: () => View; isSettled: () => boolean };
   }
 }
@@ -30,12 +30,12 @@ async function start(): Promise<void> {
   setText(byId("where"), `${facts.data}, ${facts.format}: ${facts.episode_lengths.length} episodes`);
   document.title = `Prefix lab: ${facts.data}`;
 
-  let isDrawn = false;
+  let isDue = false;
   const change = () => {
-    if (isDrawn) return;
-    isDrawn = true;
+    if (isDue) return;
+    isDue = true;
     requestAnimationFrame(() => {
-      isDrawn = false;
+      isDue = false;
       for (const panel of panels) panel.draw();
       keepLink(model.view);
     });
@@ -43,7 +43,8 @@ async function start(): Promise<void> {
   const model = new Model(source, viewOfLink(source), change, showMessage);
   const top = new TopPanel(model, change);
   const token = new TokenPanel(model);
-  const panels = [top, new Lanes(model), token, new PathPanel(model, change), new RatePanel(model, change)];
+  const lanes = new Lanes(model);
+  const panels = [top, lanes, token, new PathPanel(model, change), new RatePanel(model, change)];
   listen(model, top, token);
   buttons(model);
   addEventListener("hashchange", () => model.restore(viewOfLink(source)));
@@ -52,7 +53,7 @@ async function start(): Promise<void> {
   window.oatkitLab = {
     record: () => model.record(),
     view: () => model.view,
-    isSettled: () => model.isSettled,
+    isSettled: () => model.isSettled && !isDue && !lanes.isGliding,
   };
   model.restore(model.view);
   if (isEmbedded) reportHeight();

@@ -69,7 +69,7 @@ export class TokenPanel {
     setText(swap, other === undefined ? "Swap" : `Swap in ${other}`);
     byId<HTMLButtonElement>("undo").disabled = !view.edits.size && !view.masks.size;
     const number = model.facts.episode_numbers[view.other.episode];
-    setText(byId("other"), `other chunk: episode ${number}, frame ${view.other.frame}`);
+    setText(byId("other"), `other: episode ${number}, frame ${view.other.frame}`);
     this.drawHeat(ids.length, answer.tokens);
   }
 
