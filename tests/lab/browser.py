@@ -48,10 +48,11 @@ class Tab:
             if message.get("id") == number:
                 assert "error" not in message, message
                 return message["result"]
-            self._note(message)
+            if "method" in message:  # else the late answer of a command that was given up
+                self._note(message)
 
     def _note(self, event: dict[str, Any]) -> None:
-        params = event.get("params", {})
+        params = event["params"]
         if event["method"] == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
         elif event["method"] == "Runtime.exceptionThrown":

@@ -214,8 +214,8 @@ def test_a_link_that_makes_no_sense_still_opens(tab: Tab, url: str) -> None:
 
 def test_the_download_is_the_record(page: Tab) -> None:
     page.run(
-        "window.saved = new Promise((done) => {"
-        "URL.createObjectURL = (blob) => { blob.text().then(done); return 'data:,'; }; })"
+        "void (window.saved = new Promise((done) => {"
+        "URL.createObjectURL = (blob) => { blob.text().then(done); return 'data:,'; }; }))"
     )
     page.press("d")
     found = record_from_json(LabChunk, json.loads(page.run("window.saved")))
