@@ -63,6 +63,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.policy_latency
 	$(BIN)/python -m benchmarks.oat_convergence
 	$(BIN)/python -m benchmarks.tokenizer_rate_distortion
+	$(BIN)/python -m benchmarks.lab_latency
 	$(BIN)/python -m benchmarks.prefix_picture
 	$(BIN)/python -m benchmarks.token_predictability
 	$(BIN)/python -m benchmarks.tokenizer_sweep

@@ -121,7 +121,7 @@ class Lab:
         return {
             "actions": packed(actions_BTA[0]),
             "num_padded": int(is_pad_BT.sum()),
-            "encoded": [self._encode(t, actions_BTA) for t in self.tokenizers.values()],
+            "encoded": [self._encode(name, actions_BTA) for name in self.tokenizers],
         }
 
     def decode(self, name: str, ids: Sequence[int]) -> dict[str, Any]:
@@ -195,9 +195,8 @@ class Lab:
             ],
         }
 
-    def _encode(self, tokenizer: ActionTokenizer, actions_BTA: NDArray[np.float32]) -> Any:
-        (ids,) = tokenizer(actions_BTA)
-        name = next(name for name, t in self.tokenizers.items() if t is tokenizer)
+    def _encode(self, name: str, actions_BTA: NDArray[np.float32]) -> dict[str, Any]:
+        (ids,) = self.tokenizers[name](actions_BTA)
         return {"ids": ids, "decoded": self.decode(name, ids)}
 
     def _tokenizer(self, name: str) -> ActionTokenizer:
