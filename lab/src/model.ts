@@ -112,8 +112,9 @@ export class Model {
     this.onChange();
   }
 
-  /** Put an id into the selected slot; it wraps around the vocabulary. */
+  /** Put an id into the selected slot of a chunk that is there; it wraps around the vocabulary. */
   setId(id: number): void {
+    if (!this.isHere) return;
     const { focus, token, edits } = this.view;
     const size = this.focus.vocab_size;
     const slots = edits.get(focus) ?? new Map<number, number>();

@@ -24,7 +24,7 @@ FLAGS = (
     *("--no-first-run", "--disable-extensions", "--disable-background-networking"),
     *("--hide-scrollbars", "--remote-debugging-port=0"),
 )
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 class Tab:

@@ -255,6 +255,7 @@ def test_the_keyboard_does_it_all(page: Tab) -> None:
     page.press("ArrowUp")
     page.press("3")
     page.press(".")
+    page.until(SETTLED)
     page.press("+")
     page.until(SETTLED)
     view = page.run("window.oatkitLab.view()")
