@@ -356,7 +356,8 @@ def test_a_report_holds_it_at_its_full_height(tab: Tab, lab: Lab, tmp_path: Path
     (tmp_path / "lab").mkdir()
     (tmp_path / "lab/index.html").write_text(static_page(lab, [(2, 0)], has_images=False))
     path = tmp_path / "report.html"
-    path.write_text(report.page("Report", "", {"Prefix lab": report.lab(tmp_path)}))
+    figures = {"Prefix lab": report.lab(tmp_path)}
+    path.write_text(report.page("Report", "", summary="", figures=figures, tables={}, made=""))
     tab.open(path.as_uri())
     inside = "document.querySelector('iframe').contentWindow"
     tab.until(f"{inside}.oatkitLab?.isSettled()")
