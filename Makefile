@@ -2,9 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,serve,dev
+EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,lab,serve,dev
 
-.PHONY: setup demo test test-slow test-lerobot test-openpi check format bench docs clean
+.PHONY: setup demo test test-slow test-lerobot test-openpi check format bench docs lab clean
 
 setup: $(STAMP)
 
@@ -65,6 +65,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.policy_latency
 	$(BIN)/python -m benchmarks.oat_convergence
 	$(BIN)/python -m benchmarks.tokenizer_rate_distortion
+	$(BIN)/python -m benchmarks.lab_latency
 	$(BIN)/python -m benchmarks.prefix_picture
 	$(BIN)/python -m benchmarks.token_predictability
 	$(BIN)/python -m benchmarks.tokenizer_sweep
@@ -74,9 +75,13 @@ bench: setup
 	$(BIN)/python -m benchmarks.serve_load
 	$(BIN)/python -m benchmarks.report
 
+# The page of `oatkit lab`, from lab/src; what is built is kept in the repository.
+lab:
+	cd lab && npm ci --ignore-scripts && npm run build
+
 docs: setup
 	$(BIN)/mkdocs build --quiet --strict
 	@echo "wrote out/site/index.html"
 
 clean:
-	rm -rf .venv .venv-lerobot .venv-openpi out build dist
+	rm -rf .venv .venv-lerobot .venv-openpi out build dist lab/node_modules

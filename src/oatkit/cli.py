@@ -166,6 +166,12 @@ def _vlm_scratch(prog: str, args: Sequence[str]) -> int:
     return 0
 
 
+def _lab(prog: str, args: Sequence[str]) -> int:
+    from oatkit.recipes.open_lab import OpenLab, open_lab
+
+    return open_lab(_parse(OpenLab, prog, args), console())
+
+
 def _serve(prog: str, args: Sequence[str]) -> int:
     from oatkit.recipes.serve_policy import Serve, serve_policy
 
@@ -240,6 +246,7 @@ OATKIT = Group(
             },
             "oatkit vlm check Qwen/Qwen3-VL-2B-Instruct --dtype bfloat16",
         ),
+        "lab": Command("a page to play with tokens on your own data", _lab),
         "serve": Command("a policy behind openpi's websocket protocol", _serve),
         "export": Command("a decoder, and a light policy, as ONNX files", _export),
         "doctor": Command("say what works on this machine", _doctor),

@@ -636,6 +636,43 @@ class DemoRecord:
     version: int = 1
 
 
+@dataclass(frozen=True)
+class LabTokens:
+    """A tokenizer's answer to a chunk in the prefix lab."""
+
+    name: str
+    kind: str
+    ids: tuple[int, ...]
+    """With the edits."""
+    encoded_ids: tuple[int, ...]
+    """Without."""
+    tokens: int
+    """How many of the ids were decoded."""
+    bits: float
+    mse: float | None
+    """Raw units; None where the ids do not decode."""
+    actions: tuple[tuple[float, ...], ...] | None
+    """(T, A) decoded."""
+    error: str | None
+    """Why they do not decode."""
+
+
+@dataclass(frozen=True)
+class LabChunk:
+    """What the prefix lab downloads."""
+
+    data: str
+    episode: int
+    """What the files call it."""
+    frame: int
+    dimensions: tuple[str, ...]
+    actions: tuple[tuple[float, ...], ...]
+    """(T, A) the truth."""
+    tokenizers: tuple[LabTokens, ...]
+    schema: str = "oatkit/lab-chunk"
+    version: int = 1
+
+
 Ablation = Literal["levels", "horizons", "nesting"]
 
 

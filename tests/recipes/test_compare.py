@@ -63,7 +63,7 @@ def test_the_report_has_every_section_and_no_reference_outside(data: Path, compa
     text = (compared / "report.html").read_text()
     titles = re.findall("<h2>(.*?)</h2>", text)
     assert titles == [
-        *("In short", "Error against tokens and bits", "A chunk token by token"),
+        *("In short", "Error against tokens and bits", "A chunk token by token", "Prefix lab"),
         *("What each token tells", "Errors per dimension", "Vocabulary", "Training"),
         *("In numbers", "How this was made"),
     ]

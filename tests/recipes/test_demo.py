@@ -78,7 +78,8 @@ def test_the_whole_story_and_again(tmp_path: Path, capsys: pytest.CaptureFixture
     assert {a for a in page.addresses if not a.startswith("#")} == {"compared/report.html"}
     assert re.findall("<h2>(.*?)</h2>", text) == [
         *("In short", "Success by budget", "Time by budget", "Error against tokens and bits"),
-        *("A chunk token by token", "In numbers", "How this was made", "What to try next"),
+        *("A chunk token by token", "Prefix lab", "In numbers", "How this was made"),
+        "What to try next",
     ]
     assert text == demo_report.render(record, *read_parts(out), out)
     assert text.count("<svg") == 4

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from oatkit.measure import charts, evaluation_report, report
-from oatkit.measure.page import bullets, commands, how_made, page, table, warning
+from oatkit.measure.page import bullets, commands, how_made, lab, page, table, warning
 from oatkit.measure.verdict import share_left, trained, worse_than_analytic
 from oatkit.types import (
     DemoRecord,
@@ -57,6 +57,7 @@ def render(
             "A chunk token by token": report.prefixes(
                 comparison, own, charts.prefixes(comparison, own)
             ),
+            "Prefix lab": lab(folder / "compared"),
         },
         tables={**evaluation_report.tables(evaluation), "Tokenizers": _tokenizers(comparison)},
         made=_made(demo, evaluation),

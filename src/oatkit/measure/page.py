@@ -60,6 +60,8 @@ td small { display: block; color: var(--soft); line-height: 1.35; }
 .films { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr)); gap: .8rem; }
 .films figure { margin: 0; }
 video { display: block; width: 100%; border-radius: 6px; background: var(--card); }
+iframe { display: block; width: 100%; height: 64rem; border: 1px solid var(--grid);
+  border-radius: 8px; }
 pre { background: var(--card); border-radius: 6px; padding: .7rem 1rem; overflow-x: auto; }
 pre code { background: none; padding: 0; overflow-wrap: normal; }
 .yes { color: var(--good); font-weight: 600; }
@@ -70,10 +72,16 @@ code { font-size: .9em; background: var(--card); border-radius: 3px; padding: .1
   th, td { padding: .32rem .5rem; } }
 @media print { :root { font-size: 11px; --ink: #000; --soft: #444; --paper: #fff;
   --card: #f3f3f3; --grid: #ccc; --good: #1d8050; --bad: #c23030; }
-  body { max-width: none; padding: 0; font-size: 1rem; } nav { display: none; }
+  body { max-width: none; padding: 0; font-size: 1rem; } nav, iframe { display: none; }
   .chart svg { min-width: 0; } th, td { padding: .2rem .4rem; }
   figure, tr, .warning { break-inside: avoid; } h2, h3 { break-after: avoid; } }
 """
+FIT = """addEventListener("message", ({data, source}) => {
+  for (const frame of document.querySelectorAll("iframe"))
+    if (frame.contentWindow === source && data.oatkitLabHeight)
+      frame.style.height = `${data.oatkitLabHeight + 2}px`;
+});"""
+"""Gives a frame the height that the page inside it reports."""
 
 
 def page(
@@ -136,6 +144,19 @@ def video(path: Path, caption: str) -> str:
     return (
         "<figure><video controls autoplay loop muted playsinline "
         f'src="data:video/mp4;base64,{data}"></video><figcaption>{caption}</figcaption></figure>'
+    )
+
+
+def lab(folder: Path) -> str:
+    """The exported prefix lab of a comparison's folder, in a frame as tall as it says it is."""
+    path = folder / "lab" / "index.html"
+    if not path.exists():
+        return ""
+    return (
+        "<p>Drag along the time line, move the budget and watch each tokenizer sharpen. "
+        "<code>oatkit lab</code> opens every chunk, and edits tokens.</p>"
+        f'<iframe title="Prefix lab" loading="lazy" srcdoc="{escape(path.read_text())}"></iframe>'
+        f"<script>{FIT}</script>"
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from oatkit.measure import charts
 from oatkit.measure.charts import Chart
-from oatkit.measure.page import bullets, figure, how_made, page, table, warning
+from oatkit.measure.page import bullets, figure, how_made, lab, page, table, warning
 from oatkit.measure.properties import CRITERIA
 from oatkit.measure.verdict import (
     LATE_FALL,
@@ -35,7 +35,7 @@ def write_report(comparison: TokenizerComparison, folder: Path) -> list[Path]:
     """Write `report.html` and a PNG of each chart; gives their paths, the page first."""
     drawn = draw_charts(comparison)
     html = folder / "report.html"
-    html.write_text(render(comparison, drawn))
+    html.write_text(render(comparison, drawn, lab(folder)))
     pictures = [folder / f"{name}.png" for name in drawn]
     for path, chart in zip(pictures, drawn.values(), strict=True):
         path.write_bytes(chart.png)
@@ -58,8 +58,8 @@ def draw_charts(comparison: TokenizerComparison) -> dict[str, Chart]:
     return drawn
 
 
-def render(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
-    """The page."""
+def render(comparison: TokenizerComparison, drawn: dict[str, Chart], played: str) -> str:
+    """The page; `played` is the HTML of its prefix lab."""
     first = comparison.kinds[0].measurement
     lead = (
         f"{len(comparison.kinds)} kinds on <code>{escape(comparison.data)}</code>: chunks of "
@@ -73,6 +73,7 @@ def render(comparison: TokenizerComparison, drawn: dict[str, Chart]) -> str:
         figures={
             "Error against tokens and bits": rate_distortion(comparison, drawn["rate_distortion"]),
             "A chunk token by token": _prefixes(comparison, drawn),
+            "Prefix lab": played,
             "What each token tells": _allocation(comparison, drawn),
             "Errors per dimension": _dimensions(comparison, drawn),
             "Vocabulary": _vocabulary(comparison, drawn),

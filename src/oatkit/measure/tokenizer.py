@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from oatkit.data import Dataset
-from oatkit.errors import DecodeError
 from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.tokenizers.codec import decode_in_parts
@@ -167,11 +166,11 @@ def _robustness(
     rows = torch.randint(len(tokens), (PROBES,), generator=generator)
     real = Tokens(tokens.ids[rows], tokens.lengths[rows])
     random_ids = torch.randint(tokenizer.vocab_size, real.ids.shape, generator=generator)
-    random = _try_each(tokenizer, Tokens(random_ids, real.lengths))
+    random = tokenizer.try_decode(Tokens(random_ids, real.lengths))
     slots = (torch.rand(PROBES, generator=generator) * real.lengths).long()
     corrupted_ids = real.ids.scatter(1, slots[:, None], random_ids.gather(1, slots[:, None]))
-    corrupted = _try_each(tokenizer, Tokens(corrupted_ids, real.lengths))
-    truth = _try_each(tokenizer, real)
+    corrupted = tokenizer.try_decode(Tokens(corrupted_ids, real.lengths))
+    truth = tokenizer.try_decode(real)
     changes = [
         float((a - b).double().square().mean())
         for a, b in zip(corrupted, truth, strict=True)
@@ -184,19 +183,6 @@ def _robustness(
         corrupted_undecodable=_share(corrupted, is_finite=None),
         corrupted_mse=float(np.mean(changes)) if changes else None,
     )
-
-
-def _try_each(tokenizer: ActionTokenizer, tokens: Tokens) -> list[Tensor | None]:
-    """Chunks, None where a sequence does not decode."""
-    if tokenizer.is_total:
-        return list(tokenizer.decode(tokens))
-    found: list[Tensor | None] = []
-    for ids, length in zip(tokens.ids, tokens.lengths, strict=True):
-        try:
-            found.append(tokenizer.decode(Tokens(ids[None], length[None]))[0])
-        except DecodeError:
-            found.append(None)
-    return found
 
 
 def _share(chunks: list[Tensor | None], *, is_finite: bool | None) -> float:

@@ -15,6 +15,8 @@ from rich.text import Text
 from tyro.conf import arg
 
 from oatkit.data import Dataset
+from oatkit.lab import Lab
+from oatkit.lab.page import choose_places, static_page
 from oatkit.measure import measure_tokenizer
 from oatkit.measure.allocation import measure_allocation
 from oatkit.measure.gaussian import eigenvalues
@@ -24,6 +26,7 @@ from oatkit.measure.tokenizer import chunks_to_measure
 from oatkit.measure.verdict import cautions, trained
 from oatkit.recipes.command_line import command_line
 from oatkit.recipes.dataset_options import Columns, DatasetOptions
+from oatkit.recipes.open_lab import write_page
 from oatkit.recipes.resuming import read_or_begin, require_free, write_record
 from oatkit.recipes.train_tokenizer import (
     KindName,
@@ -38,13 +41,14 @@ from oatkit.recipes.train_tokenizer import (
 )
 from oatkit.recipes.trial import steps_within
 from oatkit.recipes.versions import package_versions
-from oatkit.tokenizers import KINDS, ActionTokenizer, make_codec
+from oatkit.tokenizers import KINDS, ActionTokenizer, load_tokenizer, make_codec
 from oatkit.tokenizers.codec import LearnedCodec, doubling
 from oatkit.types import KindComparison, LossPoint, Reconstruction, TokenizerComparison
 
 SAMPLE_QUANTILES = (0.5, 0.8, 0.97)
 """Which held-out chunks are shown, by how much they move."""
 MAX_LOSS_POINTS = 50
+LAB_CHUNKS = 6
 
 
 @dataclass(frozen=True)
@@ -122,11 +126,19 @@ def compare_tokenizers(options: CompareTokenizers, console: Console) -> Tokenize
         write_record(path, comparison)
     write_record(path, comparison)
     console.rule("report")
+    _write_lab(comparison, options.out, dataset)
     written = write_report(comparison, options.out)
     console.print(draw(comparison), soft_wrap=True)
     names = ", ".join(p.name for p in (*written, path))
     console.print(f"wrote into {options.out}: {names}", markup=False, soft_wrap=True)
     return comparison
+
+
+def _write_lab(comparison: TokenizerComparison, out: Path, dataset: Dataset) -> None:
+    """A few chunks to play with, which the report shows; without images, to keep it small."""
+    names = [kind.measurement.kind for kind in comparison.kinds]
+    lab = Lab({name: load_tokenizer(out / name) for name in names}, dataset)
+    write_page(static_page(lab, choose_places(lab, LAB_CHUNKS), has_images=False), out / "lab")
 
 
 def _begin(options: CompareTokenizers, dataset: Dataset, held_out: Dataset) -> TokenizerComparison:

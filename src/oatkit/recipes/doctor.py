@@ -24,6 +24,7 @@ EXTRAS = {
     "vlm": ("transformers", "peft"),
     "report": ("matplotlib",),
     "onnx": ("onnx", "onnxruntime"),
+    "lab": ("starlette", "uvicorn", "pillow"),
     "serve": ("oatkit-client", "websockets", "msgpack"),
 }
 RENDER = """

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from oatkit.data import Dataset, Normalizer, Statistics
+from oatkit.errors import DecodeError
 from oatkit.tokenizers.artefact import (
     load_state,
     local_folder,
@@ -187,6 +188,18 @@ class ActionTokenizer:
         if not self.normalised_input:
             chunks_BTA = self.normalizer.unnormalize(chunks_BTA)
         return chunks_BTA if is_torch else chunks_BTA.cpu().numpy()
+
+    def try_decode(self, tokens: Tokens) -> list[Tensor | None]:
+        """Raw chunks of tokens one by one; None where a sequence does not decode."""
+        if self.is_total:
+            return list(self.decode(tokens))
+        found: list[Tensor | None] = []
+        for ids, length in zip(tokens.ids, tokens.lengths, strict=True):
+            try:
+                found.append(self.decode(Tokens(ids[None], length[None]))[0])
+            except DecodeError:
+                found.append(None)
+        return found
 
     def __call__(self, actions: ArrayLike | Tensor) -> list[list[int]]:
         """Ids as lists, one per chunk; a single chunk (horizon, action_dim) is a batch of one."""
