@@ -74,8 +74,8 @@ class Options:
     horizon: int = 16
     tokens: int = 8
     """Of a chunk, where a tokenizer can choose."""
-    tokenizer_steps: int = 1000
-    steps: int = 1000
+    tokenizer_steps: int = 400
+    steps: int = 800
     batch_size: int = 32
     episodes: int = 20
     """Of each task, to evaluate."""
@@ -255,6 +255,7 @@ def make_tokenizer(options: Options, kind: str) -> Path:
                 horizon=options.horizon,
                 num_tokens=options.tokens if kind in ("oat", "oat-pow2", "acodec") else None,
                 steps=None if kind in FITTED else options.tokenizer_steps,
+                batch_size=None if kind in FITTED else 64,
                 seed=options.seed,
             ),
             Console(),
@@ -277,7 +278,7 @@ def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
                 steps=options.steps,
                 batch_size=options.batch_size,
                 expert_width=64,
-                checkpoint_every=100,
+                checkpoint_every=200,
                 seed=options.seed,
                 workers=0,
             ),

@@ -115,6 +115,11 @@ class Backbone(nn.Module):
     def _table(self) -> nn.Embedding:
         return cast(nn.Embedding, self._language.get_input_embeddings())
 
+    @property
+    def layers(self) -> list[nn.Module]:
+        """Of the language model, then of the vision tower."""
+        return [*self._language.layers, *self.family.vision_layers(self.model)]
+
     def known_rows(self) -> Tensor:
         """(tokens, D): the embeddings of the tokens that the checkpoint knows."""
         return self._table.weight.detach()[: self.processor.num_known]
@@ -255,8 +260,8 @@ class Backbone(nn.Module):
 
     def save_memory(self) -> None:
         """Compute the layers again in the backward pass instead of keeping what they gave."""
-        for layer in (*self._language.layers, *self.family.vision_layers(self.model)):
-            layer.forward = _recomputed(layer.forward)
+        for layer in self.layers:
+            layer.forward = _recomputed(layer.forward)  # type: ignore[method-assign]
 
 
 def _recomputed(forward: Callable[..., Any]) -> Callable[..., Any]:

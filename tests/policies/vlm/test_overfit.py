@@ -1,0 +1,53 @@
+"""A small set is learnt by heart: the network, its losses and how it acts fit together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from oatkit.data import Dataset
+from oatkit.measure.policy import measure_slots
+from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.policies import VlmPolicy
+from tests.policies.vlm import tiny_vlm
+
+STEPS = 300
+
+
+def learn(policy: VlmPolicy, dataset: Dataset) -> tuple[float, float]:
+    """Token accuracy, and the error of what is acted, of four chunks after training on them."""
+    observation = tiny_vlm.batch(policy, dataset, 4)
+    read, _ = policy.read(observation)
+    actions = torch.from_numpy(observation["action"])
+    tokens = policy.tokenizer.encode(actions)
+    optimizer = torch.optim.Adam(policy.net.parameters(), 3e-3)
+    for step in range(STEPS):
+        optimizer.param_groups[0]["lr"] = 3e-3 * (1 - step / STEPS)
+        random = SampleRandom(sample_keys(0, step, torch.arange(4)))
+        loss = policy.loss(read, tokens, actions, random)
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        optimizer.step()
+    _, slots = measure_slots(policy, read, actions)
+    drawn, _ = policy.draw_once(read, torch.Generator().manual_seed(0))
+    error = policy.actions.normalize(drawn.chunk) - policy.actions.normalize(actions)
+    return min(slot.accuracy for slot in slots), float(error.square().mean())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", tiny_vlm.BACKBONES)
+def test_all_tokens_are_learnt(family: str, checkpoints: dict[str, Path], dataset: Dataset) -> None:
+    policy = tiny_vlm.make_policy("vlm-ar", checkpoints[family], "oat-pow2", dataset)
+    accuracy, _ = learn(policy, dataset)
+    assert accuracy == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", tiny_vlm.BACKBONES)
+def test_chunks_are_learnt(family: str, checkpoints: dict[str, Path], dataset: Dataset) -> None:
+    policy = tiny_vlm.make_policy("vlm-tc", checkpoints[family], "oat-pow2", dataset)
+    accuracy, error = learn(policy, dataset)
+    assert accuracy == 1
+    assert error < 0.01
