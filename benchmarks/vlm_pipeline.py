@@ -409,7 +409,10 @@ def baselines(options: Options, dataset: Dataset) -> dict[str, Any]:
     found: dict[str, list[dict[str, Any]]] = {"random": [], "mean demonstration": []}
     for task in options.tasks:
         mean_TA = mean_demonstration(dataset, kind.tasks[task])
-        acts = {"random": random, "mean demonstration": partial(replay, mean_TA)}
+        acts: dict[str, Callable[[int], NDArray[np.float32]]] = {
+            "random": random,
+            "mean demonstration": partial(replay, mean_TA),
+        }
         environment = kind.make(task, None)
         for episode in range(options.episodes):
             for name, act in acts.items():
