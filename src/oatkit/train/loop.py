@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 import torch
@@ -182,6 +182,8 @@ class _Run:
         from accelerate.state import AcceleratorState
 
         _require_trackers(config.trackers)
+        if is_sharding_asked():
+            _require_shardable(job.module, config)
         # or a second run of this process would have to have the precision of the first
         AcceleratorState._reset_state()
         self.job, self.config, self.out = job, config, out
@@ -201,10 +203,8 @@ class _Run:
         self.model: nn.Module = _LossModule(job)
         self.is_sharded = is_sharding_asked() and world > 1
         if self.is_sharded:
-            if config.optimizer == "soap":
-                raise TrainingError("soap needs whole matrices: shard with --optimizer adamw")
-            blocks = getattr(job.module, "blocks", ())
-            shard(self.model, blocks, is_bfloat16=config.precision == "bfloat16")
+            is_bfloat16 = config.precision == "bfloat16"
+            shard(self.model, cast(Any, job.module).blocks, is_bfloat16=is_bfloat16)
         self.optimizer = _optimizer(job.module, config)
         self.average = _copy_state(job.module) if config.ema else None
         self.checkpoints = Checkpoints(
@@ -395,6 +395,16 @@ def _stop_requested() -> Iterator[Callable[[], bool]]:
         yield event.is_set
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _require_shardable(module: nn.Module, config: TrainConfig) -> None:
+    if not hasattr(module, "blocks"):
+        raise TrainingError(
+            f"{type(module).__name__} is too small to be sharded: launch with "
+            "configs/accelerate/ddp.yaml"
+        )
+    if config.optimizer == "soap":
+        raise TrainingError("soap needs whole matrices: shard with --optimizer adamw")
 
 
 def _require_trackers(trackers: tuple[Tracker, ...]) -> None:
