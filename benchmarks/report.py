@@ -533,8 +533,8 @@ def vlm_pipeline(record: dict[str, Any]) -> str:
         f"{settings['batch_size']}, images of {settings['image_size']} x "
         f"{settings['image_size']}, the same seeds for all. Success in percent of "
         f"{settings['episodes']} episodes a task of at most",
-        f"{settings['max_steps']} steps, with Wilson 95 % intervals, on goals that no "
-        "demonstration has; then with the images of other",
+        f"{settings['max_steps']} steps, the likeliest tokens taken, with Wilson 95 % intervals, "
+        "on goals that no demonstration has; then with the images of other",
         "moments, and with the instruction of the other task. The difference is to the mean "
         "demonstration of the task,",
         "replayed on the same episodes. Token accuracy is on held-out demonstrations, in percent, "

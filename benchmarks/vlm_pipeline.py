@@ -369,7 +369,12 @@ def measure(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
 
 
 def closed_loop(options: Options, policy: Any, budget: int) -> list[dict[str, Any]]:
-    rollout = Rollout(execute=options.horizon // 2, seed=options.seed, state_keys=(STATE_KEY,))
+    rollout = Rollout(
+        execute=options.horizon // 2,
+        seed=options.seed,
+        temperature=0.0,
+        state_keys=(STATE_KEY,),
+    )
     jobs = [
         Job(task, budget, episode) for task in options.tasks for episode in range(options.episodes)
     ]
