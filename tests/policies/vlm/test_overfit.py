@@ -11,22 +11,26 @@ from oatkit.data import Dataset
 from oatkit.measure.policy import measure_slots
 from oatkit.nn.random import SampleRandom, sample_keys
 from oatkit.policies import VlmPolicy
+from oatkit.policies.observation import Observations
+from oatkit.policies.vlm_config import ExpertConfig
 from tests.policies.vlm import tiny_vlm
 
-STEPS = 300
+COPIES = 4
+"""Of each chunk in a batch, with noise of its own."""
 
 
-def learn(policy: VlmPolicy, dataset: Dataset) -> tuple[float, float]:
+def learn(policy: VlmPolicy, dataset: Dataset, steps: int) -> tuple[float, float]:
     """Token accuracy, and the error of what is acted, of four chunks after training on them."""
     observation = tiny_vlm.batch(policy, dataset, 4)
     read, _ = policy.read(observation)
     actions = torch.from_numpy(observation["action"])
-    tokens = policy.tokenizer.encode(actions)
+    many, wanted = Observations.cat([read] * COPIES), actions.repeat(COPIES, 1, 1)
+    tokens = policy.tokenizer.encode(wanted)
     optimizer = torch.optim.Adam(policy.net.parameters(), 3e-3)
-    for step in range(STEPS):
-        optimizer.param_groups[0]["lr"] = 3e-3 * (1 - step / STEPS)
-        random = SampleRandom(sample_keys(0, step, torch.arange(4)))
-        loss = policy.loss(read, tokens, actions, random)
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = 3e-3 * (1 - step / steps)
+        random = SampleRandom(sample_keys(0, step, torch.arange(len(many))))
+        loss = policy.loss(many, tokens, wanted, random)
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         optimizer.step()
@@ -40,14 +44,15 @@ def learn(policy: VlmPolicy, dataset: Dataset) -> tuple[float, float]:
 @pytest.mark.parametrize("family", tiny_vlm.BACKBONES)
 def test_all_tokens_are_learnt(family: str, checkpoints: dict[str, Path], dataset: Dataset) -> None:
     policy = tiny_vlm.make_policy("vlm-ar", checkpoints[family], "oat-pow2", dataset)
-    accuracy, _ = learn(policy, dataset)
+    accuracy, _ = learn(policy, dataset, 200)
     assert accuracy == 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", tiny_vlm.BACKBONES)
 def test_chunks_are_learnt(family: str, checkpoints: dict[str, Path], dataset: Dataset) -> None:
-    policy = tiny_vlm.make_policy("vlm-tc", checkpoints[family], "oat-pow2", dataset)
-    accuracy, error = learn(policy, dataset)
+    expert = ExpertConfig(width=64)
+    policy = tiny_vlm.make_policy("vlm-tc", checkpoints[family], "oat-pow2", dataset, expert=expert)
+    accuracy, error = learn(policy, dataset, 500)
     assert accuracy == 1
-    assert error < 0.01
+    assert error < 0.02, "of a variance of about 0.3"
