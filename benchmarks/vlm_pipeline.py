@@ -351,16 +351,18 @@ def measure(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
     """Episodes as the policy is and misled, and how well it predicts tokens."""
     policy = make_policy(options, row, dataset)
     budget = policy.schedule.num_tokens
-    loops = {"as it is": closed_loop(options, policy, budget)}
-    accuracies = {}
-    if "tokens" in policy.heads:
-        accuracies = token_accuracies(policy, dataset)
+
+    def loop(how: str, actor: Any) -> Any:
+        return cached(options, f"{row.name}, {how}", closed_loop, actor, budget)
+
+    accuracies = token_accuracies(policy, dataset) if "tokens" in policy.heads else {}
+    loops = {"as it is": loop("as it is", policy)}
     if row.is_misled:
         for what in ("other images", "other text"):
-            loops[what] = closed_loop(options, Misled(policy, dataset, what), budget)
+            loops[what] = loop(what, Misled(policy, dataset, what))
         if policy.kind == "vlm-tc":
             policy.head = "tokens"
-            loops["its token head"] = closed_loop(options, policy, budget)
+            loops["its token head"] = loop("its token head", policy)
     return {
         "parameters": sum(p.numel() for p in policy.net.parameters()),
         "token accuracy": accuracies,
