@@ -259,8 +259,8 @@ def flops_factor(policy: VlmPolicy, observations: Observations) -> float:
     backbone = policy.net.backbone
     language = backbone.family.language_model(backbone.model)
     layers = num_parameters(language.get_submodule("layers"))
-    # not in inference mode, where linear layers are not counted
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+    # with gradients, so that torch computes, and counts, everything
+    with FlopCounterMode(display=False) as counter:
         context = policy.net.encode(observations)
     counts = counter.get_flop_counts()
     whole = sum(counts["Global"].values())
