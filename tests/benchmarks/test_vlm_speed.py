@@ -24,7 +24,7 @@ def test_rows_and_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ms = found[family]["ms"]
         faster = ms["token-wise"] / ms["power of two"]
         assert found[family]["pow2_speedup"] == pytest.approx(faster, rel=0.01)
-        assert 1 < found[family]["flops_per_parameter_slot"] < 3
+        assert 0.9 < found[family]["flops_per_parameter_slot"] < 3  # norms are not multiplied
     sizes = {name: row["parameters"]["whole"] for name, row in found["predicted"].items()}
     assert sizes == {"PaliGemma 2 3B": 3_032_242_416, "Qwen3-VL 2B": 2_127_532_032}
     for row in found["predicted"].values():
