@@ -2,9 +2,9 @@
 
     python -m benchmarks.vlm_speed
 
-A backbone of about 100M parameters with random weights, one image and a state, batch 1.
-"Recomputed" runs context and tokens anew for every token, as generation without a cache does. The
-last table is a roofline for backbones of 2B and 3B parameters: what a call computes and reads, from
+A backbone of about 100M parameters with random weights, one image and a state, batch 1; a few
+minutes. "Recomputed" runs context and tokens anew for every token, as generation without a cache
+does. The last table is a roofline for published backbones: what a call computes and reads, from
 counts that were measured on the small backbone, over the rates in the data sheets of two cards.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -26,8 +26,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from benchmarks.record import write_result
 from oatkit.data import Normalizer
 from oatkit.data.statistics import compute_statistics
+from oatkit.nn.flow_expert import FlowExpert
 from oatkit.policies import VlmConfig, VlmPolicy
 from oatkit.policies.backbones.backbone import Context
+from oatkit.policies.backbones.families import family_named
 from oatkit.policies.backbones.family import ScratchSize
 from oatkit.policies.backbones.loading import load_backbone, write_scratch
 from oatkit.policies.backbones.options import BackboneOptions
@@ -61,36 +63,103 @@ SCHEDULES = {
 }
 
 
-@dataclass(frozen=True)
-class RealSize:
-    """Of a published backbone, from its config."""
-
-    width: int
-    num_layers: int
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
-    mlp_width: int
-    vision_parameters: float
-    image_slots: int
-    patches: int
-
-    @property
-    def parameters(self) -> int:
-        """Of the layers of the language model; embeddings are looked up, not multiplied."""
-        attention = self.width * self.head_dim * 2 * (self.num_heads + self.num_kv_heads)
-        return self.num_layers * (attention + 3 * self.width * self.mlp_width)
-
-
-REAL = {
-    "paligemma2 3B": RealSize(2304, 26, 8, 4, 256, 9216, 0.41e9, 256, 256),
-    "qwen3-vl 2B": RealSize(2048, 28, 16, 8, 128, 6144, 0.41e9, 49, 196),
+REAL: dict[str, tuple[str, dict[str, Any]]] = {
+    "PaliGemma 2 3B": (
+        "paligemma2",
+        {
+            "text_config": {
+                "model_type": "gemma2",
+                "vocab_size": 257216,
+                "hidden_size": 2304,
+                "intermediate_size": 9216,
+                "num_hidden_layers": 26,
+                "num_attention_heads": 8,
+                "num_key_value_heads": 4,
+                "head_dim": 256,
+            },
+            "vision_config": {
+                "model_type": "siglip_vision_model",
+                "hidden_size": 1152,
+                "intermediate_size": 4304,
+                "num_hidden_layers": 27,
+                "num_attention_heads": 16,
+                "patch_size": 14,
+                "image_size": 224,
+                "vision_use_head": False,
+            },
+            "projection_dim": 2304,
+        },
+    ),
+    "Qwen3-VL 2B": (
+        "qwen3-vl",
+        {
+            "text_config": {
+                "vocab_size": 151936,
+                "hidden_size": 2048,
+                "intermediate_size": 6144,
+                "num_hidden_layers": 28,
+                "num_attention_heads": 16,
+                "num_key_value_heads": 8,
+                "head_dim": 128,
+                "tie_word_embeddings": True,
+            },
+            "vision_config": {
+                "depth": 24,
+                "hidden_size": 1024,
+                "intermediate_size": 4096,
+                "num_heads": 16,
+                "patch_size": 16,
+                "out_hidden_size": 2048,
+                "num_position_embeddings": 2304,
+                "deepstack_visual_indexes": [5, 11, 17],
+            },
+            "tie_word_embeddings": True,
+        },
+    ),
 }
+"""Families and configs of published checkpoints, as far as they decide sizes."""
+PATCHES = {"PaliGemma 2 3B": (256, 256), "Qwen3-VL 2B": (196, 49)}
+"""Of an image of 224 x 224, and slots of the context that it takes."""
 CARDS = {"A100 80GB": (312e12, 2.04e12), "RTX 4090": (165e12, 1.01e12)}
 """Dense bfloat16 FLOP/s and bytes/s of the data sheet."""
+FACTOR = "flops_per_parameter_slot"
 TEXT_SLOTS = 24
 BYTES = 2
-EXPERT_PARAMETERS = 0.3e9
+
+
+@dataclass(frozen=True)
+class RealSize:
+    """Parameters of a published backbone and of the expert that goes with it."""
+
+    whole: int
+    layers: int
+    """Of the language model; embeddings are looked up, not multiplied."""
+    vision: int
+    expert: int
+
+    @classmethod
+    def of(cls, name: str) -> RealSize:
+        """Counted in models without weights."""
+        family_name, values = REAL[name]
+        family = family_named(family_name)
+        with torch.device("meta"):
+            model = family.model_class._from_config(family.model_class.config_class(**values))
+            text = model.config.get_text_config()
+            expert = FlowExpert(
+                ACTION_DIM,
+                width=ExpertConfig().width,
+                num_layers=text.num_hidden_layers,
+                num_heads=text.num_attention_heads,
+                num_kv_heads=text.num_key_value_heads,
+                head_dim=text.head_dim,
+            )
+        language = family.language_model(model.model)
+        return cls(
+            num_parameters(model),
+            num_parameters(language.get_submodule("layers")),
+            sum(num_parameters(part) for part in family.vision_modules(model.model)),
+            num_parameters(expert),
+        )
 
 
 def main() -> None:
@@ -100,8 +169,8 @@ def main() -> None:
         for family in ("paligemma2", "qwen3-vl"):
             checkpoint = write_scratch(family, Path(folder) / family, SIZE, [TEXT], SEED)
             results[family] = measure(checkpoint)
-    factor = max(found["flops_per_parameter_slot"] for found in results.values())
-    results["predicted"] = {name: predict(size, factor) for name, size in REAL.items()}
+    factor = max(found[FACTOR] for found in results.values())
+    results["predicted"] = {name: predict(name, factor) for name in REAL}
     settings = {
         "tokens": NUM_TOKENS,
         "image": IMAGE_SIZE,
@@ -111,38 +180,33 @@ def main() -> None:
     write_result("vlm_speed", seed=SEED, settings=settings, results=results)
 
 
-@torch.inference_mode()
 def measure(checkpoint: Path) -> dict[str, Any]:
-    found = measure_tokens(make_policy(checkpoint, "vlm-ar"))
-    taught = make_policy(checkpoint, "vlm-tc")
-    context = taught.net.encode(observe(taught))
+    spoken, taught = make_policy(checkpoint, "vlm-ar"), make_policy(checkpoint, "vlm-tc")
+    observations = observe(spoken)
+    factor = flops_factor(spoken, observations)
+    with torch.inference_mode():
+        return dict(rounded(timed(spoken, taught, observations) | {FACTOR: factor}))
+
+
+def timed(spoken: VlmPolicy, taught: VlmPolicy, observations: Observations) -> dict[str, Any]:
+    """Milliseconds and ratios."""
+    context, read = spoken.net.encode(observations), taught.net.encode(observations)
     noise = torch.randn(1, HORIZON, ACTION_DIM)
-    chunks = found["chunk_after_prefill_ms"]
-    chunks["co-trained flow"] = ms(lambda: taught.net.flow(context, noise))
-    found["pow2_speedup"] = chunks["token-wise"] / chunks["power of two"]
-    cached = chunks["token-wise"] + found["prefill_ms"]
-    found["cache_speedup"] = found["token-wise, recomputed, with prefill_ms"] / cached
-    return dict(rounded(found))
-
-
-def measure_tokens(policy: VlmPolicy) -> dict[str, Any]:
-    observations = observe(policy)
-    context = policy.net.encode(observations)
+    works: dict[str, Callable[[], object]] = {
+        "prefill": lambda: spoken.net.encode(observations),
+        "token-wise, recomputed, with prefill": lambda: recompute(spoken, observations),
+        "co-trained flow": lambda: taught.net.flow(read, noise),
+    }
+    works |= {f"call of {count}": partial(one_call, spoken, context, count) for count in (1, 4, 16)}
+    works |= {way: partial(speak, spoken, context, schedule) for way, schedule in SCHEDULES.items()}
+    ms = in_turns(works)
+    recomputed = ms["token-wise, recomputed, with prefill"]
     return {
-        "parameters": sum(p.numel() for p in policy.net.backbone.parameters()),
+        "parameters": num_parameters(spoken.net.backbone),
         "context_slots": context.is_seen.shape[1],
-        "prefill_ms": ms(lambda: policy.net.encode(observations)),
-        "call_ms": {
-            str(count): ms(partial(one_call, policy, context, count)) for count in (1, 4, 16)
-        },
-        "chunk_after_prefill_ms": {
-            name: ms(partial(speak, policy, context, schedule))
-            for name, schedule in SCHEDULES.items()
-        },
-        "token-wise, recomputed, with prefill_ms": ms(
-            lambda: recompute(policy, observations), repeats=2
-        ),
-        "flops_per_parameter_slot": flops_factor(policy, observations),
+        "ms": ms,
+        "pow2_speedup": ms["token-wise"] / ms["power of two"],
+        "cache_speedup": recomputed / (ms["token-wise"] + ms["prefill"]),
     }
 
 
@@ -194,11 +258,11 @@ def flops_factor(policy: VlmPolicy, observations: Observations) -> float:
     """FLOPs of a prefill over 2 x parameters x slots of the language model; vision apart."""
     backbone = policy.net.backbone
     language = backbone.family.language_model(backbone.model)
-    layers = sum(p.numel() for p in language.get_submodule("layers").parameters())
-    with torch.inference_mode(mode=False), torch.no_grad():
-        with FlopCounterMode(display=False) as counter:
-            context = policy.net.encode(observations)
-        counts = counter.get_flop_counts()
+    layers = num_parameters(language.get_submodule("layers"))
+    # with gradients, so that torch computes, and counts, everything
+    with FlopCounterMode(display=False) as counter:
+        context = policy.net.encode(observations)
+    counts = counter.get_flop_counts()
     whole = sum(counts["Global"].values())
     seen = sum(
         sum(ops.values())
@@ -208,14 +272,16 @@ def flops_factor(policy: VlmPolicy, observations: Observations) -> float:
     return float((whole - seen) / (2 * layers * context.is_seen.shape[1]))
 
 
-def predict(size: RealSize, factor: float) -> dict[str, Any]:
+def predict(name: str, factor: float) -> dict[str, Any]:
     """Milliseconds of a roofline, and calls, of every way to a chunk."""
-    slots = size.image_slots + TEXT_SLOTS + 1
-    found: dict[str, Any] = {"language_parameters": size.parameters, "context_slots": slots}
+    size, (num_patches, image_slots) = RealSize.of(name), PATCHES[name]
+    slots = image_slots + TEXT_SLOTS + 1
+    found: dict[str, Any] = {"parameters": asdict(size), "context_slots": slots}
+    steps = ExpertConfig().num_steps
     for card, (flop_rate, byte_rate) in CARDS.items():
 
         def taken(
-            parameters: float,
+            parameters: int,
             num_slots: int,
             flop_rate: float = flop_rate,
             byte_rate: float = byte_rate,
@@ -223,29 +289,31 @@ def predict(size: RealSize, factor: float) -> dict[str, Any]:
             flops = factor * 2 * parameters * num_slots
             return 1e3 * max(flops / flop_rate, BYTES * parameters / byte_rate)
 
-        prefill = taken(size.parameters, slots) + taken(size.vision_parameters, size.patches)
-        rows = {
-            name: {
-                "calls": schedule.calls,
-                "ms": prefill + sum(taken(size.parameters, g) for g in schedule.block_sizes),
-            }
-            for name, schedule in SCHEDULES.items()
+        prefill = taken(size.layers, slots) + taken(size.vision, num_patches)
+        chunk = {
+            way: prefill + sum(taken(size.layers, g) for g in schedule.block_sizes)
+            for way, schedule in SCHEDULES.items()
         }
-        steps = ExpertConfig().num_steps
-        flow = prefill + steps * taken(EXPERT_PARAMETERS, HORIZON)
-        rows["co-trained flow"] = {"calls": steps, "ms": flow}
-        found[card] = rounded({"prefill_ms": prefill, "chunk": rows})
+        chunk["co-trained flow"] = prefill + steps * taken(size.expert, HORIZON)
+        found[card] = rounded({"prefill_ms": prefill, "chunk_ms": chunk})
+    found["calls"] = {way: schedule.calls for way, schedule in SCHEDULES.items()}
+    found["calls"]["co-trained flow"] = steps
     return found
 
 
-def ms(work: Callable[[], object], repeats: int = REPEATS) -> float:
-    work()
-    times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        work()
-        times.append(1e3 * (time.perf_counter() - began))
-    return median(times)
+def num_parameters(module: torch.nn.Module) -> int:
+    return sum(p.numel() for p in module.parameters())
+
+
+def in_turns(works: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Median milliseconds of each, all timed in every round, so that other work hits all alike."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(REPEATS + 1):
+        for name, work in works.items():
+            began = time.perf_counter()
+            work()
+            times[name].append(1e3 * (time.perf_counter() - began))
+    return {name: median(own[1:]) for name, own in times.items()}  # the first warms up
 
 
 def rounded(value: Any) -> Any:

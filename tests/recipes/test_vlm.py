@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 pytest.importorskip("transformers", reason="vision-language policies need oatkit[vlm]")
 
@@ -165,6 +171,50 @@ def test_flags_reach_the_policy(
     shared = ("--data", str(data), "--out", str(tmp_path / "q"), "--preset", "tiny")
     assert cli.main(["policy", "train", *shared, *more]) == 0
     assert oatkit.load_policy(tmp_path / "q").kind == "vlm-tc"
+
+
+def launch(data: Path, out: Path, backbone: Path, *flags: str, is_sharded: bool) -> None:
+    """Two processes of `accelerate launch`."""
+    command = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch", "--cpu")
+    command += ("--num_processes", "2", "--num_machines", "1", "--mixed_precision", "no")
+    command += ("--dynamo_backend", "no", "--main_process_port", "0", "-m", "oatkit.cli")
+    command += ("policy", "train", "--data", str(data), "--out", str(out), "--preset", "tiny")
+    ran = subprocess.run(
+        [*command, "--cameras", "front", "--backbone", str(backbone), *flags],
+        env=os.environ | {"ACCELERATE_USE_FSDP": str(is_sharded).lower(), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_sharded", [False, True])
+def test_two_processes_equal_one(
+    is_sharded: bool,
+    data: Path,
+    checkpoints: dict[str, Path],
+    tokenizers: dict[str, ActionTokenizer],
+    tmp_path: Path,
+) -> None:
+    tokenizers["oat-pow2"].save_pretrained(tmp_path / "t")
+    flags = (
+        *("--tokenizer", str(tmp_path / "t"), "--policy", "vlm-tc", "--steps", "4"),
+        *("--batch-size", "4", "--accumulate", "2", "--checkpoint-every", "2", "--ema", "0.5"),
+    )
+    one, two = tmp_path / "1", tmp_path / "2"
+    assert run(data, one, checkpoints["qwen3-vl"], *flags) == 0
+    launch(data, two, checkpoints["qwen3-vl"], *flags, is_sharded=is_sharded)
+    shutil.rmtree(two / "checkpoints/step-00000004")  # as if it had been killed on the way
+    (two / "config.json").unlink()
+    launch(data, two, checkpoints["qwen3-vl"], *flags, is_sharded=is_sharded)
+    for name in ("model.safetensors", "checkpoints/step-00000004/optimizer.safetensors"):
+        wanted, found = load_file(one / name), load_file(two / name)
+        assert wanted.keys() == found.keys()
+        for key in wanted:
+            torch.testing.assert_close(found[key], wanted[key], rtol=1e-3, atol=1e-5)
+    assert oatkit.load_policy(two).kind == "vlm-tc"
 
 
 @pytest.mark.parametrize(

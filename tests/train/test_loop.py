@@ -328,6 +328,16 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert int(latest.name.split("-")[1]) == stopped_at
 
 
+def test_what_cannot_be_sharded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    job = Regression()
+    with pytest.raises(TrainingError, match="Sequential is too small to be sharded"):
+        train(job, CONFIG, tmp_path, show_progress=False)
+    job.module.blocks = []  # type: ignore[assignment]
+    with pytest.raises(TrainingError, match="soap needs whole matrices"):
+        train(job, replace(CONFIG, optimizer="soap"), tmp_path, show_progress=False)
+
+
 def test_two_processes_equal_one(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     ends = []

@@ -71,6 +71,12 @@ class VlmNet(nn.Module):
             backbone.freeze_unread()
 
     @property
+    def blocks(self) -> list[nn.Module]:
+        """The layers: what is gathered one at a time where weights are spread over processes."""
+        expert = [] if self.expert is None else list(self.expert.layers)
+        return [*self.backbone.layers, *expert]
+
+    @property
     def mask_id(self) -> int:
         return self._head.mask_id
 

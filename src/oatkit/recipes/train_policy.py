@@ -26,7 +26,8 @@ from oatkit.recipes.token_cache import artefact_digest, cached_tokens
 from oatkit.recipes.train_options import changed
 from oatkit.recipes.trial import steps_within
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_config
-from oatkit.train import TrainConfig, train
+from oatkit.train import TrainConfig, load_latest, train
+from oatkit.train.shard import is_sharding_asked
 from oatkit.types import Tokens
 
 MAX_CHUNKS_TO_EVALUATE = 512
@@ -149,7 +150,11 @@ def train_policy(options: TrainPolicy, console: Console) -> AnyPolicy:
         "data": train_set.fingerprint,
         "init": None if options.init is None else str(options.init),
     }
-    train(job, config, options.out, identity=identity)
+    if not train(job, config, options.out, identity=identity):
+        return policy
+    if is_sharding_asked():
+        policy, _ = _start(options, dataset)
+        load_latest(options.out, policy.net)
     policy.to("cpu")  # training may have moved the network
     policy.calibrate(job.unseen, job.unseen_actions, torch.Generator().manual_seed(options.seed))
     policy.extras = {

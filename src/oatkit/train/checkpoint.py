@@ -21,6 +21,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from oatkit.errors import ArtefactError
+from oatkit.train.shard import is_spread, spread_like, whole
 
 WRITING = ".writing-"
 
@@ -49,18 +50,33 @@ class Checkpoints:
         module: nn.Module,
         optimizer: torch.optim.Optimizer,
         ema: Mapping[str, Tensor] | None,
+        *,
+        is_writer: bool = True,
     ) -> Path:
-        """Write the state after `step` steps, then drop the oldest."""
+        """Write the state after `step` steps, then drop the oldest.
+
+        Where weights are spread over processes all must call this and one writes.
+        """
         path = self.folder / f"step-{step:08d}"
         if path.exists():
             return path
         aside = self.folder / f"{WRITING}{path.name}"
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True)
-        save_file(_plain(module.state_dict()), aside / "model.safetensors")
-        save_file(optimizer_tensors(module, optimizer), aside / "optimizer.safetensors")
+        if is_writer:
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.mkdir(parents=True)
+
+        def write(name: str, tensors: Mapping[str, Tensor]) -> None:
+            if is_writer:
+                save_file(_plain(tensors), aside / f"{name}.safetensors")
+            else:
+                _give(tensors)
+
+        write("model", module.state_dict())
+        write("optimizer", optimizer_tensors(module, optimizer))
         if ema is not None:
-            save_file(_plain(ema), aside / "ema.safetensors")
+            write("ema", ema)
+        if not is_writer:
+            return path
         state = {"step": step, "config": self._config}
         (aside / "state.json").write_text(json.dumps(state, indent=2))
         for file in aside.iterdir():
@@ -99,23 +115,37 @@ class Checkpoints:
                 f"{path} belongs to a run with another {', '.join(different)}: use the same "
                 "options, another --out, or remove it"
             )
-        module.load_state_dict(tensors)
+        load_tensors(module.state_dict(), tensors)
         load_optimizer_tensors(module, optimizer, moments)
         if ema is not None:
-            for name, average in ema.items():
-                average.copy_(averages[name])
+            load_tensors(ema, averages)
         return int(state["step"])
+
+
+def load_latest(out: Path, module: nn.Module) -> None:
+    """Give a module what training left in `out`: the moving average, or else the weights."""
+    path = Checkpoints(out / "checkpoints", {}).latest()
+    assert path is not None
+    average = path / "ema.safetensors"
+    module.load_state_dict(load_file(average if average.exists() else path / "model.safetensors"))
+    module.eval()
+
+
+@torch.no_grad()
+def load_tensors(homes: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
+    """Copy whole tensors into those of the same names."""
+    for name, home in homes.items():
+        home.copy_(spread_like(tensors[name], home))
 
 
 def optimizer_tensors(module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """The optimiser's state as `<parameter>/<what>` tensors."""
     names: dict[Tensor, str] = {p: name for name, p in module.named_parameters()}
-    tensors = {
+    return {
         f"{names[parameter]}/{what}": value
         for parameter, state in optimizer.state.items()
         for what, value in state.items()
     }
-    return _plain(tensors)
 
 
 def load_optimizer_tensors(
@@ -126,12 +156,21 @@ def load_optimizer_tensors(
     for key, value in tensors.items():
         name, what = key.rsplit("/", 1)
         parameter = parameters[name]
-        home = value.device if what == "step" else parameter.device
-        optimizer.state[parameter][what] = value.to(home)
+        is_of_all = what == "step"
+        optimizer.state[parameter][what] = value if is_of_all else spread_like(value, parameter)
 
 
 def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    return {
+        name: whole(tensor.detach()).cpu().contiguous().clone() for name, tensor in tensors.items()
+    }
+
+
+def _give(tensors: Mapping[str, Tensor]) -> None:
+    """Let another process gather what is spread."""
+    for tensor in tensors.values():
+        if is_spread(tensor):
+            whole(tensor.detach())
 
 
 def _flush(path: Path) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 import torch
@@ -31,6 +31,7 @@ from oatkit.errors import TrainingError
 from oatkit.nn.random import SampleRandom, sample_keys
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.prefetch import read_ahead
+from oatkit.train.shard import average_gradients, is_sharding_asked, shard
 from oatkit.train.soap import Soap
 
 Tracker = Literal["tensorboard", "wandb", "trackio"]
@@ -128,10 +129,12 @@ def train(
     *,
     identity: Mapping[str, Any] | None = None,
     show_progress: bool = True,
-) -> None:
+) -> bool:
     """Train `job.module` in place, going on from the latest checkpoint in `out`.
 
-    Ctrl-C saves a checkpoint after the current step and says how to go on.
+    Gives whether this process is the one of several that goes on to use it. A module whose weights
+    were sharded stays so: `load_latest` gives them to another. Ctrl-C saves a checkpoint after the
+    current step and says how to go on.
 
     Args:
         job: What is trained.
@@ -154,6 +157,7 @@ def train(
                     f"stopped after step {step + 1}; the same command again continues"
                 )
     run.keep_average()
+    return bool(run.accelerator.is_main_process)
 
 
 class _LossModule(nn.Module):
@@ -178,6 +182,8 @@ class _Run:
         from accelerate.state import AcceleratorState
 
         _require_trackers(config.trackers)
+        if is_sharding_asked():
+            _require_shardable(job.module, config)
         # or a second run of this process would have to have the precision of the first
         AcceleratorState._reset_state()
         self.job, self.config, self.out = job, config, out
@@ -194,13 +200,19 @@ class _Run:
                 f"{config.accumulate} parts"
             )
         job.module.to(self.accelerator.device)
+        self.model: nn.Module = _LossModule(job)
+        self.is_sharded = is_sharding_asked() and world > 1
+        if self.is_sharded:
+            is_bfloat16 = config.precision == "bfloat16"
+            shard(self.model, cast(Any, job.module).blocks, is_bfloat16=is_bfloat16)
         self.optimizer = _optimizer(job.module, config)
         self.average = _copy_state(job.module) if config.ema else None
         self.checkpoints = Checkpoints(
             out / "checkpoints", {**config.decisive(), **identity}, config.keep_checkpoints
         )
         self.step = self.checkpoints.restore(job.module, self.optimizer, self.average)
-        self.model = self.accelerator.prepare(_LossModule(job))
+        if not self.is_sharded:
+            self.model = self.accelerator.prepare(self.model)
         steps = range(self.step, config.steps)
         plan = (self._indices(step)[part] for step in steps for part in self._parts())
         self._batches = read_ahead(job.batch, plan, config.workers)
@@ -215,8 +227,9 @@ class _Run:
         for number, part in enumerate(parts):
             batch = tuple(t.to(accelerator.device) for t in next(self._batches))
             is_last = number == len(parts) - 1
-            with _gradients_kept_apart(accelerator, self.model, not is_last):
-                loss = self.model(keys[part].to(accelerator.device), *batch) / len(parts)
+            with self._gradients_kept_apart(not is_last):
+                with accelerator.autocast():
+                    loss = self.model(keys[part].to(accelerator.device), *batch) / len(parts)
                 accelerator.backward(loss)
             total += loss.detach()
         accelerator.clip_grad_norm_(self.job.module.parameters(), config.clip)
@@ -228,6 +241,18 @@ class _Run:
         if self.average is not None:
             _move_average(self.average, self.job.module, config.ema, step)
         return total
+
+    @contextmanager
+    def _gradients_kept_apart(self, is_apart: bool) -> Iterator[None]:
+        """Average gradients over processes only with the last part of a batch."""
+        if self.is_sharded:
+            average_gradients(self.model, not is_apart)
+            yield
+        elif is_apart:
+            with self.accelerator.no_sync(self.model):
+                yield
+        else:
+            yield
 
     def _indices(self, step: int) -> NDArray[np.int64]:
         config = self.config
@@ -241,8 +266,15 @@ class _Run:
         return np.array_split(np.arange(config.batch_size)[mine], config.accumulate)
 
     def save(self, step: int) -> None:
-        if self.accelerator.is_main_process:
-            self.checkpoints.save(step, self.job.module, self.optimizer, self.average)
+        # of sharded weights every process gives its part
+        if self.is_sharded or self.accelerator.is_main_process:
+            self.checkpoints.save(
+                step,
+                self.job.module,
+                self.optimizer,
+                self.average,
+                is_writer=self.accelerator.is_main_process,
+            )
         self.accelerator.wait_for_everyone()
 
     def keep_average(self) -> None:
@@ -314,7 +346,8 @@ class _Log:
         self._since = (now, step)
         row = {"step": step, "loss": mean, "samples_per_s": round(rate, 1)}
         row["learning_rate"] = run.config.learning_rate_at(step - 1)
-        if step % run.config.evaluate_every == 0 or step == run.config.steps:
+        is_due = step % run.config.evaluate_every == 0 or step == run.config.steps
+        if is_due and not run.is_sharded:
             run.job.module.eval()
             found = run.job.evaluate()
             row |= found
@@ -364,14 +397,14 @@ def _stop_requested() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-@contextmanager
-def _gradients_kept_apart(accelerator: Any, model: nn.Module, is_apart: bool) -> Iterator[None]:
-    """Average gradients over processes only with the last part of a batch."""
-    if is_apart:
-        with accelerator.no_sync(model):
-            yield
-    else:
-        yield
+def _require_shardable(module: nn.Module, config: TrainConfig) -> None:
+    if not hasattr(module, "blocks"):
+        raise TrainingError(
+            f"{type(module).__name__} is too small to be sharded: launch with "
+            "configs/accelerate/ddp.yaml"
+        )
+    if config.optimizer == "soap":
+        raise TrainingError("soap needs whole matrices: shard with --optimizer adamw")
 
 
 def _require_trackers(trackers: tuple[Tracker, ...]) -> None:

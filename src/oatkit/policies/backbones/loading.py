@@ -108,6 +108,7 @@ def _prepared(backbone: Backbone, options: BackboneOptions) -> Backbone:
     backbone.freeze(vision=options.freeze_vision, language=options.freeze_language)
     if options.save_memory:
         backbone.save_memory()
+    backbone.speed_up()
     return backbone.eval()
 
 

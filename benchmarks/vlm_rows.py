@@ -1,0 +1,80 @@
+"""How the rows of new action tokens should begin: around the mean of the known rows, how widely?
+
+    python -m benchmarks.vlm_rows    # minutes; data, tokenizer and backbones of vlm_pipeline
+
+Spread 0 gives every action token the mean of the known rows, 1 their covariance too. The loss
+before training, after it, and on held-out chunks, of `vlm-ar` in powers of two.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+import torch
+import tyro
+
+from benchmarks.record import write_result
+from benchmarks.vlm_pipeline import FAMILIES, make_backbone, make_demonstrations, make_tokenizer
+from benchmarks.vlm_pipeline import Options as Pipeline
+from oatkit.data import Dataset, open_dataset
+from oatkit.envs.metaworld import CAMERA
+from oatkit.measure.policy import measure_slots, observations_to_measure
+from oatkit.nn.random import SampleRandom
+from oatkit.policies import VlmConfig, VlmPolicy, token_head
+from oatkit.recipes.train_policy import PolicyJob
+from oatkit.tokenizers import load_tokenizer
+from oatkit.train.loop import sample_indices
+
+SPREADS = (0.0, 0.1, 0.3, 1.0, 3.0)
+
+
+@dataclass(frozen=True)
+class Options:
+    steps: int = 150
+    learning_rate: float = 1e-3
+    pipeline: Pipeline = field(default_factory=Pipeline)
+
+
+def main(options: Options) -> None:
+    dataset = open_dataset(make_demonstrations(options.pipeline))
+    results = {
+        family: {str(spread): measure(options, family, spread, dataset) for spread in SPREADS}
+        for family in FAMILIES
+    }
+    settings = {"steps": options.steps, "batch_size": options.pipeline.batch_size}
+    write_result("vlm_rows", seed=options.pipeline.seed, settings=settings, results=results)
+
+
+def measure(options: Options, family: str, spread: float, dataset: Dataset) -> dict[str, Any]:
+    pipeline = options.pipeline
+    torch.manual_seed(pipeline.seed)
+    token_head.SPREAD = spread
+    policy = VlmPolicy.for_dataset(
+        VlmConfig("vlm-ar"),
+        str(make_backbone(pipeline, family, dataset)),
+        load_tokenizer(make_tokenizer(pipeline, "oat-pow2")),
+        dataset,
+        cameras=(CAMERA,),
+    )
+    train_set, held_out = dataset.split(fraction=0.1, seed=0)
+    job = PolicyJob(policy, train_set, held_out, None)
+    optimizer = torch.optim.AdamW(policy.net.parameters(), options.learning_rate)
+    losses = []
+    for step in range(options.steps):
+        indices = sample_indices(pipeline.seed, step, pipeline.batch_size, job.num_samples)
+        loss = job.loss(job.batch(indices), SampleRandom(torch.zeros(len(indices)).long()))
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        torch.nn.utils.clip_grad_norm_(policy.net.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    unseen, actions, _ = observations_to_measure(policy, held_out, 256)
+    held_out_loss, _ = measure_slots(policy, unseen, actions)
+    return {"first": losses[0], "last": fmean(losses[-20:]), "held out": held_out_loss}
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options, args=sys.argv[1:]))

@@ -1,0 +1,74 @@
+"""Weights spread over processes (FSDP2): each holds a part and gathers a layer while it runs.
+
+`accelerate launch` with `configs/accelerate/fsdp.yaml` asks for it. `torch.distributed.tensor` and
+`fsdp` are imported where they are needed, because that takes a second.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from oatkit.errors import TrainingError
+
+
+def is_sharding_asked() -> bool:
+    """Whether the launcher was told to shard."""
+    return os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
+
+
+def shard(model: nn.Module, blocks: Iterable[nn.Module], *, is_bfloat16: bool) -> None:
+    """Spread all parameters; only the forward pass of `model` may be called from then on.
+
+    Args:
+        model: What is run and trained.
+        blocks: Modules in it that are gathered one at a time.
+        is_bfloat16: Whether weights, which are float32, are gathered as bfloat16.
+    """
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    others = {str(p.dtype) for p in model.parameters()} - {"torch.float32"}
+    if others:
+        raise TrainingError(
+            f"sharded weights are {', '.join(others)}, expected float32: use --dtype float32, and "
+            "--precision bfloat16 to compute in it"
+        )
+    policy = MixedPrecisionPolicy()
+    if is_bfloat16:
+        policy = MixedPrecisionPolicy(
+            param_dtype=torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False
+        )
+    for block in blocks:
+        fully_shard(block, mp_policy=policy)
+    fully_shard(model, mp_policy=policy)
+
+
+def average_gradients(model: Any, is_now: bool) -> None:
+    """Whether the next backward pass of a sharded model averages over processes."""
+    model.set_requires_gradient_sync(is_now)
+
+
+def is_spread(tensor: Tensor) -> bool:
+    return hasattr(tensor, "full_tensor")
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """All of a tensor; where it is spread all processes must ask."""
+    if not is_spread(tensor):
+        return tensor
+    gathered: Tensor = tensor.full_tensor()  # type: ignore[attr-defined]
+    return gathered
+
+
+def spread_like(tensor: Tensor, like: Any) -> Tensor:
+    """A whole tensor, which every process has, as another one is: on its device or spread."""
+    if not is_spread(like):
+        return tensor.to(like.device)
+    from torch.distributed.tensor import distribute_tensor
+
+    mesh = like.device_mesh
+    return distribute_tensor(tensor.to(mesh.device_type), mesh, like.placements, src_data_rank=None)

@@ -1,0 +1,67 @@
+"""A small set is learnt by heart: the network, its losses and how it acts fit together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from oatkit.data import Dataset
+from oatkit.measure.policy import measure_slots
+from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.policies import VlmConfig, VlmPolicy
+from oatkit.policies.observation import Observations
+from oatkit.policies.vlm_config import ExpertConfig, Objective
+from tests.policies import tiny
+from tests.policies.vlm import tiny_vlm
+
+COPIES = 4
+"""Of each chunk in a batch, with noise of its own."""
+
+
+def learn(policy: VlmPolicy, dataset: Dataset, steps: int) -> tuple[float, float]:
+    """Token accuracy, and the error of what is acted, of four chunks after training on them."""
+    observation = tiny_vlm.batch(policy, dataset, 4)
+    read, _ = policy.read(observation)
+    actions = torch.from_numpy(observation["action"])
+    many, wanted = Observations.cat([read] * COPIES), actions.repeat(COPIES, 1, 1)
+    tokens = policy.tokenizer.encode(wanted)
+    optimizer = torch.optim.Adam(policy.net.parameters(), 3e-3)
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = 3e-3 * (1 - step / steps)
+        random = SampleRandom(sample_keys(0, step, torch.arange(len(many))))
+        loss = policy.loss(many, tokens, wanted, random)
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        optimizer.step()
+    _, slots = measure_slots(policy, read, actions)
+    drawn, _ = policy.draw_once(read, torch.Generator().manual_seed(0))
+    error = policy.actions.normalize(drawn.chunk) - policy.actions.normalize(actions)
+    return min(slot.accuracy for slot in slots), float(error.square().mean())
+
+
+def make_policy(objective: Objective, checkpoint: Path, dataset: Dataset) -> VlmPolicy:
+    torch.manual_seed(0)
+    return VlmPolicy.for_dataset(
+        VlmConfig(objective, expert=ExpertConfig(width=64)),
+        str(checkpoint),
+        tiny.make_tokenizer("oat-pow2", dataset),
+        dataset,
+        cameras=("front",),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", tiny_vlm.BACKBONES)
+def test_all_tokens_are_learnt(family: str, checkpoints: dict[str, Path], dataset: Dataset) -> None:
+    accuracy, _ = learn(make_policy("vlm-ar", checkpoints[family], dataset), dataset, 200)
+    assert accuracy == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", tiny_vlm.BACKBONES)
+def test_chunks_are_learnt(family: str, checkpoints: dict[str, Path], dataset: Dataset) -> None:
+    accuracy, error = learn(make_policy("vlm-tc", checkpoints[family], dataset), dataset, 400)
+    assert accuracy == 1
+    assert error < 0.02
