@@ -34,8 +34,9 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands(page: Path) -> list[str]:
-    """The lines of the page's shell blocks, without comments."""
-    lines = [line for block in blocks(page, "bash") for line in block.splitlines()]
+    """The lines of the page's shell blocks, without comments, those that go on joined."""
+    joined = [re.sub(r"\\\n\s*", "", block) for block in blocks(page, "bash")]
+    lines = [line for block in joined for line in block.splitlines()]
     return [line for line in (re.split(r"\s#\s", f" {x}")[0].strip() for x in lines) if line]
 
 
@@ -123,14 +124,14 @@ def test_the_five_minutes_of_the_quickstart(
 def test_other_commands_exist(page: Path) -> None:
     """`make` has the target, `pip` the extra, `python -m` the module."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    extras = set(metadata("oatkit").get_all("Provides-Extra") or ())
     for line in commands(page):
         words = shlex.split(line)
         if words[0] == "make":
             assert words[1] in targets, line
         elif words[0] == "pip":
-            named = [part for group in re.findall(r"\[(.*?)\]", line) for part in group.split(",")]
-            assert set(named) <= extras, line
+            for name, named in re.findall(r"([\w-]+|\.)\[(.*?)\]", line):
+                extras = metadata("oatkit" if name == "." else name).get_all("Provides-Extra") or ()
+                assert set(named.split(",")) <= set(extras), line
         elif words[:2] == ["python", "-m"]:
             assert importlib.util.find_spec(words[2]), line
         else:
