@@ -40,6 +40,7 @@ def commands(page: Path) -> list[str]:
     return [line for line in (re.split(r"\s#\s", f" {x}")[0].strip() for x in lines) if line]
 
 
+OTHERS = ("oatkit", "cd", "git", "accelerate", "lerobot-train", "lerobot-eval")
 OATKIT = sorted({line for page in PAGES for line in commands(page) if line.startswith("oatkit ")})
 
 
@@ -135,7 +136,7 @@ def test_other_commands_exist(page: Path) -> None:
         elif words[:2] == ["python", "-m"]:
             assert importlib.util.find_spec(words[2]), line
         else:
-            assert words[0] in ("oatkit", "cd", "git", "accelerate"), line
+            assert words[0] in OTHERS, line
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
