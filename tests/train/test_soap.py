@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -84,3 +86,19 @@ def test_sides(shape: tuple[int, ...], matrix: tuple[int, int], sides: set[str])
     assert {"left", "right"} & soap.state[weight].keys() == sides
     soap.step()
     assert torch.isfinite(weight).all()
+
+
+@pytest.mark.parametrize("rank", [1, 8, 16])
+def test_gradients_of_few_rows_and_directions(rank: int) -> None:
+    """Their covariances have hundreds of equal eigenvalues, which float32 cannot take apart."""
+    for seed, scale in itertools.product(range(4), (1e-2, 1e-3, 1e-5)):
+        generator = torch.Generator().manual_seed(seed)
+        rows, columns = (torch.randn(n, generator=generator) for n in ((256, rank), (rank, 64)))
+        slope = rows @ columns * (torch.rand(256, 1, generator=generator) > 0.5)
+        weight = nn.Parameter(torch.zeros(256, 64))
+        optimizer = Soap([weight], lr=1e-2)
+        for _ in range(3):
+            weight.grad = scale * slope
+            optimizer.step()
+        assert weight.isfinite().all()
+        assert weight.mul(slope).sum() < 0

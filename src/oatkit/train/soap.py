@@ -96,7 +96,9 @@ def _begin(state: dict[str, Tensor], grad: Tensor, group: dict[str, Any]) -> Non
     _learn(state, grad, 1 - group["betas"][1])
     for side in (LEFT, RIGHT):
         if side in state:
-            state[f"{side}_basis"] = torch.linalg.eigh(state[side])[1].contiguous()
+            # in float64: of a covariance of few directions float32 may give no numbers
+            basis = torch.linalg.eigh(state[side].double())[1]
+            state[f"{side}_basis"] = basis.to(grad.dtype).contiguous()
 
 
 def _count(state: dict[str, Tensor]) -> int:
