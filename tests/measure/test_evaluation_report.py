@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from oatkit.evaluate.statistics import compare_paired, summarise
-from oatkit.measure.evaluation_report import cautions, render, sentences
+from oatkit.measure.evaluation_report import cautions, render, sentences, success
 from oatkit.types import EpisodeResult, EpisodeVideo, PolicyEvaluation, record_from_json
 from tests.measure.pages import Page
 
@@ -88,6 +88,13 @@ def test_cautions() -> None:
     assert few[0].startswith("1 episode of a task and budget, where the paper has 50")
     assert few[1].startswith("No episode was solved")
     assert cautions(record({8: [True] * 50})) == []
+
+
+def test_the_caption_names_the_best_budget_if_there_is_one() -> None:
+    assert "Most is solved with 8 tokens: 50%" in success(
+        record({1: [False] * 2, 8: [True, False]})
+    )
+    assert "No budget solves an episode." in success(record({1: [False] * 2, 8: [False] * 2}))
 
 
 def test_the_page_stands_alone_with_its_videos(tmp_path: Path) -> None:

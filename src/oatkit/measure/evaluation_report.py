@@ -156,6 +156,8 @@ def success(record: PolicyEvaluation) -> str:
     see = f"Most is solved with {count_tokens(best.tokens)}: {best.success.rate:.0%}"
     if fixed[0] is not best:
         see += f", against {fixed[0].success.rate:.0%} with {count_tokens(fixed[0].tokens)}"
+    if not best.success.successes:
+        see = "No budget solves an episode"
     caption = (
         "Lines are Wilson's 95 % intervals: budgets whose lines overlap widely may be equally "
         "good. The episodes are the same at every budget: same goals, same draws."
