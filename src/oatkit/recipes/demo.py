@@ -154,7 +154,6 @@ class _Demo:
             out=out / "eval",
             episodes=plan.episodes,
             budgets=plan.budgets,
-            temperature=0.0,  # minutes of training leave a policy unsure; see docs/log.md
             videos=plan.videos,
         )
         begun = DemoRecord(
