@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from oatkit.types import Schedule
 Own = TypeVar("Own", bound="BasePolicy")
 
 
-class BasePolicy:
+class BasePolicy(ABC):
     """A network with its tokenizer and what it observes."""
 
     net: nn.Module
@@ -50,9 +51,9 @@ class BasePolicy:
         """How long each stage and decoding take here; measured when first asked for."""
         return self.acting.latency(batch_size, schedule)
 
+    @abstractmethod
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
         """Write the artefact."""
-        raise NotImplementedError
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
         """Upload the artefact to the Hugging Face hub; gives its address."""

@@ -10,6 +10,9 @@ from torch import Tensor, nn
 
 from oatkit.policies.backbones.prompt import Part, Slots
 
+ROOM = 4096
+"""Positions of a model with random weights."""
+
 
 @dataclass(frozen=True, eq=False)
 class Seen:

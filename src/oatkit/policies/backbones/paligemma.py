@@ -15,13 +15,11 @@ from transformers import (
 )
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
-from oatkit.policies.backbones.family import ScratchSize, Seen
+from oatkit.policies.backbones.family import ROOM, ScratchSize, Seen
 from oatkit.policies.backbones.prompt import Part, Slots
 from oatkit.policies.backbones.text import train_bpe
 
 IMAGE = "<image>"
-ROOM = 4096
-"""Positions of a model with random weights."""
 
 
 class PaliGemma2:

@@ -15,7 +15,7 @@ Shape letters: B batch, S slot, L slot of the instruction, N image.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,6 +45,40 @@ class Part:
 
     def __len__(self) -> int:
         return len(self.ids) or self.num_slots
+
+
+def question(
+    ids_of: Callable[[str], tuple[int, ...]],
+    image_slots: Sequence[tuple[int, tuple[int, int] | None]],
+    num_states: int,
+    *,
+    opening: str,
+    user: str,
+    around_image: tuple[str, str],
+    answer: str,
+) -> list[Part]:
+    """The parts of a chat template with one question, the state after its text.
+
+    Args:
+        ids_of: Text to ids.
+        image_slots: Slots of every image, and their grid.
+        num_states: State slots.
+        opening: Of the message.
+        user: Who asks; without images the instruction's text says it.
+        around_image: Text before and after every image.
+        answer: Text that ends the question and opens the answer.
+    """
+    parts = [Part("text", ids_of(opening + user if image_slots else opening))]
+    before, after = around_image
+    for number, (slots, grid) in enumerate(image_slots):
+        parts += [
+            Part("text", ids_of(before), image=number),
+            Part("image", num_slots=slots, image=number, grid=grid),
+            Part("text", ids_of(after), image=number),
+        ]
+    parts.append(Part("task"))
+    parts += [Part("state", num_slots=num_states)] if num_states else []
+    return [*parts, Part("text", ids_of(answer))]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,15 +10,14 @@ from torch import Tensor, nn
 from transformers import Qwen2Tokenizer, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-from oatkit.policies.backbones.family import ScratchSize, Seen
-from oatkit.policies.backbones.prompt import Part, Slots
+from oatkit.policies.backbones.family import ROOM, ScratchSize, Seen
+from oatkit.policies.backbones.prompt import Part, Slots, question
 from oatkit.policies.backbones.text import ids_of, train_bpe
 
 SPECIAL = (
     *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>"),
     *("<|image_pad|>", "<|video_pad|>"),
 )
-ROOM = 4096
 
 
 class Qwen3VL:
@@ -60,20 +59,15 @@ class Qwen3VL:
     def parts(
         self, tokenizer: Any, image_slots: Sequence[tuple[int, Any]], num_states: int
     ) -> list[Part]:
-        """The chat template of one question, the state after its text."""
-        parts = [Part("text", ids_of(tokenizer, "<|im_start|>"))]
-        if image_slots:
-            parts = [Part("text", ids_of(tokenizer, "<|im_start|>user\n"))]
-        for number, (slots, grid) in enumerate(image_slots):
-            parts += [
-                Part("text", ids_of(tokenizer, "<|vision_start|>"), image=number),
-                Part("image", num_slots=slots, image=number, grid=grid),
-                Part("text", ids_of(tokenizer, "<|vision_end|>"), image=number),
-            ]
-        parts.append(Part("task"))
-        parts += [Part("state", num_slots=num_states)] if num_states else []
-        answer = "<|im_end|>\n<|im_start|>assistant\n"
-        return [*parts, Part("text", ids_of(tokenizer, answer))]
+        return question(
+            lambda text: ids_of(tokenizer, text),
+            image_slots,
+            num_states,
+            opening="<|im_start|>",
+            user="user\n",
+            around_image=("<|vision_start|>", "<|vision_end|>"),
+            answer="<|im_end|>\n<|im_start|>assistant\n",
+        )
 
     def task_text(self, task: str, has_images: bool) -> str:
         return task if has_images else f"user\n{task}"

@@ -9,15 +9,14 @@ from torch import Tensor, nn
 from transformers import GPT2Tokenizer, SmolVLMConfig, SmolVLMForConditionalGeneration
 from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
 
-from oatkit.policies.backbones.family import ScratchSize, Seen
-from oatkit.policies.backbones.prompt import Part, Slots
+from oatkit.policies.backbones.family import ROOM, ScratchSize, Seen
+from oatkit.policies.backbones.prompt import Part, Slots, question
 from oatkit.policies.backbones.text import ids_of, train_bpe
 
 SPECIAL = (
     *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<fake_token_around_image>"),
     *("<global-img>", "<image>", "<end_of_utterance>"),
 )
-ROOM = 4096
 
 
 class SmolVLM:
@@ -57,20 +56,16 @@ class SmolVLM:
     def parts(
         self, tokenizer: Any, image_slots: Sequence[tuple[int, Any]], num_states: int
     ) -> list[Part]:
-        """The chat template of one question, the state after its text."""
-        parts = [Part("text", ids_of(tokenizer, "<|im_start|>"))]
-        if image_slots:
-            parts = [Part("text", ids_of(tokenizer, "<|im_start|>User:"))]
         fake = "<fake_token_around_image>"
-        for number, (slots, _) in enumerate(image_slots):
-            parts += [
-                Part("text", ids_of(tokenizer, f"{fake}<global-img>"), image=number),
-                Part("image", num_slots=slots, image=number),
-                Part("text", ids_of(tokenizer, fake), image=number),
-            ]
-        parts.append(Part("task"))
-        parts += [Part("state", num_slots=num_states)] if num_states else []
-        return [*parts, Part("text", ids_of(tokenizer, "<end_of_utterance>\nAssistant:"))]
+        return question(
+            lambda text: ids_of(tokenizer, text),
+            image_slots,
+            num_states,
+            opening="<|im_start|>",
+            user="User:",
+            around_image=(f"{fake}<global-img>", fake),
+            answer="<end_of_utterance>\nAssistant:",
+        )
 
     def task_text(self, task: str, has_images: bool) -> str:
         return task if has_images else f"User: {task}"
