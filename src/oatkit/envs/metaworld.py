@@ -18,6 +18,7 @@ H W C image.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import warnings
@@ -280,11 +281,14 @@ def _import_metaworld() -> ModuleType:
 
 
 def _choose_graphics_library() -> None:
-    """Let MuJoCo render without a display; it reads MUJOCO_GL once, when first imported."""
+    """Let MuJoCo render without a display, also where it was imported before."""
     has_display = "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
     if sys.platform != "linux" or has_display or "MUJOCO_GL" in os.environ:
         return
     for name, library in (("egl", "EGL"), ("osmesa", "OSMesa")):
         if find_library(library):
             os.environ["MUJOCO_GL"] = name
+            # It reads the variable once, when first imported.
+            if chosen := sys.modules.get("mujoco.gl_context"):
+                importlib.reload(chosen)
             return
