@@ -3,6 +3,7 @@
 paper   the paper's tables. Tokenizers: 6 layers, 8 heads, width 256; AdamW 5e-5 constant, batch
         512. Policies: about 5M parameters; AdamW 1e-4, cosine to a tenth, batch 16
 small   a CPU in minutes; what the demo uses
+served  light policies only: as small, but they see one frame, which is what a robot sends
 tiny    a CPU in seconds; what the tests use
 
 The benchmarks are the rows of the paper's table "Benchmark setup".
@@ -84,10 +85,11 @@ def tokenizer_preset(name: str) -> TokenizerPreset:
 
 @dataclass(frozen=True)
 class PolicyPreset:
-    """A light policy and how it is trained."""
+    """A light policy, how many frames it sees and how it is trained."""
 
     net: LightConfig
     train: TrainConfig
+    history: int = 2
 
 
 POLICY_PRESETS = {
@@ -139,6 +141,7 @@ POLICY_PRESETS = {
         ),
     ),
 }
+POLICY_PRESETS["served"] = replace(POLICY_PRESETS["small"], history=1)
 
 
 def policy_preset(name: str) -> PolicyPreset:

@@ -36,6 +36,16 @@ def train(data: Path, out: Path, *flags: str) -> int:
     return cli.main(["policy", "train", *shared, *flags])
 
 
+def test_what_is_served_reads_the_one_frame_a_robot_sends(
+    data: Path, tokenizers: Path, tmp_path: Path
+) -> None:
+    for preset, history in (("served", 1), ("small", 2)):
+        out = tmp_path / preset
+        where = ("--tokenizer", str(tokenizers / "klt"), "--steps", "1", "--batch-size", "2")
+        assert train(data, out, *where, "--preset", preset) == 0
+        assert oatkit.load_policy(out).spec.history == history
+
+
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_a_policy_on_every_kind_is_trained_and_measured(
     kind: str,

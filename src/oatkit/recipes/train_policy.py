@@ -58,14 +58,15 @@ class TrainPolicy:
     """Light; vision-language and autoregressive, co-trained with tokens, or pure flow."""
     backbone: Annotated[str | None, arg(metavar="ID_OR_DIR")] = None
     """Vision-language checkpoint: folder or hub id."""
-    preset: Literal["tiny", "small", "paper"] = "small"
-    """Size and training recipe."""
+    preset: Literal["tiny", "small", "served", "paper"] = "small"
+    """Size and training recipe; served is small with one frame, for `oatkit serve`."""
     cameras: tuple[str, ...] = ()
     """Cameras to read; none by default."""
     state: Annotated[bool, arg(help_behavior_hint="(it is read by default)")] = True
     """Do not read the state."""
     history: int | None = None
-    """Frames that are observed, the current one included; 2, or 1 of vision-language policies."""
+    """Frames that are observed, the current one included; the preset's by default, which is 2, and
+    1 of `served` and of vision-language policies."""
     horizon: int = 32
     """Steps of a chunk, where no tokenizer says it (`vlm-flow`)."""
     endpoints: tuple[int, ...] = ()
@@ -207,14 +208,15 @@ def _start_light(options: TrainPolicy, dataset: Dataset) -> tuple[LightPolicy, d
         raise ValueError("the light policy has no backbone: name --policy vlm-ar, -tc or -flow")
     tokenizer = _tokenizer(options)
     split = _split(options, tokenizer.extras)
-    net = replace(policy_preset(options.preset).net, endpoints=options.endpoints or None)
+    preset = policy_preset(options.preset)
+    net = replace(preset.net, endpoints=options.endpoints or None)
     if options.dropout is not None:
         net = replace(net, dropout=options.dropout)
     policy = LightPolicy.for_dataset(
         net,
         tokenizer,
         dataset.split(**split)[0],
-        history=options.history or 2,
+        history=options.history or preset.history,
         cameras=options.cameras,
         reads_state=options.state,
     )
