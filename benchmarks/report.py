@@ -533,7 +533,7 @@ def vlm_pipeline(record: dict[str, Any]) -> str:
         f"Backbones with random weights, {settings['demonstrations']} demonstrations each of "
         + " and ".join(f"`{task}`" for task in settings["tasks"])
         + ", whose scenes look alike:",
-        "which way to turn is in the text alone, where the faucet is in the image alone. "
+        "what to do is in the text alone, where the door is in the image alone. "
         f"{settings['steps']} steps of batch",
         f"{settings['batch_size']}, images of {settings['image_size']} x "
         f"{settings['image_size']}, the same seeds for all. Success in percent of "
