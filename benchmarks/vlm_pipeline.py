@@ -7,9 +7,9 @@ Two MetaWorld tasks whose scenes look alike: only the instruction says whether t
 locked or unlocked, and only the image where it is, for the state is that of the arm alone. Policies
 of both families are trained token by token, in powers of two, and co-trained; one family is
 co-trained under every tokenizer and without tokens. All meet the same goals as a random policy and
-as the mean demonstration of the task, replayed. Then they see images of other moments, and read the instruction
-of the other task. Every row is written when it is done; the same command again goes on, also within
-a training.
+as the mean demonstration of the task, replayed. Then they see images of other moments, and read
+the instruction of the other task. Every row is written when it is done; the same command again goes
+on, also within a training.
 """
 
 from __future__ import annotations
