@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from oatkit.types import (
+from oatkit.records import (
     BudgetResult,
     EpisodeResult,
     PairedComparison,

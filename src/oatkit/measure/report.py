@@ -22,7 +22,7 @@ from oatkit.measure.verdict import (
     share_left,
     trained,
 )
-from oatkit.types import (
+from oatkit.records import (
     Allocation,
     BudgetMeasurement,
     KindComparison,
