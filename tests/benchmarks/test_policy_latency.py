@@ -22,7 +22,7 @@ def test_rows_and_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     for row in rows.values():
         ratio = row["generate_ms"] / row["calls"] / found["bare_ms"]
         assert row["call_over_bare"] == pytest.approx(ratio, rel=0.1)
-    assert "| 16 tokens, one-shot | 1 |" in report.policy_latency(report.load("policy_latency"))
+    assert "| 16 tokens, one-shot | 1 |" in report.section("policy_latency")
 
 
 def test_a_bare_pass_reads_every_weight_of_a_call(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_scores_stand_beside_published_ones(
     assert [b["budget"] for b in row["budgets"]] == [1, 2, 4, 8, None]
     assert (row["protocol"]["horizon"], row["protocol"]["execute"]) == (16, 8)
     assert all(0 < b["score"] < 1 for b in row["budgets"])
-    section = report.policy_pusht(report.load("policy_pusht"))
+    section = report.section("policy_pusht")
     assert f"| {row['budgets'][0]['score']:.3f} +- {row['score_half_widths'][0]:.3f} |" in section
     assert "| Diffusion Policy | keypoints | | | | 0.91 to 0.95 | |" in section
     policy_pusht.main(["--pusht", "data", *TINY])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import policy_table, record, report
+from benchmarks.report_policies import average_ranks
 from tests.benchmarks.tiny import TINY
 
 
@@ -33,7 +34,7 @@ def test_rows_are_saved_compared_and_skipped(
     pair = rows["oat-pow2"]["against"]["auto"]
     assert (pair["first"], pair["second"]) == ("oat at 8", "oat-pow2 at auto")
     assert pair["episodes"] == 4  # two tasks, two episodes
-    section = report.policy_table(report.load("policy_table"))
+    section = report.section("policy_table")
     assert "| `oat-pow2` | auto |" in section
     assert 'budget="auto"` against fixed' in section
 
@@ -62,5 +63,5 @@ def test_ranks_are_the_papers() -> None:
         "oat8": (56.3, 73.1, 24.4, 54.6, 16, 16),
     }
     schemes = [dict(zip("abcdef", row, strict=True)) for row in table.values()]
-    ranks = report.average_ranks(schemes)
+    ranks = average_ranks(schemes)
     assert ranks == pytest.approx([5.75, 37 / 6, 17 / 6, 6.0, 3.75, 2.5, 1.0], abs=1e-9)

@@ -37,7 +37,7 @@ def test_all_loads_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert 0 <= found["deadlines_ms"][ms]["in_time"] <= 1
     assert found["first_prefix"]["mean_budget"] == 1
     assert found["unmet"] == serve_load.unmet(found)
-    page = report.serve_load(report.load("serve_load"))
+    page = report.section("serve_load")
     assert "| batched | 3 |" in page
     assert f"| deadline {ms} ms | 1 |" in page
 

@@ -17,7 +17,7 @@ def test_ablations_become_two_tables(folder: Path, monkeypatch: pytest.MonkeyPat
     tokenizer_sweep.main(["--steps", "2", "--preset", "tiny", "--data", "data"])
     rows = record.RESULTS / "tokenizer_sweep.json"
     assert rows.exists()
-    section = report.tokenizer_sweep(report.load("tokenizer_sweep"))
+    section = report.section("tokenizer_sweep")
     assert "| [4, 4] | 16 | yes |" in section
     assert "| [8, 8, 6, 5] | 1920 | no |" in section
     assert "| tokens | 8 actions | 16 actions |" in section

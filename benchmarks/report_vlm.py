@@ -1,0 +1,99 @@
+"""The sections of the results page on vision-language policies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.report_policies import difference, rate
+
+
+def vlm_pipeline(record: dict[str, Any]) -> str:
+    settings, result = record["settings"], record["results"]
+    ways = ("as it is", "other images", "other text", "its token head")
+    lines = [
+        "## Vision-language policies from images, text and the arm's state\n",
+        f"Backbones with random weights, {settings['demonstrations']} demonstrations each of "
+        + " and ".join(f"`{task}`" for task in settings["tasks"])
+        + ", whose scenes look alike:",
+        "what to do is in the text alone, where the door is in the image alone. "
+        f"{settings['steps']} steps of batch",
+        f"{settings['batch_size']}, images of {settings['image_size']} x "
+        f"{settings['image_size']}, the same seeds for all. Success in percent of "
+        f"{settings['episodes']} episodes a task of at most",
+        f"{settings['max_steps']} steps, the likeliest tokens taken, with Wilson 95 % intervals, "
+        "on goals that no demonstration has; then with the images of other",
+        "moments, and with the instruction of the other task. The difference is to the mean "
+        "demonstration of the task,",
+        "replayed on the same episodes. Token accuracy is on held-out demonstrations, in percent, "
+        "with images and texts shuffled.\n",
+        "| policy | success | other images | other text | token head | difference | tokens right "
+        "| other images | other text |",
+        "|---|---|---|---|---|---|---|---|---|",
+        *(
+            f"| {name} | {rate(row['all'])} | | | | | | | |"
+            for name, row in result["baselines"].items()
+        ),
+    ]
+    for name, row in result["policies"].items():
+        loops = (row["closed loop"].get(way) for way in ways)
+        right = (row["token accuracy"].get(way) for way in ways[:3])
+        cells = [rate(loop["all"]) if loop else "" for loop in loops]
+        cells.append(difference(row["against the mean demonstration"]))
+        cells += [f"{100 * share:.1f}" if share is not None else "" for share in right]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    if result["overfitting"]:
+        lines += [
+            "\n16 chunks learnt by heart, {} steps:\n".format(settings["overfit_steps"]),
+            "| policy | tokens right | error of the chunk (normalised, squared) |",
+            "|---|---|---|",
+        ]
+    for name, row in result["overfitting"].items():
+        error = row.get("mse, normalised")
+        shown = "" if error is None else f"{error:.2g}"
+        lines.append(f"| `{name}` | {100 * row['token accuracy']:.1f} | {shown} |")
+    return "\n".join([*lines, "", "(`benchmarks/vlm_pipeline.py`)\n"])
+
+
+def vlm_speed(record: dict[str, Any]) -> str:
+    result = record["results"]
+    families = {name: row for name, row in result.items() if name != "predicted"}
+    works = list(next(iter(families.values()))["ms"])
+    lines = [
+        "## Latency of vision-language policies\n",
+        f"Backbones of about 100M parameters on the CPU, {record['settings']['threads']} threads, "
+        "batch 1, medians in milliseconds. A chunk has",
+        f"{record['settings']['tokens']} tokens; all but the prefill and what is recomputed come "
+        "after the prefill. Targets: power of two 2.5",
+        "times faster than token-wise, cached token-wise with its prefill 5 times faster than "
+        "recomputed.\n",
+        f"| | {' | '.join(families)} |",
+        "|---|" + "---|" * len(families),
+    ]
+    rows = {
+        "parameters": [f"{row['parameters'] / 1e6:.0f}M" for row in families.values()],
+        "context slots": [str(row["context_slots"]) for row in families.values()],
+        **{work: [f"{row['ms'][work]:.1f}" for row in families.values()] for work in works},
+        "times faster by powers of two": [f"{r['pow2_speedup']:.2f}" for r in families.values()],
+        "times faster by the cache": [f"{r['cache_speedup']:.2f}" for r in families.values()],
+    }
+    lines += [f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items()]
+    ways = next(iter(result["predicted"].values()))["calls"]
+    lines += [
+        "\nPublished sizes in bfloat16 as a roofline: the larger of counted FLOPs and read bytes "
+        "over the data sheet's",
+        "rates, one image of 224 x 224, prefill included, in milliseconds.\n",
+        "| backbone | parameters | with expert | card | prefill | "
+        + " | ".join(f"{way}, {calls} calls" for way, calls in ways.items())
+        + " |",
+        "|---|---|---|---|---|" + "---|" * len(ways),
+    ]
+    for name, row in result["predicted"].items():
+        size = row["parameters"]
+        for card in (key for key in row if isinstance(row[key], dict) and "chunk_ms" in row[key]):
+            chunks = " | ".join(f"{row[card]['chunk_ms'][way]:.1f}" for way in ways)
+            lines.append(
+                f"| {name} | {size['whole'] / 1e9:.2f}B | "
+                f"{(size['whole'] + size['expert']) / 1e9:.2f}B | {card} | "
+                f"{row[card]['prefill_ms']:.1f} | {chunks} |"
+            )
+    return "\n".join([*lines, "", "(`benchmarks/vlm_speed.py`)\n"])
