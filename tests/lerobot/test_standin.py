@@ -65,8 +65,8 @@ def test_it_has_the_real_ones_signature(module: str, thing: Any) -> None:
 
 def test_it_lacks_no_setting_of_pi0_fast() -> None:
     module = "lerobot.policies.pi0_fast.configuration_pi0_fast"
-    theirs = settings(real(module, standin.PI0FastConfig))
-    assert settings(standin.PI0FastConfig).keys() == theirs.keys()
+    theirs = settings(real(module, standin.pi0_fast.PI0FastConfig))
+    assert settings(standin.pi0_fast.PI0FastConfig).keys() == theirs.keys()
 
 
 @pytest.mark.parametrize("name", standin.CONSTANTS)
@@ -79,4 +79,4 @@ def test_the_network_is_called_like_the_real_one() -> None:
     module = importlib.import_module("lerobot.policies.pi0_fast.modeling_pi0_fast")
     for name in ("embed_language_tokens", "forward"):
         there = parameters(getattr(module.PI0FastPaliGemma, name))
-        assert parameters(getattr(standin.TinyPaliGemma, name)) == there
+        assert parameters(getattr(standin.pi0_fast.TinyPaliGemma, name)) == there

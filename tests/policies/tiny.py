@@ -90,3 +90,7 @@ def batch(policy: LightPolicy, dataset: Dataset, size: int = 3) -> dict[str, Any
 def row(observation: dict[str, Any], index: int) -> dict[str, Any]:
     """One row of a batch as a batch of one."""
     return {key: values[index : index + 1] for key, values in observation.items()}
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)

@@ -8,8 +8,6 @@ import pytest
 
 pytest.importorskip("transformers", reason="vision-language policies need oatkit[vlm]")
 
-import oatkit
-from oatkit.data import Dataset
 from oatkit.policies.backbones.families import FAMILIES
 from oatkit.policies.backbones.family import ScratchSize
 from oatkit.policies.backbones.loading import write_scratch
@@ -22,9 +20,3 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {
         name: write_scratch(name, folder / name, ScratchSize(), tiny.TASKS) for name in FAMILIES
     }
-
-
-@pytest.fixture(scope="session")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    folder = tmp_path_factory.mktemp("data")
-    return oatkit.open_dataset(tiny.write_dataset(folder / "npz"), cache_dir=folder / "cache")

@@ -17,13 +17,10 @@ from oatkit.policies import VlmPolicy
 from oatkit.policies.backbones.options import BackboneOptions
 from oatkit.policies.observation import IMAGES, STATE
 from tests.policies import tiny
+from tests.policies.tiny import seeded
 from tests.policies.vlm import tiny_vlm
 
 KEY = f"{IMAGES}front"
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 @pytest.fixture(scope="module")
