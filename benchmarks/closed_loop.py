@@ -24,9 +24,9 @@ from oatkit.recipes.train_tokenizer import (
     train_tokenizer,
     training_seconds,
 )
-from oatkit.records import EpisodeResult, PolicyEvaluation, record_from_json
 from oatkit.tokenizers.fast import Fast
 from oatkit.tokenizers.tokenizer import ActionTokenizer
+from oatkit.types import EpisodeResult, PolicyEvaluation, record_from_json
 
 PLAN = "steps.json"
 

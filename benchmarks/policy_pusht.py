@@ -42,7 +42,7 @@ from oatkit.recipes.dataset_options import DatasetOptions
 from oatkit.recipes.eval_policy import EvalPolicy, eval_policy
 from oatkit.recipes.train_policy import TrainPolicy
 from oatkit.recipes.train_tokenizer import TrainTokenizer
-from oatkit.records import PolicyEvaluation
+from oatkit.types import PolicyEvaluation
 
 NAME = "policy_pusht"
 HORIZON, EXECUTE = 16, 8

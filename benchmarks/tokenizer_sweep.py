@@ -16,7 +16,7 @@ from rich.console import Console
 from benchmarks.record import write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED, metaworld
 from oatkit.recipes.sweep_tokenizer import SweepTokenizer, sweep_tokenizer
-from oatkit.records import SweepRow
+from oatkit.types import SweepRow
 
 NAME = "tokenizer_sweep"
 

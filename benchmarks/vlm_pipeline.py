@@ -51,8 +51,8 @@ from oatkit.presets import FITTED
 from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
 from oatkit.recipes.train_policy import TrainPolicy, train_policy
 from oatkit.recipes.train_tokenizer import TrainTokenizer, train_tokenizer
-from oatkit.records import EpisodeResult
 from oatkit.tokenizers import load_tokenizer
+from oatkit.types import EpisodeResult
 
 NAME = "vlm_pipeline"
 FAMILIES = ("paligemma2", "qwen3-vl")

@@ -12,7 +12,7 @@ import pytest
 
 import oatkit
 from oatkit.data.check import check_dataset
-from oatkit.records import Finding
+from oatkit.types import Finding
 from tests.data import datasets
 from tests.data.datasets import Demo, make_demos
 

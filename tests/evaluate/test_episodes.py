@@ -11,7 +11,7 @@ import pytest
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY, evaluation_seed
 from oatkit.errors import OatkitError
 from oatkit.evaluate.episodes import Evaluation, Job, Rollout, query_generator
-from oatkit.records import EpisodeResult
+from oatkit.types import EpisodeResult
 from tests.evaluate.pilot import Mute, Pilot
 from tests.evaluate.plane import (
     HORIZON,

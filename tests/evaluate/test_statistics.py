@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from oatkit.evaluate.statistics import compare_paired, mcnemar, success_rate, summarise
-from oatkit.records import EpisodeResult
+from oatkit.types import EpisodeResult
 
 
 @given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

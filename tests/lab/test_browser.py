@@ -19,7 +19,7 @@ from oatkit.lab import Lab
 from oatkit.lab.app import serving
 from oatkit.lab.page import static_page
 from oatkit.measure import page as report
-from oatkit.records import LabChunk, record_from_json
+from oatkit.types import LabChunk, record_from_json
 from tests.lab import small
 from tests.lab.browser import CHROMIUM, Tab, open_browser
 

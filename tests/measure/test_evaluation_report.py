@@ -11,7 +11,7 @@ import pytest
 
 from oatkit.evaluate.statistics import compare_paired, summarise
 from oatkit.measure.evaluation_report import cautions, render, sentences, success
-from oatkit.records import EpisodeResult, EpisodeVideo, PolicyEvaluation, record_from_json
+from oatkit.types import EpisodeResult, EpisodeVideo, PolicyEvaluation, record_from_json
 from tests.measure.pages import Page
 
 SETTINGS = {"env": "plane", "execute": 8, "horizon": 16, "seed": 0}

@@ -17,8 +17,8 @@ import oatkit
 from oatkit.measure import measure_tokenizer
 from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
 from oatkit.measure.policy import _variance_ratio
-from oatkit.records import TokenizerMeasurement
 from oatkit.tokenizers import ActionTokenizer, make_config
+from oatkit.types import TokenizerMeasurement
 
 spectra = arrays(np.float64, st.integers(1, 20), elements=st.floats(1e-6, 1e3))
 

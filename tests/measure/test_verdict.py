@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oatkit.measure.verdict import cautions, reaches, sentences, share_left
-from oatkit.records import (
+from oatkit.types import (
     BudgetMeasurement,
     KindComparison,
     LossPoint,

@@ -16,8 +16,8 @@ import pytest
 from oatkit import cli
 from oatkit.measure.report import write_report
 from oatkit.recipes import compare_tokenizers, sweep_tokenizer
-from oatkit.records import TokenizerComparison, TokenizerSweep, record_from_json
 from oatkit.tokenizers import load_tokenizer
+from oatkit.types import TokenizerComparison, TokenizerSweep, record_from_json
 from tests.measure.pages import Page
 
 

@@ -22,7 +22,7 @@ from oatkit.recipes.demo import MIN_MINUTES, STAGES, Plan, plan_for
 from oatkit.recipes.eval_policy import EvalPolicy
 from oatkit.recipes.make_metaworld import MakeMetaWorld
 from oatkit.recipes.train_policy import TrainPolicy
-from oatkit.records import DemoRecord, PolicyEvaluation, TokenizerComparison, record_from_json
+from oatkit.types import DemoRecord, PolicyEvaluation, TokenizerComparison, record_from_json
 from tests.measure.pages import Page
 
 TINY = Plan(

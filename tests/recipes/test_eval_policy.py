@@ -21,7 +21,7 @@ from oatkit.errors import ArtefactError, MissingExtraError, OatkitError
 from oatkit.evaluate.episodes import Evaluation, Job
 from oatkit.policies import LightPolicy
 from oatkit.recipes.eval_policy import RECORD, EvalPolicy, draw, eval_policy
-from oatkit.records import EpisodeResult, PolicyEvaluation, record_from_json
+from oatkit.types import EpisodeResult, PolicyEvaluation, record_from_json
 from tests.evaluate.plane import HORIZON, PLANE, TASKS, dying_once, sleeping_once
 from tests.policies import tiny
 

@@ -12,8 +12,8 @@ import oatkit
 from oatkit import cli
 from oatkit.presets import POLICY_PRESETS
 from oatkit.recipes import token_cache
-from oatkit.records import PolicyMeasurement, record_from_json
 from oatkit.tokenizers import KINDS, ActionTokenizer
+from oatkit.types import PolicyMeasurement, record_from_json
 from tests.policies import tiny
 
 

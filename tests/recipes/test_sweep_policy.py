@@ -14,7 +14,7 @@ from oatkit import cli
 from oatkit.envs.kinds import SIMULATORS
 from oatkit.recipes import sweep_policy
 from oatkit.recipes.sweep_policy import SweepPolicy, plans
-from oatkit.records import PolicySweep, record_from_json
+from oatkit.types import PolicySweep, record_from_json
 from tests.evaluate.plane import PLANE, TASKS
 
 KEYS = ("observation.state", "observation.environment_state")

@@ -26,9 +26,9 @@ from oatkit.policies.cells import Cell, cells
 from oatkit.policies.vlm_config import ExpertConfig
 from oatkit.presets import VLM_PRESETS
 from oatkit.recipes.train_policy import PolicyJob
-from oatkit.records import BackboneCheck, PolicyMeasurement, record_from_json
 from oatkit.tokenizers import KINDS, ActionTokenizer
 from oatkit.train import TrainConfig, train
+from oatkit.types import BackboneCheck, PolicyMeasurement, record_from_json
 from tests.policies import tiny
 
 SIZE = ScratchSize(width=16, num_layers=1, vision_width=16, vision_layers=1)

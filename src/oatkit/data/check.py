@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from oatkit.data.columns import Table
 from oatkit.data.dataset import Dataset
 from oatkit.data.statistics import Statistics
-from oatkit.records import DatasetCheck, Finding
+from oatkit.types import DatasetCheck, Finding
 
 OUTLIER_WIDTHS = 3.0
 """A value this many times the 1 % to 99 % range away from that range is an outlier."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from oatkit.data.columns import Table
 from oatkit.data.dataset import Dataset
-from oatkit.records import CameraSummary, DatasetInfo, DimensionSummary, TaskSummary
+from oatkit.types import CameraSummary, DatasetInfo, DimensionSummary, TaskSummary
 
 HISTOGRAM_BINS = 12
 

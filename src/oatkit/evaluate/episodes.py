@@ -30,8 +30,7 @@ from oatkit.evaluate.actions import executable
 from oatkit.evaluate.workers import Begin, Film, Order, Play, Report, View, Worker
 from oatkit.policies import Prediction
 from oatkit.policies.observation import ObservationSpec
-from oatkit.records import EpisodeResult
-from oatkit.types import Schedule
+from oatkit.types import EpisodeResult, Schedule
 
 MAX_REPEATS = 3
 """How often an episode is begun anew when its worker dies or hangs; then it is no accident."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from oatkit.records import (
+from oatkit.types import (
     BudgetResult,
     EpisodeResult,
     PairedComparison,

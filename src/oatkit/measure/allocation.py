@@ -17,9 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from oatkit.data import Dataset
 from oatkit.measure.tokenizer import chunks_to_measure, decode_any
-from oatkit.records import Allocation, TokenizerMeasurement
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Tokens
+from oatkit.types import Allocation, TokenizerMeasurement, Tokens
 
 
 def survival_weights(budgets: Sequence[int], num_tokens: int) -> NDArray[np.float64]:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from oatkit.errors import MissingExtraError
-from oatkit.records import KindComparison, TokenizerComparison
 from oatkit.tokenizers import KINDS
+from oatkit.types import KindComparison, TokenizerComparison
 
 try:
     import matplotlib

@@ -9,7 +9,7 @@ from pathlib import Path
 from oatkit.measure import charts, evaluation_report, report
 from oatkit.measure.page import bullets, commands, how_made, lab, page, table, warning
 from oatkit.measure.verdict import share_left, trained, worse_than_analytic
-from oatkit.records import DemoRecord, KindComparison, PolicyEvaluation, TokenizerComparison
+from oatkit.types import DemoRecord, KindComparison, PolicyEvaluation, TokenizerComparison
 
 DONE = {
     "demonstrations": "scripted experts solve the tasks in MetaWorld",

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from oatkit.measure.charts import GRID, STYLES, Chart, new_figure, styled
-from oatkit.records import BudgetResult, PolicyEvaluation, SuccessRate
+from oatkit.types import BudgetResult, PolicyEvaluation, SuccessRate
 
 MAX_TASKS = 7
 """With more tasks than this only all of them together are drawn."""

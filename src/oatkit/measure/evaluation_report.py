@@ -10,7 +10,7 @@ from oatkit.measure import evaluation_charts as charts
 from oatkit.measure.evaluation_charts import budget_name
 from oatkit.measure.page import bullets, figure, how_made, page, table, video, warning
 from oatkit.measure.verdict import count_tokens
-from oatkit.records import (
+from oatkit.types import (
     BudgetResult,
     EpisodeResult,
     EpisodeVideo,

@@ -13,8 +13,7 @@ from oatkit.policies import VlmPolicy
 from oatkit.policies.backbones.backbone import Context
 from oatkit.policies.bar import generate
 from oatkit.policies.observation import Observations
-from oatkit.records import Invariant
-from oatkit.types import Schedule, Tokens
+from oatkit.types import Invariant, Schedule, Tokens
 
 TOLERANCES = {torch.float32: 2e-3, torch.float16: 5e-2, torch.bfloat16: 2e-1}
 """Largest difference, as a share of the largest logit, that rounding may make."""

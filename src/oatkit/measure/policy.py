@@ -15,8 +15,7 @@ from oatkit.nn.random import SampleRandom, sample_keys
 from oatkit.policies import AnyPolicy
 from oatkit.policies.bar import bar_loss, entropy_bits, fitted, targets
 from oatkit.policies.observation import Observations
-from oatkit.records import PolicyBudget, PolicyMeasurement, PolicySlot
-from oatkit.types import Tokens
+from oatkit.types import PolicyBudget, PolicyMeasurement, PolicySlot, Tokens
 
 MAX_CHUNKS = 2048
 """Of a larger split so many are measured, evenly spread."""

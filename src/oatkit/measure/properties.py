@@ -8,10 +8,10 @@ import torch
 
 from oatkit.data import Dataset
 from oatkit.measure.tokenizer import chunks_to_measure
-from oatkit.records import Properties, Property, TokenizerMeasurement
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.tokenizers.codec import doubling
 from oatkit.tokenizers.fast import Fast
+from oatkit.types import Properties, Property, TokenizerMeasurement
 
 COMPACT_SHARE = 0.5
 """A compact tokenizer needs at most so many tokens for each number of a chunk."""

@@ -22,7 +22,7 @@ from oatkit.measure.verdict import (
     share_left,
     trained,
 )
-from oatkit.records import (
+from oatkit.types import (
     Allocation,
     BudgetMeasurement,
     KindComparison,

@@ -13,10 +13,15 @@ from torch import Tensor, nn
 
 from oatkit.data import Dataset
 from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
-from oatkit.records import BudgetMeasurement, Robustness, SlotMeasurement, TokenizerMeasurement
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.tokenizers.codec import decode_in_parts
-from oatkit.types import Tokens
+from oatkit.types import (
+    BudgetMeasurement,
+    Robustness,
+    SlotMeasurement,
+    TokenizerMeasurement,
+    Tokens,
+)
 
 MAX_CHUNKS = 8192
 """Of a larger split so many are measured, evenly spread."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oatkit.records import BudgetMeasurement, KindComparison, TokenizerComparison
+from oatkit.types import BudgetMeasurement, KindComparison, TokenizerComparison
 
 REMAINDERS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 """Errors worth asking for, as shares of the variance."""

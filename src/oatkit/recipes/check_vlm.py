@@ -29,11 +29,10 @@ from oatkit.policies.backbones.options import BackboneOptions
 from oatkit.policies.cells import cells
 from oatkit.policies.observation import IMAGES, STATE, TASK, Observations, ObservationSpec
 from oatkit.policies.vlm_config import ExpertConfig, Objective
-from oatkit.records import BackboneCheck, Invariant
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.tokenizers.kinds import make_codec
 from oatkit.tokenizers.tokenizer import DataFacts
-from oatkit.types import Schedule, Tokens
+from oatkit.types import BackboneCheck, Invariant, Schedule, Tokens
 
 HORIZON, ACTION_DIM, STATE_DIM, NUM_TOKENS = 32, 7, 8, 16
 SMALL = {"width": 32, "num_layers": 1, "num_heads": 2}

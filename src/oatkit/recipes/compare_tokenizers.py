@@ -41,9 +41,9 @@ from oatkit.recipes.train_tokenizer import (
 )
 from oatkit.recipes.trial import steps_within
 from oatkit.recipes.versions import package_versions
-from oatkit.records import KindComparison, LossPoint, Reconstruction, TokenizerComparison
 from oatkit.tokenizers import KINDS, ActionTokenizer, load_tokenizer, make_codec
 from oatkit.tokenizers.codec import LearnedCodec, doubling
+from oatkit.types import KindComparison, LossPoint, Reconstruction, TokenizerComparison
 
 SAMPLE_QUANTILES = (0.5, 0.8, 0.97)
 """Which held-out chunks are shown, by how much they move."""

@@ -35,7 +35,7 @@ from oatkit.recipes.resuming import read_or_begin, write_record
 from oatkit.recipes.train_policy import TrainPolicy, affordable_policy_steps, train_policy
 from oatkit.recipes.train_tokenizer import KindName
 from oatkit.recipes.versions import package_versions
-from oatkit.records import DemoRecord, DemoStage
+from oatkit.types import DemoRecord, DemoStage
 
 MIN_MINUTES = 4.0
 RECORD = "demo.json"

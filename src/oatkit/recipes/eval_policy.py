@@ -38,14 +38,14 @@ from oatkit.recipes.command_line import command_line
 from oatkit.recipes.resuming import read_or_begin, write_record
 from oatkit.recipes.token_cache import artefact_digest
 from oatkit.recipes.versions import package_versions
-from oatkit.records import (
+from oatkit.types import (
     EpisodeResult,
     EpisodeVideo,
     PairedComparison,
     PolicyEvaluation,
+    Schedule,
     record_from_json,
 )
-from oatkit.types import Schedule
 
 RECORD = "evaluation.json"
 WRITE_EVERY_S = 5.0

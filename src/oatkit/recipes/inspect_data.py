@@ -18,7 +18,7 @@ from tyro.conf import Positional, arg
 from oatkit.data.check import check_dataset
 from oatkit.data.info import summarise_dataset
 from oatkit.recipes.dataset_options import Columns, DatasetOptions
-from oatkit.records import CheckKind, DatasetCheck, DatasetInfo, DimensionSummary, Finding
+from oatkit.types import CheckKind, DatasetCheck, DatasetInfo, DimensionSummary, Finding
 
 BARS = " ▁▂▃▄▅▆▇█"
 MAX_TASKS_SHOWN = 10

@@ -14,7 +14,7 @@ from oatkit.measure.policy import measure_policy
 from oatkit.policies import AnyPolicy, load_policy
 from oatkit.recipes.dataset_options import Columns, DatasetOptions
 from oatkit.recipes.measure_tokenizer import select, write_measurements
-from oatkit.records import PolicyMeasurement
+from oatkit.types import PolicyMeasurement
 
 MAX_SLOTS_SHOWN = 16
 

@@ -15,8 +15,8 @@ from tyro.conf import Positional, arg
 from oatkit.data import Dataset
 from oatkit.measure import measure_tokenizer
 from oatkit.recipes.dataset_options import Columns, DatasetOptions
-from oatkit.records import TokenizerMeasurement
 from oatkit.tokenizers import load_tokenizer
+from oatkit.types import TokenizerMeasurement
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from oatkit.data.whole import written_whole
 from oatkit.errors import ArtefactError
-from oatkit.records import (
+from oatkit.types import (
     DemoRecord,
     PolicyEvaluation,
     PolicySweep,

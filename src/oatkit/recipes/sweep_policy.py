@@ -29,7 +29,7 @@ from oatkit.recipes.train_tokenizer import (
     train_tokenizer,
     training_seconds,
 )
-from oatkit.records import PolicyAblation, PolicySweep, PolicySweepRow
+from oatkit.types import PolicyAblation, PolicySweep, PolicySweepRow
 
 LIGHT_LEVELS = (8, 5, 5, 5)
 

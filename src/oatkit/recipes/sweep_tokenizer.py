@@ -21,8 +21,8 @@ from oatkit.recipes.train_tokenizer import (
     train_tokenizer,
     training_seconds,
 )
-from oatkit.records import Ablation, SweepRow, TokenizerSweep
 from oatkit.tokenizers.codec import doubling
+from oatkit.types import Ablation, SweepRow, TokenizerSweep
 
 LEVELS = ((8, 6, 5), (8, 8, 8), (8, 5, 5, 5), (8, 8, 6, 5), (7, 5, 5, 5, 5))
 HORIZONS = (8, 16, 32, 64)

@@ -1,0 +1,293 @@
+"""What is found about policies and their backbones, as it is written to JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class PolicySlot:
+    """How well a policy predicts one token slot, given the true tokens before its block."""
+
+    share: float
+    """Of the sequences that reach the slot; the end symbol counts as a token."""
+    accuracy: float
+    """Share of tokens that are the likeliest."""
+    entropy_bits: float
+    """Mean uncertainty of the policy."""
+    loss_bits: float
+    """Mean surprise at the true token."""
+
+
+@dataclass(frozen=True)
+class PolicyBudget:
+    """Errors of sampled chunks at one budget, raw units."""
+
+    budget: int | None
+    """None where the policy itself decided when to stop."""
+    tokens: float
+    """Mean number of tokens that were decoded."""
+    calls: float
+    """Mean number of stages."""
+    mse: float | None
+    """Mean squared error, repeated tail steps counted; None where nothing decodes."""
+    mse_without_padding: float | None
+    tokenizer_mse: float
+    """What is left when the tokens are the true ones."""
+    mae: tuple[float, ...]
+    """Of each dimension; empty where nothing decodes."""
+
+
+@dataclass(frozen=True)
+class PolicyMeasurement:
+    """What `oatkit policy measure` finds, without a simulator."""
+
+    path: str
+    kind: str
+    """Of the tokenizer."""
+    data: str
+    split: str
+    num_chunks: int
+    num_parameters: int
+    loss: float
+    """The training loss on these chunks, nats."""
+    slots: tuple[PolicySlot, ...]
+    budgets: tuple[PolicyBudget, ...]
+    auto: PolicyBudget | None
+    """With `budget="auto"`, where thresholds are known."""
+    invalid: float
+    """Share of sampled sequences that do not decode."""
+    variance: tuple[float | None, ...]
+    """Of each dimension of the predicted actions over that of the true ones, at the full budget:
+    near 0 where the policy repeats itself, None where the true ones are constant, empty where
+    nothing decodes."""
+    schema: str = "oatkit/policy-measurement"
+    version: int = 1
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """Something that must hold for a policy whatever its weights."""
+
+    name: str
+    holds: bool
+    value: float
+    """The largest difference or gradient that was found."""
+
+
+@dataclass(frozen=True)
+class BackboneCheck:
+    """What `oatkit vlm check` finds of a backbone."""
+
+    checkpoint: str
+    family: str
+    num_parameters: int
+    num_trained: int
+    context_slots: int
+    train_s: float
+    """One training step with a batch of 2."""
+    train_bytes: int
+    """Most memory in use by then: of the device, or of this process on a CPU."""
+    prefill_ms: float
+    suffix_ms: float
+    """One call of generation."""
+    invariants: tuple[Invariant, ...]
+    schema: str = "oatkit/backbone-check"
+    version: int = 1
+
+
+@dataclass(frozen=True)
+class SuccessRate:
+    """How many episodes succeeded, with the Wilson 95 % interval of the rate."""
+
+    successes: int
+    episodes: int
+    rate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class EpisodeResult:
+    """One episode of a policy in a simulator."""
+
+    task: str
+    budget: int | None
+    """None for "auto"."""
+    episode: int
+    seed: int
+    """What the simulator was reset with: the same for every policy and budget."""
+    is_success: bool
+    """Solved at any step; the episode ends there."""
+    score: float | None
+    """The best of any step, where the simulator grades; 0 to 1."""
+    steps: int
+    queries: int
+    """How often the policy was asked for a chunk."""
+    calls: float
+    """Mean stages of a query."""
+    tokens: float
+    """Mean number of tokens that were decoded in a query."""
+    latency_ms: float
+    """Mean time of a query, from observation to chunk, shared by the episodes it was made for."""
+    clipped: float
+    """Share of the executed actions that lay outside the simulator's bounds and were clipped."""
+    repeats: int
+    """How often it was begun anew because its worker process died."""
+    error: str | None
+    """Why the policy had no chunk to give, which ends the episode without success."""
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """One task at one budget."""
+
+    task: str
+    success: SuccessRate
+    score: float | None
+    """Mean of the episodes' best."""
+
+
+@dataclass(frozen=True)
+class BudgetResult:
+    """All tasks at one budget."""
+
+    budget: int | None
+    """None for "auto"."""
+    tasks: tuple[TaskResult, ...]
+    success: SuccessRate
+    """Of all episodes together."""
+    mean_success: float
+    """Of the tasks, each counted the same."""
+    score: float | None
+    steps: float
+    """Mean of an episode."""
+    calls: float
+    """Mean stages of a query."""
+    tokens: float
+    """Mean number of tokens that were decoded in a query."""
+    latency_ms: float | None
+    """Median time of a query for one observation alone, measured apart from the episodes."""
+
+
+@dataclass(frozen=True)
+class PairedComparison:
+    """Two policies or budgets on the same episodes."""
+
+    first: str
+    second: str
+    episodes: int
+    only_first: int
+    """Episodes that only the first solved."""
+    only_second: int
+    difference: float
+    """Success rate of the second less that of the first."""
+    low: float
+    """95 % interval of the difference (Newcombe's for paired proportions)."""
+    high: float
+    p_value: float
+    """Exact McNemar test, two-sided: how likely so uneven a split is if both are equally good."""
+
+
+@dataclass(frozen=True)
+class EpisodeVideo:
+    """Where the film of an episode is."""
+
+    task: str
+    budget: int | None
+    """None for "auto"."""
+    episode: int
+    path: str
+    """Below the folder of the record."""
+
+
+@dataclass(frozen=True)
+class PolicyEvaluation:
+    """What `oatkit policy eval` finds."""
+
+    policy: str
+    kind: str
+    """Of the tokenizer."""
+    settings: dict[str, Any]
+    """The protocol: what decides an episode, and so must be the same when an evaluation goes on."""
+    versions: dict[str, str]
+    command: str = ""
+    """What was typed last."""
+    worker_deaths: int = 0
+    """Worker processes that died and were started again."""
+    worker_hangs: int = 0
+    """Worker processes that did not answer, were killed and started again."""
+    seconds: float = 0.0
+    latencies_ms: dict[str, float | None] = field(default_factory=dict)
+    """Budget to the median time of a query for one observation alone."""
+    episodes: tuple[EpisodeResult, ...] = ()
+    budgets: tuple[BudgetResult, ...] = ()
+    comparisons: tuple[PairedComparison, ...] = ()
+    videos: tuple[EpisodeVideo, ...] = ()
+    schema: str = "oatkit/policy-evaluation"
+    version: int = 1
+
+
+@dataclass(frozen=True)
+class DemoStage:
+    """One part of the demo."""
+
+    name: str
+    command: str
+    """What does the same by hand."""
+    seconds: float
+    """Over all runs that it took."""
+    is_done: bool
+
+
+@dataclass(frozen=True)
+class DemoRecord:
+    """What `oatkit demo` did; its results are in the records of its parts."""
+
+    settings: dict[str, Any]
+    """What decides the demo, and so must be the same when it goes on."""
+    versions: dict[str, str]
+    machine: str
+    num_episodes: int = 0
+    """Demonstrations."""
+    num_frames: int = 0
+    policy_steps: int = 0
+    """Training steps of the policy, decided once; 0 before that."""
+    stages: tuple[DemoStage, ...] = ()
+    schema: str = "oatkit/demo"
+    version: int = 1
+
+
+PolicyAblation = Literal["horizons-half", "horizons-fixed", "levels"]
+
+
+@dataclass(frozen=True)
+class PolicySweepRow:
+    """One evaluated policy of a sweep."""
+
+    ablation: PolicyAblation
+    execute: int
+    """Steps of a chunk that were executed before the next query."""
+    horizon: int
+    num_tokens: int
+    levels: tuple[int, ...]
+    vocab_size: int
+    num_parameters: int
+    """Of the policy."""
+    seconds: float
+    """Time of the policy's training."""
+    result: BudgetResult
+    """With all tokens."""
+
+
+@dataclass(frozen=True)
+class PolicySweep:
+    """What `oatkit policy sweep` finds."""
+
+    data: str
+    settings: dict[str, Any]
+    """What decides the result, and so must be the same when a sweep goes on."""
+    rows: tuple[PolicySweepRow, ...] = ()
+    schema: str = "oatkit/policy-sweep"
+    version: int = 1

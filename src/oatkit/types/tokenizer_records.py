@@ -1,0 +1,251 @@
+"""What is found about tokenizers, as it is written to JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class BudgetMeasurement:
+    """Rate and distortion at one budget, over held-out chunks."""
+
+    budget: int
+    """How many leading tokens were kept; 0 decodes masks only."""
+    is_trained: bool
+    """Whether this budget had direct supervision."""
+    tokens: float
+    """Mean number of tokens; less than the budget only where lengths vary."""
+    bits: float
+    """tokens * log2(vocabulary)."""
+    entropy_bits: float
+    """Sum over the kept slots of the entropy of the ids that occur there, each weighted by the
+    share of sequences that reach it."""
+    mse: float
+    """Mean squared error in raw units, repeated tail steps counted."""
+    mse_without_padding: float
+    """The same without the steps past an episode's end."""
+    mse_normalized: float
+    gaussian_mse: float
+    """What an ideal linear code of a Gaussian source leaves at these bits, raw units."""
+    mae: tuple[float, ...]
+    """Mean absolute error of each dimension, raw units."""
+    worst: tuple[float, ...]
+    """Largest absolute error of each dimension, raw units."""
+    jerk_ratio: float
+    """Mean squared third difference of decoded over true chunks; 1 is as smooth."""
+
+
+@dataclass(frozen=True)
+class SlotMeasurement:
+    """How one token slot uses the vocabulary."""
+
+    usage: float
+    """Share of the vocabulary that occurs."""
+    perplexity: float
+    """Two to the power of the entropy of its ids."""
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """How decoding answers what an encoder would not send."""
+
+    random_finite: float
+    """Share of random sequences that decode to finite chunks."""
+    random_undecodable: float
+    """Share that does not decode at all."""
+    corrupted_finite: float
+    """Share of real sequences with one random token that decode to finite chunks."""
+    corrupted_undecodable: float
+    corrupted_mse: float | None
+    """Raw mean squared change of those chunks that decode; None where none does."""
+
+
+@dataclass(frozen=True)
+class TokenizerMeasurement:
+    """What `oatkit tokenizer measure` finds."""
+
+    path: str
+    kind: str
+    data: str
+    split: str
+    num_chunks: int
+    horizon: int
+    action_dim: int
+    vocab_size: int
+    max_tokens: int
+    num_parameters: int
+    budgets: tuple[BudgetMeasurement, ...]
+    slots: tuple[SlotMeasurement, ...]
+    robustness: Robustness
+    encode_chunks_per_s: float
+    decode_chunks_per_s: float
+    schema: str = "oatkit/tokenizer-measurement"
+    version: int = 1
+
+
+@dataclass(frozen=True)
+class Property:
+    """Whether a tokenizer has one of the paper's properties, and the measurement that says so."""
+
+    holds: bool | None
+    """None where the question does not apply."""
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Properties:
+    """The columns of the paper's table of tokenizers."""
+
+    compact: Property
+    total: Property
+    ordered: Property
+    block_compatible: Property
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """How information spreads over the tokens of an ordered kind, in normalised units.
+
+    The paper's identity is `expected_error = errors[0] - sum of survival * gains`.
+    """
+
+    budgets: tuple[int, ...]
+    """What K is drawn from in training, all equally likely."""
+    errors: tuple[float, ...]
+    """epsilon(0) .. epsilon(num_tokens): mean squared error with so many tokens kept."""
+    gains: tuple[float, ...]
+    """Delta_1 .. : what each further token takes off."""
+    survival: tuple[float, ...]
+    """w_1 .. = Pr(K >= i): how often training keeps each token."""
+    expected_error: float
+    """E_K[epsilon(K)], by decoding every chunk at every K."""
+    expanded_error: float
+    """The right side of the identity, from the gains and the survival weights."""
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """A sample chunk decoded from its first tokens."""
+
+    sample: int
+    """Which of the comparison's samples."""
+    budget: int
+    actions: tuple[tuple[float, ...], ...]
+    """Steps of the chunk, raw units, rounded."""
+
+
+@dataclass(frozen=True)
+class LossPoint:
+    step: int
+    loss: float
+
+
+@dataclass(frozen=True)
+class KindComparison:
+    """One kind in a comparison."""
+
+    measurement: TokenizerMeasurement
+    properties: Properties
+    allocation: Allocation | None
+    """Of the kinds that decode prefixes."""
+    reconstructions: tuple[Reconstruction, ...]
+    """Of the kinds that decode prefixes."""
+    seconds: float
+    """Time of training or fitting."""
+    losses: tuple[LossPoint, ...]
+    """How training went, thinned out; empty where nothing is trained."""
+
+
+@dataclass(frozen=True)
+class TokenizerComparison:
+    """What `oatkit tokenizer compare` finds."""
+
+    data: str
+    num_episodes: int
+    """Held-out episodes, on which everything is measured."""
+    dimensions: tuple[str, ...]
+    std: tuple[float, ...]
+    """Of each action dimension, raw units."""
+    variance: float
+    """Mean squared error of always answering with the mean chunk, raw units."""
+    samples: tuple[tuple[tuple[float, ...], ...], ...]
+    """Held-out chunks that are shown with their reconstructions, raw units, rounded."""
+    settings: dict[str, Any]
+    """What decides the result, and so must be the same when a comparison goes on."""
+    steps: dict[str, int]
+    """Training steps of each kind that was begun, 0 where it is fitted."""
+    kinds: tuple[KindComparison, ...] = ()
+    versions: dict[str, str] = field(default_factory=dict)
+    command: str = ""
+    """What was typed last."""
+    schema: str = "oatkit/tokenizer-comparison"
+    version: int = 1
+
+
+@dataclass(frozen=True)
+class LabTokens:
+    """A tokenizer's answer to a chunk in the prefix lab."""
+
+    name: str
+    kind: str
+    ids: tuple[int, ...]
+    """With the edits."""
+    encoded_ids: tuple[int, ...]
+    """Without."""
+    tokens: int
+    """How many of the ids were decoded."""
+    bits: float
+    mse: float | None
+    """Raw units; None where the ids do not decode."""
+    actions: tuple[tuple[float, ...], ...] | None
+    """(T, A) decoded."""
+    error: str | None
+    """Why they do not decode."""
+
+
+@dataclass(frozen=True)
+class LabChunk:
+    """What the prefix lab downloads."""
+
+    data: str
+    episode: int
+    """What the files call it."""
+    frame: int
+    dimensions: tuple[str, ...]
+    actions: tuple[tuple[float, ...], ...]
+    """(T, A) the truth."""
+    tokenizers: tuple[LabTokens, ...]
+    schema: str = "oatkit/lab-chunk"
+    version: int = 1
+
+
+Ablation = Literal["levels", "horizons", "nesting"]
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """One trained tokenizer of a sweep."""
+
+    ablation: Ablation
+    levels: tuple[int, ...]
+    horizon: int
+    num_tokens: int
+    nested_dropout: bool
+    vocab_size: int
+    num_parameters: int
+    seconds: float
+    """Time of training."""
+    budgets: tuple[BudgetMeasurement, ...]
+
+
+@dataclass(frozen=True)
+class TokenizerSweep:
+    """What `oatkit tokenizer sweep` finds."""
+
+    data: str
+    settings: dict[str, Any]
+    """What decides the result, and so must be the same when a sweep goes on."""
+    rows: tuple[SweepRow, ...] = ()
+    schema: str = "oatkit/tokenizer-sweep"
+    version: int = 1
