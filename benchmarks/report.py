@@ -35,6 +35,7 @@ SECTIONS = {
     "policy_latency": report_policies.policy_latency,
     "serve_load": report_policies.serve_load,
     "vlm_pipeline": report_vlm.vlm_pipeline,
+    "vlm_rows": report_vlm.vlm_rows,
     "vlm_speed": report_vlm.vlm_speed,
 }
 """What each result says; those that are not measured yet are left out."""

@@ -54,6 +54,28 @@ def vlm_pipeline(record: dict[str, Any]) -> str:
     return "\n".join([*lines, "", "(`benchmarks/vlm_pipeline.py`)\n"])
 
 
+def vlm_rows(record: dict[str, Any]) -> str:
+    settings, result = record["settings"], record["results"]
+    lines = [
+        "## Rows of new action tokens\n",
+        "How widely the rows of action tokens should begin around the mean of the known ones, in "
+        "standard",
+        f"deviations of those: the loss of `vlm-ar` (nats a token) after {settings['steps']} steps "
+        f"of batch {settings['batch_size']} and on",
+        "held-out chunks. The backbones have random weights, so their known rows mean nothing yet; "
+        "oatkit uses 1.\n",
+        "| backbone | spread | first step | last steps | held out |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {family} | {spread} | {row['first']:.2f} | {row['last']:.2f} "
+            f"| {row['held out']:.2f} |"
+            for family, rows in result.items()
+            for spread, row in rows.items()
+        ),
+    ]
+    return "\n".join([*lines, "", "(`benchmarks/vlm_rows.py`)\n"])
+
+
 def vlm_speed(record: dict[str, Any]) -> str:
     result = record["results"]
     families = {name: row for name, row in result.items() if name != "predicted"}
