@@ -242,6 +242,16 @@ def test_npz_rules(tmp_path: Path) -> None:
         oatkit.open_dataset(tmp_path / "two")
 
 
+def test_an_episode_without_the_camera_is_named(tmp_path: Path) -> None:
+    key = "observation.images.front"
+    arrays = {"action": np.zeros((3, 2)), key: np.zeros((3, 8, 8, 3), np.uint8)}
+    np.savez(tmp_path / "0.npz", **arrays)
+    np.savez(tmp_path / "1.npz", action=arrays["action"])
+    dataset = oatkit.open_dataset(tmp_path, cache_dir=tmp_path / "cache")
+    with pytest.raises(DatasetError, match=r"1\.npz: unknown key 'observation\.images\.front'"):
+        dataset[1].images("front", [0])
+
+
 def test_empty_datasets(tmp_path: Path) -> None:
     root = datasets.write_lerobot_v21(tmp_path / "lerobot", make_demos())
     (root / "meta/episodes.jsonl").write_text("")

@@ -413,3 +413,10 @@ def test_rendering_that_cannot_work_says_what_to_do() -> None:
     output = run_python(RENDER, MUJOCO_GL="glfw").stdout
     assert "MuJoCo cannot render here (MUJOCO_GL=glfw)" in output
     assert "set MUJOCO_GL=egl (apt-get install libegl1)" in output
+
+
+@pytest.mark.usefixtures("_needs_rendering")
+def test_a_process_that_ends_with_an_open_renderer_ends_quietly() -> None:
+    ended = run_python(RENDER.replace("environment.close()", ""))
+    assert "(8, 8, 3)" in ended.stdout
+    assert ended.stderr == ""

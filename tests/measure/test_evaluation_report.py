@@ -11,6 +11,7 @@ import pytest
 
 from oatkit.evaluate.statistics import compare_paired, summarise
 from oatkit.measure.evaluation_report import cautions, render, sentences, success
+from oatkit.recipes.eval_policy import draw
 from oatkit.types import EpisodeResult, EpisodeVideo, PolicyEvaluation, record_from_json
 from tests.measure.pages import Page
 
@@ -66,6 +67,17 @@ def test_success_is_told_with_its_interval_and_by_task() -> None:
     )
     assert said[1] == "By task, with 8 tokens: near 90%, far 90%."
     assert said[-1] == "From observation to chunk, one observation at a time: 2.5 ms with 8 tokens."
+
+
+def test_a_flow_expert_has_no_budget() -> None:
+    found = record({8: [True] * 9 + [False]})
+    found = replace(found, settings=SETTINGS | {"head": "flow"})
+    assert sentences(found)[0].startswith("With its flow expert the policy solves 9 of 10")
+    page = render(found, Path())
+    assert "acting by its flow expert" in page
+    assert "8 tokens" not in page
+    assert "flow expert" in draw(found).plain
+    assert "oat-pow2" not in draw(found).plain
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import tyro
 from safetensors.torch import load_file
 
 pytest.importorskip("transformers", reason="vision-language policies need oatkit[vlm]")
@@ -25,7 +26,7 @@ from oatkit.policies.backbones.loading import write_scratch
 from oatkit.policies.cells import Cell, cells
 from oatkit.policies.vlm_config import ExpertConfig
 from oatkit.presets import VLM_PRESETS
-from oatkit.recipes.train_policy import PolicyJob
+from oatkit.recipes.train_policy import PolicyJob, TrainPolicy
 from oatkit.tokenizers import KINDS, ActionTokenizer
 from oatkit.train import TrainConfig, train
 from oatkit.types import BackboneCheck, PolicyMeasurement, record_from_json
@@ -92,6 +93,9 @@ def test_cells_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert sum(cell.kind in papers or cell.kind is None for cell in cells()) >= 36
     assert any(line.startswith("vlm-tc/fast/paligemma2 ") for line in lines)
     assert "--policy vlm-flow --backbone Qwen/Qwen3-VL-2B-Instruct" in "\n".join(lines)
+    for cell in cells():
+        cli_options = tyro.cli(TrainPolicy, args=cell.command.split()[3:])
+        assert cell.name.replace("/", "-") == cli_options.out.name
 
 
 def run(data: Path, out: Path, backbone: Path, *flags: str) -> int:
@@ -148,6 +152,7 @@ def test_flags_reach_the_policy(
     checkpoints: dict[str, Path],
     tokenizers: dict[str, ActionTokenizer],
     tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     tokenizers["oat-pow2"].save_pretrained(tmp_path / "t")
     flags = (
@@ -171,6 +176,16 @@ def test_flags_reach_the_policy(
     shared = ("--data", str(data), "--out", str(tmp_path / "q"), "--preset", "tiny")
     assert cli.main(["policy", "train", *shared, *more]) == 0
     assert oatkit.load_policy(tmp_path / "q").kind == "vlm-tc"
+    before, after = (load_file(tmp_path / name / "model.safetensors") for name in "pq")
+    moved = {key for key in before if not torch.equal(before[key], after[key])}
+    assert moved
+    assert {key for key in moved if key.startswith("backbone.")} == {
+        key for key in before if "lora_" in key and key in moved
+    }
+    assert any("lora_" in key for key in moved)
+    for flags, name in ((("--lora-rank", "4"), "lora-rank"), (("--no-state",), "no-state")):
+        assert cli.main(["policy", "train", *shared, *more, *flags]) == 2
+        assert f"has its own {name}: leave --{name} out" in capsys.readouterr().err
 
 
 def launch(data: Path, out: Path, backbone: Path, *flags: str, is_sharded: bool) -> None:
@@ -259,7 +274,7 @@ def test_a_backbone_is_written_and_checked(
     flags = ("--image-size", "32", "--expert-width", "16", "--out", str(record))
     assert cli.main(["vlm", "check", folder, *flags]) == 0
     found = record_from_json(BackboneCheck, json.loads(record.read_text()))
-    assert len(found.invariants) == 12
+    assert len(found.invariants) == 13
     assert all(invariant.holds for invariant in found.invariants)
     assert min(found.train_s, found.prefill_ms, found.suffix_ms, found.train_bytes) > 0
     assert "the flow loss gives the VLM no gradient" in capsys.readouterr().out

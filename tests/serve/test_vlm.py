@@ -57,6 +57,19 @@ def test_tokens_of_a_vlm(policy: VlmPolicy) -> None:
         assert client.infer(OBSERVATION, budget=2)["budget_used"] == 2
         assert client.infer(OBSERVATION, deadline_ms=60_000)["deadline_met"]
         assert "actions" not in client.infer({**OBSERVATION, "tokens_only": True})
+        unseen = {**OBSERVATION, "observation/front_image": None}
+        left_out = {k: v for k, v in OBSERVATION.items() if not k.endswith("_image")}
+        certain = [client.infer(request)["entropy"][0] for request in (unseen, left_out)]
+        assert certain[0] == pytest.approx(certain[1], abs=1e-4)
+        assert abs(certain[0] - whole["entropy"][0]) > 1e-6, "a dark image is seen"
+        with pytest.raises(ServerError, match="the observation has no 'observation/state'"):
+            client.infer({**OBSERVATION, "observation/state": None})
+        with pytest.raises(ServerError, match="the instruction is '', expected text under"):
+            client.infer({**OBSERVATION, "prompt": ""})
+        with pytest.raises(
+            ServerError, match=r"front_image is \(9, 9, 3\), expected \(20, 24, 3\)"
+        ):
+            client.infer({**OBSERVATION, "observation/front_image": np.zeros((9, 9, 3), np.uint8)})
 
 
 def test_the_flow_of_a_vlm(policy: VlmPolicy) -> None:

@@ -18,10 +18,12 @@ H W C image.
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
 import sys
 import warnings
+import weakref
 from collections.abc import Callable
 from ctypes.util import find_library
 from functools import partial
@@ -262,7 +264,15 @@ def _make_renderer(model: Any, image_size: tuple[int, int], *, shadows: bool) ->
         ) from error
     if not shadows:
         renderer.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = 0
+    # After MuJoCo's own, so before it: a context that outlives the display ends with a traceback.
+    atexit.register(_close_if_alive, weakref.ref(renderer))
     return renderer
+
+
+def _close_if_alive(renderer: weakref.ref[Any]) -> None:
+    alive = renderer()
+    if alive is not None:
+        alive.close()
 
 
 def _to_observation(observation_E: NDArray[np.float64]) -> Observation:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from oatkit.measure.charts import GRID, STYLES, Chart, new_figure, styled
+from oatkit.measure.evaluation_words import acts_by_flow, result_name
 from oatkit.types import BudgetResult, PolicyEvaluation, SuccessRate
 
 MAX_TASKS = 7
@@ -13,8 +14,8 @@ MAX_TASKS = 7
 COLUMNS = 4
 
 
-def budget_name(budget: int | None) -> str:
-    return "auto" if budget is None else str(budget)
+def _axis(record: PolicyEvaluation) -> str:
+    return "" if acts_by_flow(record) else "budget, tokens"
 
 
 @styled
@@ -55,8 +56,8 @@ def _rates(axes: Any, record: PolicyEvaluation, rates: list[SuccessRate | None])
         axes.plot([place], [y], marker=marker, markersize=7, color=color)
         top = (place, 100 * found.high)
         axes.annotate(f"{y:.0f}", top, (0, 3), textcoords="offset points", ha="center")
-    axes.set_xticks(range(len(rates)), [budget_name(b.budget) for b in record.budgets])
-    axes.set(ylim=(-4, 117), xlim=(-0.6, len(rates) - 0.4), xlabel="budget, tokens")
+    axes.set_xticks(range(len(rates)), [result_name(record, b) for b in record.budgets])
+    axes.set(ylim=(-4, 117), xlim=(-0.6, len(rates) - 0.4), xlabel=_axis(record))
     axes.grid(visible=False, axis="x")
 
 
@@ -73,8 +74,8 @@ def cost(record: PolicyEvaluation) -> Chart:
         times.annotate(
             *(text, (place, b.latency_ms), (0, 3)), textcoords="offset points", ha="center"
         )
-    times.set_xticks(range(len(timed)), [budget_name(b.budget) for b in timed])
-    times.set(xlabel="budget, tokens", ylabel="time of a query, ms")
+    times.set_xticks(range(len(timed)), [result_name(record, b) for b in timed])
+    times.set(xlabel=_axis(record), ylabel="time of a query, ms")
     times.margins(y=0.28)
     times.grid(visible=False, axis="x")
     for b in record.budgets:
@@ -90,7 +91,7 @@ def cost(record: PolicyEvaluation) -> Chart:
         )
         where = (-6, -12) if is_auto else (6, 4)  # it may lie beside a fixed budget
         bought.annotate(
-            *(budget_name(b.budget), (b.calls, 100 * s.rate), where),
+            *(result_name(record, b), (b.calls, 100 * s.rate), where),
             textcoords="offset points",
             ha="right" if is_auto else "left",
         )

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from oatkit.measure import evaluation_charts as charts
-from oatkit.measure.evaluation_charts import budget_name
+from oatkit.measure.evaluation_words import acts_by_flow, budget_name, result_name
 from oatkit.measure.page import bullets, figure, how_made, page, table, video, warning
 from oatkit.measure.verdict import count_tokens
 from oatkit.types import (
@@ -37,7 +37,7 @@ def render(record: PolicyEvaluation, folder: Path) -> str:
     """The page; `folder` is where the videos are below."""
     s = record.settings
     lead = (
-        f"<code>{escape(record.policy)}</code>, on <b>{record.kind}</b> tokens, in {s['env']}: "
+        f"<code>{escape(record.policy)}</code>, {_means(record)}, in {s['env']}: "
         f"{len(record.episodes)} episodes, {s['execute']} of {s['horizon']} steps of a chunk "
         "executed before the next query."
     )
@@ -69,7 +69,7 @@ def sentences(record: PolicyEvaluation) -> list[str]:
     said = []
     if fixed:
         end = fixed[-1]
-        tokens = count_tokens(end.tokens)
+        tokens = _spent(record, end)
         said.append(f"With {tokens} the policy solves {_rate(end.success)}.")
         if len(end.tasks) > 1:
             by_task = ", ".join(f"{t.task} {t.success.rate:.0%}" for t in _best_first(end))
@@ -82,11 +82,20 @@ def sentences(record: PolicyEvaluation) -> list[str]:
     said += [_auto(b) for b in record.budgets if b.budget is None]
     timed = [b for b in fixed if b.latency_ms is not None]
     if timed:
-        times = ", ".join(
-            f"{b.latency_ms:.3g} ms with {count_tokens(b.tokens)}" for b in _ends(timed)
-        )
+        times = ", ".join(f"{b.latency_ms:.3g} ms with {_spent(record, b)}" for b in _ends(timed))
         said.append(f"From observation to chunk, one observation at a time: {times}.")
     return said
+
+
+def _means(record: PolicyEvaluation) -> str:
+    """What the policy acts by."""
+    return (
+        "acting by its flow expert" if acts_by_flow(record) else f"on <b>{record.kind}</b> tokens"
+    )
+
+
+def _spent(record: PolicyEvaluation, b: BudgetResult) -> str:
+    return "its flow expert" if acts_by_flow(record) else count_tokens(b.tokens)
 
 
 def _ends(budgets: Sequence[BudgetResult]) -> list[BudgetResult]:
@@ -153,11 +162,11 @@ def success(record: PolicyEvaluation) -> str:
     """Success by budget and task, drawn."""
     fixed = [b for b in record.budgets if b.budget is not None] or list(record.budgets)
     best = max(fixed, key=lambda b: b.success.rate)
-    see = f"Most is solved with {count_tokens(best.tokens)}: {best.success.rate:.0%}"
+    see = f"Most is solved with {_spent(record, best)}: {best.success.rate:.0%}"
     if fixed[0] is not best:
         see += f", against {fixed[0].success.rate:.0%} with {count_tokens(fixed[0].tokens)}"
     if not best.success.successes:
-        see = "No budget solves an episode"
+        see = "No episode is solved" if acts_by_flow(record) else "No budget solves an episode"
     caption = (
         "Lines are Wilson's 95 % intervals: budgets whose lines overlap widely may be equally "
         "good. The episodes are the same at every budget: same goals, same draws."
@@ -181,8 +190,10 @@ def _success_table(record: PolicyEvaluation) -> str:
         rows += [[escape(task), *_of_task(record, task)] for task in tasks]
     if any(b.score is not None for b in record.budgets):
         rows.append(["score", *(f"{b.score or 0:.3f}" for b in record.budgets)])
-    headings = ("task", *(budget_name(b.budget) for b in record.budgets))
+    headings = ("task", *(result_name(record, b) for b in record.budgets))
     note = "Solved at each budget, with the interval; a budget is a number of tokens."
+    if acts_by_flow(record):
+        note = "Solved, with the interval."
     return table(note, headings, rows, is_html=True)
 
 
@@ -219,7 +230,7 @@ def cost(record: PolicyEvaluation) -> str:
 def _cost_table(record: PolicyEvaluation) -> str:
     rows = [
         [
-            budget_name(b.budget),
+            result_name(record, b),
             f"{b.tokens:.3g}",
             f"{b.calls:.3g}",
             "-" if b.latency_ms is None else f"{b.latency_ms:.3g}",

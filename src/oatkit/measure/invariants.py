@@ -57,12 +57,25 @@ def check_insulation(
     context = policy.net.encode(observations)
     logits_BKV = policy.net.logits(tokens.ids, policy.schedule, context)
     vlm_2, expert_2 = _gradients(policy, logits_BKV.logsumexp(dim=-1).mean())
+    noticed = _noticed(policy, observations, tokens.ids)
     return [
         Invariant("the flow loss gives the VLM no gradient", vlm == 0, vlm),
         Invariant("the flow loss teaches the expert", expert > 0, expert),
         Invariant("the token loss gives the expert no gradient", expert_2 == 0, expert_2),
         Invariant("the token loss teaches the VLM", vlm_2 > 0, vlm_2),
+        Invariant("the expert does not notice the tokens", noticed == 0, noticed),
     ]
+
+
+@torch.inference_mode()
+def _noticed(policy: VlmPolicy, observations: Observations, ids_BK: Tensor) -> float:
+    """How much the chunk of the expert moves when tokens were spoken after the same context."""
+    context = policy.net.encode(observations)
+    shape = (len(ids_BK), policy.tokenizer.horizon, policy.tokenizer.action_dim)
+    noise_BTA = torch.zeros(shape, device=policy.device)
+    before_BTA = policy.net.flow(context, noise_BTA)
+    policy.net.logits(ids_BK, policy.schedule, context)
+    return float((policy.net.flow(context, noise_BTA) - before_BTA).abs().max())
 
 
 def _cached(policy: VlmPolicy, context: Context, schedule: Schedule) -> tuple[Tensor, Tensor]:

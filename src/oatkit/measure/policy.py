@@ -155,7 +155,7 @@ def _measure_auto(
     true: Tokens,
     generator: torch.Generator,
 ) -> PolicyBudget | None:
-    if policy.auto is None:
+    if policy.auto is None or policy.head == "flow":
         return None
     blocks = observations.split(policy.rows_at_once)
     parts = [policy.draw_once(block, generator, policy.auto)[0] for block in blocks]

@@ -29,7 +29,10 @@ class Cell:
         """How it is trained."""
         tokenizer = f" --tokenizer out/{self.kind}" if self.kind else ""
         checkpoint = FAMILIES[self.family].example
-        return f"oatkit policy train --policy {self.objective} --backbone {checkpoint}{tokenizer}"
+        return (
+            f"oatkit policy train --policy {self.objective} --backbone {checkpoint}{tokenizer} "
+            f"--data out/metaworld --cameras corner2 --out out/{self.name.replace('/', '-')}"
+        )
 
 
 def cells() -> list[Cell]:

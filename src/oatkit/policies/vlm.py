@@ -44,10 +44,14 @@ from oatkit.tokenizers.artefact import (
     read_artefact,
     write_artefact,
 )
+from oatkit.tokenizers.digest import folder_digest
 from oatkit.types import Schedule, Tokens
 
 FORMAT_VERSION = 1
-KNOWN = ("schema", "version", "kind", "net", "vocab_size", "observation", "actions", "auto")
+KNOWN = (
+    *("schema", "version", "kind", "net", "vocab_size", "tokenizer_digest", "observation"),
+    *("actions", "auto"),
+)
 
 
 class VlmPolicy(BasePolicy):
@@ -260,9 +264,9 @@ class VlmPolicy(BasePolicy):
     ) -> None:
         """Find the thresholds of `budget="auto"` on held-out observations and their raw actions.
 
-        Nothing happens where generation cannot stop early or the flow expert acts.
+        Nothing happens where there are no tokens or generation cannot stop early.
         """
-        if self.head == "tokens":
+        if "tokens" in self.heads:
             self.auto = self.acting.calibrated(observations, actions_BTA, generator)
 
     # The artefact
@@ -284,9 +288,10 @@ class VlmPolicy(BasePolicy):
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
         """Write the artefact; it holds the weights of the backbone too."""
         path = Path(folder)
-        self.tokenizer.save_pretrained(path / "tokenizer")
+        digest = folder_digest(self.tokenizer.save_pretrained(path / "tokenizer"))
         self.net.backbone.processor.save_pretrained(path / "backbone")
-        write_artefact(path, self.to_json(), self.net.state_dict(), self._card())
+        config = self.to_json() | {"tokenizer_digest": digest}
+        write_artefact(path, config, self.net.state_dict(), self._card())
         return path
 
     @classmethod
@@ -301,6 +306,11 @@ class VlmPolicy(BasePolicy):
             raise ArtefactError(
                 f"{path} was trained on {values['vocab_size']} action tokens, its tokenizer has "
                 f"{tokenizer.vocab_size}: put the tokenizer of its training back"
+            )
+        if values.get("tokenizer_digest") not in (None, folder_digest(path / "tokenizer")):
+            raise ArtefactError(
+                f"{path} was trained on other tokens than those of {tokenizer}: put the tokenizer "
+                "of its training back"
             )
         config = VlmConfig.from_json(values["net"])
         spec = ObservationSpec.from_json(values["observation"])

@@ -16,6 +16,7 @@ from oatkit.nn.flow import flow_times, integrate, noised
 from oatkit.nn.flow_expert import FlowExpert, Memory
 from oatkit.nn.random import SampleRandom
 from oatkit.policies.backbones.backbone import Backbone, Context
+from oatkit.policies.backbones.processor import MAX_TASK_TOKENS
 from oatkit.policies.bar import Feed, bar_loss, fitted
 from oatkit.policies.observation import Observations, ObservationSpec
 from oatkit.policies.token_head import TokenHead
@@ -47,11 +48,12 @@ class VlmNet(nn.Module):
         sizes = [size for size in spec.cameras.values() for _ in range(spec.history)]
         self._parts = backbone.processor.parts(sizes, spec.history if spec.state_dim else 0)
         self._grids = [backbone.processor.grid(size) for size in sizes]
-        num_fixed = sum(len(part) for part in self._parts)
-        if num_fixed + tokenizer.max_tokens > backbone.max_slots:
+        num_fixed, num_tokens = sum(len(part) for part in self._parts), tokenizer.max_tokens
+        if num_fixed + MAX_TASK_TOKENS + num_tokens > backbone.max_slots:
             raise ValueError(
-                f"images and states take {num_fixed} slots and tokens {tokenizer.max_tokens}, more "
-                f"than the {backbone.max_slots} of the backbone: use fewer cameras or frames"
+                f"images and states take {num_fixed} slots, an instruction up to {MAX_TASK_TOKENS} "
+                f"and tokens {num_tokens}, more than the {backbone.max_slots} of the backbone: use "
+                "fewer cameras or frames"
             )
         self.state = nn.Linear(spec.state_dim, backbone.width) if spec.state_dim else None
         self.tokens = None

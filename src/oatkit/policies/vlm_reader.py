@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oatkit.policies.backbones.processor import Processor
-from oatkit.policies.observation import IMAGES, STATE, TASK, Observations, ObservationSpec
+from oatkit.policies.observation import (
+    IMAGES,
+    STATE,
+    TASK,
+    Observations,
+    ObservationSpec,
+    as_array,
+)
 
 
 class VlmReader:
@@ -73,10 +80,12 @@ class VlmReader:
             missing = blank[0] if batch_size is None else np.stack([blank] * count)
             return missing, [False] * count
         if isinstance(images, Sequence) and any(row is None for row in images):
-            rows = [blank if row is None else _as_bytes(row) for row in images]
-            shapes = {row.shape for row in rows}
-            if len(shapes) > 1:
-                raise ValueError(f"{key} holds images of several shapes: {sorted(shapes)}")
+            given = [as_array(key, row) for row in images if row is not None]
+            found = sorted({f"{row.shape} {row.dtype}" for row in given})
+            if len(found) > 1:
+                raise ValueError(f"{key} holds images of several shapes or types: {found}")
+            dark = np.zeros_like(given[0]) if given else blank
+            rows = [dark if row is None else as_array(key, row) for row in images]
             return np.stack(rows), [row is not None for row in images]
         return images, [True] * count
 
@@ -90,8 +99,7 @@ class VlmReader:
 
 
 def _texts(task: Any, batch_size: int) -> list[str]:
-    is_one = isinstance(task, str) or task is None
-    texts: list[Any] = [task] * batch_size if is_one else list(task)
+    texts: list[Any] = [task] * batch_size if np.ndim(task) == 0 else list(task)
     if len(texts) != batch_size:
         raise ValueError(f"there are {len(texts)} tasks for {batch_size} observations")
     for text in texts:
@@ -105,8 +113,3 @@ def _texts(task: Any, batch_size: int) -> list[str]:
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray | Tensor)
-
-
-def _as_bytes(image: Any) -> NDArray[np.uint8]:
-    array = np.asarray(image)
-    return (255 * array).round().astype(np.uint8) if array.dtype.kind == "f" else array

@@ -31,13 +31,14 @@ from oatkit.envs.simulator import STATE_KEY, SimulatorKind
 from oatkit.errors import MissingExtraError, OatkitError
 from oatkit.evaluate.episodes import TIMEOUT_S, Evaluation, Job, Rollout, require_tasks
 from oatkit.evaluate.statistics import compare_paired, summarise
+from oatkit.measure.evaluation_words import acts_by_flow, budget_name, result_name
 from oatkit.policies import AnyPolicy, load_policy
 from oatkit.policies.load import choose_head
 from oatkit.policies.prediction import resolve_budget
 from oatkit.recipes.command_line import command_line
 from oatkit.recipes.resuming import read_or_begin, write_record
-from oatkit.recipes.token_cache import artefact_digest
 from oatkit.recipes.versions import package_versions
+from oatkit.tokenizers.digest import artefact_digest
 from oatkit.types import (
     EpisodeResult,
     EpisodeVideo,
@@ -174,7 +175,7 @@ def _run(
     began = written = time.monotonic()
 
     def grown() -> PolicyEvaluation:
-        latencies = {_name(b): ms for b, ms in evaluation.latencies_ms.items()}
+        latencies = {budget_name(b): ms for b, ms in evaluation.latencies_ms.items()}
         return summarised(
             replace(
                 record,
@@ -213,7 +214,7 @@ def summarised(record: PolicyEvaluation) -> PolicyEvaluation:
         summarise(
             budget,
             [e for e in episodes if e.budget == budget],
-            latency_ms=record.latencies_ms.get(_name(budget)),
+            latency_ms=record.latencies_ms.get(budget_name(budget)),
         )
         for budget in dict.fromkeys(e.budget for e in episodes)
     ]
@@ -227,15 +228,15 @@ def _compare(
     found: list[PairedComparison | None] = []
     ours, largest = _by_budget(record), _largest(record)
     found += [
-        compare_paired(_name(budget), _name(largest), own, ours[largest])
+        compare_paired(budget_name(budget), budget_name(largest), own, ours[largest])
         for budget, own in ours.items()
         if budget != largest
     ]
     for other in others:
         theirs = _largest(other)
         pair = compare_paired(
-            f"{other.policy} at {_name(theirs)}",
-            f"{record.policy} at {_name(largest)}",
+            _named(other, theirs),
+            _named(record, largest),
             _by_budget(other)[theirs],
             ours[largest],
         )
@@ -243,6 +244,10 @@ def _compare(
             raise ValueError(f"the record of {other.policy} has no episode of the same seed")
         found.append(pair)
     return tuple(pair for pair in found if pair is not None)
+
+
+def _named(record: PolicyEvaluation, budget: int | None) -> str:
+    return f"{record.policy} at {'flow' if acts_by_flow(record) else budget_name(budget)}"
 
 
 def _by_budget(record: PolicyEvaluation) -> dict[int | None, list[EpisodeResult]]:
@@ -254,10 +259,6 @@ def _by_budget(record: PolicyEvaluation) -> dict[int | None, list[EpisodeResult]
 
 def _largest(record: PolicyEvaluation) -> int | None:
     return max((e.budget for e in record.episodes if e.budget is not None), default=None)
-
-
-def _name(budget: int | None) -> str:
-    return "auto" if budget is None else str(budget)
 
 
 # The options
@@ -334,7 +335,7 @@ def _settings(
         "history": policy.spec.history,
         "max_steps": simulator.max_steps,
         "shadows": options.shadows if policy.spec.cameras else None,
-        **({"head": policy.head} if len(policy.heads) > 1 else {}),
+        **({"head": policy.head} if "flow" in policy.heads else {}),
         "digest": _digest(policy),
         "packages": packages,
     }
@@ -358,7 +359,7 @@ def _film(options: EvalPolicy, task: str, budget: int | None, episode: int) -> P
 
 
 def _video_path(task: str, budget: int | None, episode: int) -> str:
-    return f"videos/{task}-budget-{_name(budget)}-{episode:03d}.mp4"
+    return f"videos/{task}-budget-{budget_name(budget)}-{episode:03d}.mp4"
 
 
 def _videos(record: PolicyEvaluation, folder: Path) -> tuple[EpisodeVideo, ...]:
@@ -418,7 +419,11 @@ def _progress(num_jobs: int, console: Console) -> Iterator[Callable[[EpisodeResu
         def show(result: EpisodeResult) -> None:
             nonlocal solved
             solved += result.is_success
-            what = f"{result.task}, budget {_name(result.budget)}"
+            what = (
+                f"{result.task}, budget {budget_name(result.budget)}"
+                if result.tokens
+                else result.task
+            )
             progress.update(bar, advance=1, description=what, solved=solved)
 
         yield show
@@ -428,8 +433,9 @@ def draw(record: PolicyEvaluation) -> Text:
     """Success by budget and task, then the paired comparisons."""
     text = Text(overflow="fold")
     text.append(f"\n{record.policy}", style="bold")
+    means = "by its flow expert" if acts_by_flow(record) else f"on {record.kind} tokens"
     text.append(
-        f"  on {record.kind} tokens in {record.settings['env']}, {record.settings['execute']} of "
+        f"  {means} in {record.settings['env']}, {record.settings['execute']} of "
         f"{record.settings['horizon']} steps executed\n",
         style="dim",
     )
@@ -441,7 +447,7 @@ def draw(record: PolicyEvaluation) -> Text:
         cells = [f"{b.tokens:.3g}", f"{b.calls:.3g}", ms]
         cells += [f"{b.steps:.0f}", f"{b.score or 0:.3f}"] if has_score else []
         s = b.success
-        text.append(_row(_name(b.budget), f"{s.rate:.1%}", _interval(s.low, s.high), *cells))
+        text.append(_row(result_name(record, b), f"{s.rate:.1%}", _interval(s.low, s.high), *cells))
         for task in b.tasks if len(b.tasks) > 1 else ():
             s = task.success
             row = _row("", f"{s.rate:.1%}", _interval(s.low, s.high))

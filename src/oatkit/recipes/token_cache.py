@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +12,7 @@ from oatkit.data import Dataset
 from oatkit.data.cache import default_cache_dir
 from oatkit.data.whole import written_whole
 from oatkit.tokenizers import ActionTokenizer
+from oatkit.tokenizers.digest import artefact_digest
 from oatkit.types import Tokens
 
 CHUNKS_PER_BLOCK = 4096
@@ -68,17 +66,3 @@ def cached_tokens(
         with written_whole(ends_path) as aside, aside.open("wb") as file:
             np.save(file, np.cumsum(np.concatenate(lengths)))
     return TokenTable(ids_path, ends_path)
-
-
-def artefact_digest(tokenizer: ActionTokenizer) -> str:
-    """Changes when a tokenizer would give other tokens."""
-    digest = hashlib.blake2b(digest_size=16)
-    with tempfile.TemporaryDirectory() as folder:
-        path = tokenizer.save_pretrained(folder)
-        config = json.loads((path / "config.json").read_text())
-        decisive = {name: config[name] for name in ("kind", "codec", "normalization")}
-        digest.update(json.dumps(decisive, sort_keys=True).encode())
-        for file in sorted(path.iterdir()):
-            if file.name not in ("config.json", "README.md", "processor_config.json"):
-                digest.update(file.name.encode() + file.read_bytes())
-    return digest.hexdigest()

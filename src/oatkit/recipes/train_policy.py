@@ -22,18 +22,19 @@ from oatkit.policies.backbones.options import BackboneOptions
 from oatkit.policies.observation import Observations
 from oatkit.presets import policy_preset, vlm_preset
 from oatkit.recipes.dataset_options import Columns, DatasetOptions
-from oatkit.recipes.token_cache import artefact_digest, cached_tokens
+from oatkit.recipes.token_cache import cached_tokens
 from oatkit.recipes.train_options import changed
 from oatkit.recipes.trial import steps_within
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_config
+from oatkit.tokenizers.digest import artefact_digest
 from oatkit.train import TrainConfig, load_latest, train
 from oatkit.train.shard import is_sharding_asked
 from oatkit.types import Tokens
 
 MAX_CHUNKS_TO_EVALUATE = 512
 OF_THE_POLICY = (
-    *("policy", "backbone", "tokenizer", "cameras", "state", "history", "horizon", "endpoints"),
-    *("dropout", "flow_weight", "expert_width", "expert_layers", "loading"),
+    *("policy", "backbone", "tokenizer", "cameras", "history", "horizon", "endpoints"),
+    *("dropout", "flow_weight", "expert_width", "expert_layers"),
 )
 """Options that a policy to start from has already."""
 
@@ -156,8 +157,9 @@ def train_policy(options: TrainPolicy, console: Console) -> AnyPolicy:
     if is_sharding_asked():
         policy, _ = _start(options, dataset)
         load_latest(options.out, policy.net)
-    policy.to("cpu")  # training may have moved the network
+    policy.to(policy.device)  # training may have moved the network alone
     policy.calibrate(job.unseen, job.unseen_actions, torch.Generator().manual_seed(options.seed))
+    policy.to("cpu")
     policy.extras = {
         "split": {"held_out": split["fraction"], "seed": split["seed"]},
         "train": asdict(config),
@@ -191,8 +193,8 @@ def _start(options: TrainPolicy, dataset: Dataset) -> tuple[AnyPolicy, dict[str,
     torch.manual_seed(options.seed)
     if options.init is not None:
         default = TrainPolicy(data=options.data, out=options.out)
-        for name in OF_THE_POLICY:
-            if getattr(options, name) != getattr(default, name):
+        for name, value in _chosen(options).items():
+            if value != _chosen(default)[name]:
                 flag = name.replace("_", "-")
                 raise ValueError(f"{options.init} has its own {flag}: leave --{flag} out")
         policy = load_policy(options.init)
@@ -201,6 +203,12 @@ def _start(options: TrainPolicy, dataset: Dataset) -> tuple[AnyPolicy, dict[str,
     if options.policy == "light":
         return _start_light(options, dataset)
     return _start_vlm(options, dataset)
+
+
+def _chosen(options: TrainPolicy) -> dict[str, Any]:
+    """What the options say of the policy itself, by the name of the flag."""
+    own = {name: getattr(options, name) for name in OF_THE_POLICY}
+    return own | asdict(options.loading) | {"no_state": not options.state}
 
 
 def _start_light(options: TrainPolicy, dataset: Dataset) -> tuple[LightPolicy, dict[str, Any]]:

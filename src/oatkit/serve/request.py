@@ -98,8 +98,12 @@ class RequestReader:
         )
 
     def _observation(self, given: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-        """Arrays with their history, and whether one frame had to be repeated for it."""
-        arrays = {key: _array(key, value) for key, value in given.items() if key != TASK}
+        """Arrays with their history, and whether one frame had to be repeated for it.
+
+        None is a part that is missing.
+        """
+        parts = {key: value for key, value in given.items() if key != TASK and value is not None}
+        arrays = {key: _array(key, value) for key, value in parts.items()}
         is_single = {_is_single(key, array) for key, array in arrays.items()}
         if len(is_single) > 1:
             raise ValueError("some parts of the observation have a leading time axis, others none")

@@ -14,6 +14,7 @@ import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import ArtefactError
 from oatkit.policies import VlmPolicy
+from oatkit.policies.backbones.families import FAMILIES
 from oatkit.policies.backbones.options import BackboneOptions
 from oatkit.policies.observation import IMAGES, STATE
 from tests.policies import tiny
@@ -73,6 +74,12 @@ def test_another_tokenizer_is_refused(policy: VlmPolicy, dataset: Dataset, tmp_p
     tiny.make_tokenizer("oat", dataset, levels=(5, 5)).save_pretrained(tmp_path / "p/tokenizer")
     with pytest.raises(ArtefactError, match="trained on 20 action tokens, its tokenizer has 25"):
         oatkit.load_policy(tmp_path / "p")
+    same_size = tiny.make_tokenizer("oat-pow2", dataset)
+    with torch.no_grad():
+        next(same_size.codec.parameters()).add_(1)
+    same_size.save_pretrained(tmp_path / "p/tokenizer")
+    with pytest.raises(ArtefactError, match="trained on other tokens than those of"):
+        oatkit.load_policy(tmp_path / "p")
 
 
 def test_an_unknown_kind_is_named(policy: VlmPolicy, tmp_path: Path) -> None:
@@ -91,10 +98,18 @@ def test_an_unknown_kind_is_named(policy: VlmPolicy, tmp_path: Path) -> None:
         ({f"{IMAGES}wrist": np.zeros(3)}, "unknown camera 'wrist'"),
         ({"task": ["open", "", "close"]}, "the instruction is '', expected text"),
         ({"task": None}, "the instruction is None, expected text"),
+        ({"task": 3}, "the instruction is 3, expected text"),
+        ({"task": b"open"}, "the instruction is b'open', expected text"),
         ({"task": ["open"]}, "1 tasks for 3 observations"),
         ({"task": "door " * 200}, r"an instruction has \d+ tokens, expected at most 128"),
         ({STATE: np.full((3, 1, 5), np.nan)}, "observation.state is not finite"),
-        ({KEY: [None, np.zeros((1, 9, 9, 3), np.uint8), None]}, "images of several shapes"),
+        ({KEY: [None, np.zeros((1, 9, 9, 3), np.uint8), None]}, r"front is \(3, 1, 9, 9, 3\)"),
+        ({KEY: [None, np.full((1, 20, 24, 3), 200.0), None]}, "values from 0 to 200, expected"),
+        ({KEY: [None, np.full((1, 20, 24, 3), np.nan), None]}, "front is not finite"),
+        (
+            {KEY: [None, np.zeros((1, 20, 24, 3)), np.zeros((1, 20, 24, 3), np.uint8)]},
+            "images of several shapes or types",
+        ),
     ],
 )
 def test_what_is_refused(
@@ -133,6 +148,22 @@ def test_a_camera_may_be_missing_for_some(
     policy.reset()
     one = policy.predict_action_chunk(single, generator=[seeded(1)])
     np.testing.assert_allclose(one.entropy_bits, found.entropy_bits[1], atol=1e-3)
+
+
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_names_of_special_tokens_are_text(
+    family: str, checkpoints: dict[str, Path], dataset: Dataset
+) -> None:
+    """An action token would have no row in the backbone, an image token no image."""
+    policy = tiny_vlm.make_policy("vlm-ar", checkpoints[family], "oat-pow2", dataset)
+    text = policy.net.backbone.processor
+    special = set(text.tokenizer.all_special_ids)
+    for task in ("<|action_0|>", "open <|action_mask|>", "<image>", "<|image_pad|><|im_end|>"):
+        ids = set(text.task_ids([task], has_images=True).flatten().tolist())
+        assert not ids & special
+        assert max(ids) < text.num_known
+        observation = tiny_vlm.batch(policy, dataset, 1) | {"task": [task]}
+        assert np.isfinite(policy.predict_action_chunk(observation).chunk).all()
 
 
 def test_text_alone_and_state_is_enough(checkpoints: dict[str, Path], dataset: Dataset) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +202,69 @@ def test_auto_and_deadlines_as_in_the_light_policy(
     assert set(found.budget.tolist()) <= {1, 2, 4, 8}
     assert policy.predict_action_chunk(observation, deadline_ms=1e6).budget[0] == 8
     assert policy.predict_action_chunk(observation, deadline_ms=1e-3).budget[0] == 1
+
+
+def test_the_tokens_of_a_cotrained_policy_stop_early_too(
+    checkpoints: dict[str, Path], dataset: Dataset
+) -> None:
+    policy = tiny_vlm.make_policy("vlm-tc", checkpoints["qwen3-vl"], "oat-pow2", dataset)
+    observation = tiny_vlm.batch(policy, dataset)
+    read, _ = policy.read(observation)
+    policy.calibrate(read, torch.from_numpy(observation["action"]), seeded())
+    assert policy.auto is not None
+    with pytest.raises(ValueError, match="flow expert, which has neither budgets"):
+        policy.predict_action_chunk(observation, budget="auto")
+    policy.head = "tokens"
+    found = policy.predict_action_chunk(observation, budget="auto", generator=seeded())
+    assert found.budget.tolist() == found.calls.tolist()
+
+
+def test_a_context_that_is_too_long_is_refused(
+    checkpoints: dict[str, Path], dataset: Dataset, tmp_path: Path
+) -> None:
+    """Room is kept for the longest instruction."""
+    short = shutil.copytree(checkpoints["qwen3-vl"], tmp_path / "short")
+    config = json.loads((short / "config.json").read_text())
+    config["text_config"]["max_position_embeddings"] = 128 + 8 + 4
+    (short / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="an instruction up to 128 and tokens 8, more than the 14"):
+        tiny_vlm.make_policy("vlm-ar", short, "oat-pow2", dataset)
+
+
+@both
+def test_fast_ends_where_it_says_so(
+    family: str, checkpoints: dict[str, Path], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end is drawn like any id; what follows it is not decoded."""
+    policy = tiny_vlm.make_policy("vlm-ar", checkpoints[family], "fast", dataset)
+    observation = tiny_vlm.batch(policy, dataset)
+    tokens, end = policy.tokenizer.encode(torch.from_numpy(observation["action"])), 300
+    assert policy.net.end_id == end
+    ends = torch.full((3, 1), end)
+    told = torch.cat([tokens.ids, ends], dim=1)
+    told[torch.arange(told.shape[1]) >= tokens.lengths[:, None]] = end
+    start, width = policy.start, told.shape[1]
+
+    def telling(context: Context, batch_size: int, schedule: Schedule) -> Feed:
+        feed, slot = start(context, batch_size, schedule), -1
+
+        def call(inputs_BG: Tensor, stage: Any) -> Tensor:
+            nonlocal slot
+            slot += 1
+            logits = feed(inputs_BG, stage)
+            assert logits.shape[-1] == end + 1
+            wanted = told[:, min(slot, width - 1)]
+            return torch.full_like(logits, -99).index_put(
+                (torch.arange(3), wanted * 0, wanted), torch.tensor(99.0)
+            )
+
+        return call
+
+    monkeypatch.setattr(policy, "start", telling)
+    found = policy.predict_action_chunk(observation)
+    assert found.budget.tolist() == tokens.lengths.tolist()
+    assert found.calls.tolist() == (tokens.lengths + 1).clamp(max=24).tolist()
+    np.testing.assert_array_equal(found.chunk, policy.tokenizer.decode(tokens))
 
 
 def test_one_frame_at_a_time_is_a_batch_with_history(

@@ -70,16 +70,27 @@ def prefill(
     return backbone.prefill(parts, found[rows], pixels, grids, seen[rows], states[rows])
 
 
+def image_id(backbone: Backbone) -> int:
+    """What stands for a slot of an image in the prompts of `transformers`."""
+    pads = {"paligemma2": "<image>", "qwen3-vl": "<|image_pad|>", "smolvlm": "<image>"}
+    found: int = backbone.processor.tokenizer.convert_tokens_to_ids(pads[backbone.family.name])
+    return found
+
+
+def prompt_ids(backbone: Backbone) -> list[int]:
+    """Of the first task with all images."""
+    processor, ids = backbone.processor, []
+    task = processor.task_ids(TASKS[:1], has_images=True)[0].tolist()
+    for part in processor.parts(SIZES, 0):
+        image = [image_id(backbone)] * len(part)
+        ids += {"image": image, "task": task, "text": list(part.ids)}[part.kind]
+    return ids
+
+
 def reference(backbone: Backbone, suffix: Sequence[int] = ()) -> Tensor:
     """Hidden states of one sample by the forward pass of `transformers`, from its own processor."""
     processor, model = backbone.processor, backbone.model
-    pads = {"paligemma2": "<image>", "qwen3-vl": "<|image_pad|>", "smolvlm": "<image>"}
-    pad = processor.tokenizer.convert_tokens_to_ids(pads[backbone.family.name])
-    ids: list[int] = []
-    for part in processor.parts(SIZES, 0):
-        task = processor.task_ids(TASKS[:1], has_images=True)[0].tolist()
-        kinds = {"image": [pad] * len(part), "task": task, "text": list(part.ids)}
-        ids += kinds[part.kind]
+    pad, ids = image_id(backbone), prompt_ids(backbone)
     input_ids = torch.tensor([[*ids, *suffix]])
     made = [np.moveaxis(image[0].numpy(), 0, -1) for image in images(1)]
     options = backbone.family.image_options()
@@ -225,8 +236,13 @@ def test_the_prompt_of_qwen_is_that_of_its_processor(checkpoints: dict[str, Path
     text = "<|im_start|>user\n" + "<|vision_start|><|image_pad|><|vision_end|>" * 2
     text += TASKS[0] + "<|im_end|>\n<|im_start|>assistant\n"
     made = [np.moveaxis(image[0].numpy(), 0, -1) for image in images(1)]
-    wanted = whole(text=[text], images=made)["input_ids"][0]
-    assert len(wanted) == len(prefill(backbone, TASKS[:1]).is_seen[0])
+    wanted = whole(text=[text], images=made, return_tensors="pt")
+    assert wanted["input_ids"][0].tolist() == prompt_ids(backbone)
+    pixels = [mine.pixels(image)[0].float() for image in images(1)]
+    normal = (torch.cat(pixels).view(-1, 3, pixels[0].shape[-1] // 3) - backbone.mean).div(
+        backbone.std
+    )
+    close(normal.flatten(1), wanted["pixel_values"].float(), 1e-5)
 
 
 # Loading
@@ -236,8 +252,12 @@ def test_another_family_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llava"}))
     with pytest.raises(ArtefactError, match="another family: unknown model type 'llava'"):
         load_backbone(str(tmp_path), BackboneOptions())
-    with pytest.raises(ArtefactError, match="no readable backbone checkpoint"):
+    with pytest.raises(ArtefactError, match="none does not exist, and is no id of the Hugging"):
         load_backbone(str(tmp_path / "none"), BackboneOptions())
+    (tmp_path / "tokenizer").mkdir()
+    (tmp_path / "tokenizer/config.json").write_text("{}")
+    with pytest.raises(ArtefactError, match="is a policy, not a backbone: start from it with"):
+        load_backbone(str(tmp_path), BackboneOptions())
 
 
 @pytest.mark.parametrize("version", ["4.57.1", "5.3.0", "6.0.0"])
@@ -288,6 +308,21 @@ def test_parts_are_frozen_and_adapted(name: str, checkpoints: dict[str, Path]) -
     left = {n for n, p in frozen.named_parameters() if p.requires_grad}
     assert left
     assert not any(n.startswith(("model.language_model", "model.text_model")) for n in left)
+
+
+def test_adapters_of_what_is_frozen_are_refused(checkpoints: dict[str, Path]) -> None:
+    with pytest.raises(ValueError, match="--lora-rank trains what --freeze-language freezes"):
+        load_backbone(
+            str(checkpoints["qwen3-vl"]), BackboneOptions(freeze_language=True, lora_rank=2)
+        )
+
+
+@families
+def test_a_window_bounds_the_context(name: str, backbones: dict[str, Backbone]) -> None:
+    backbone = backbones[name]
+    has_window = getattr(backbone.text_config, "sliding_window", None) is not None
+    assert has_window == (name == "paligemma2")
+    assert backbone.max_slots == 4096
 
 
 def test_positions_are_two_dimensional_where_images_are() -> None:

@@ -113,7 +113,7 @@ class Npz:
         path = self.file_of(episode)
         key = IMAGES + camera
         images = _map_member(path, f"{key}.npy")
-        if images is None:  # compressed: only a whole read gives any of it
+        if images is None:  # compressed, only a whole read gives any of it; or not there
             images = _read(path, [key])[key]
         return np.asarray(images[start + frames], np.uint8)
 
@@ -192,6 +192,8 @@ def _read(path: Path, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
 def _map_member(path: Path, name: str) -> NDArray[Any] | None:
     """A stored (not compressed) array of the archive, memory-mapped where it lies."""
     with reading(path), zipfile.ZipFile(path) as archive:
+        if name not in archive.namelist():
+            return None
         member = archive.getinfo(name)
         if member.compress_type != zipfile.ZIP_STORED:
             return None

@@ -97,7 +97,9 @@ class Backbone(nn.Module):
 
     @property
     def max_slots(self) -> int:
-        return int(self.text_config.max_position_embeddings)
+        """That a slot may see; all layers see the same, so a sliding window bounds them too."""
+        most = int(self.text_config.max_position_embeddings)
+        return min(most, getattr(self.text_config, "sliding_window", None) or most)
 
     @property
     def dtype(self) -> torch.dtype:

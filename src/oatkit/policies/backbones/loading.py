@@ -83,6 +83,11 @@ def write_scratch(
 
 def _family_at(checkpoint: str) -> tuple[Family, Any]:
     """The family of a checkpoint and its config."""
+    path = Path(checkpoint)
+    if (path / "config.json").exists() and (path / "tokenizer/config.json").exists():
+        raise ArtefactError(f"{path} is a policy, not a backbone: start from it with --init {path}")
+    if not path.exists() and (path.is_absolute() or len(path.parts) > 2):
+        raise ArtefactError(f"{path} does not exist, and is no id of the Hugging Face hub")
     with _problems_named(checkpoint):
         config = AutoConfig.from_pretrained(checkpoint)
     return family_of(config.model_type, checkpoint), config
@@ -103,6 +108,8 @@ def _attention(family: Family, options: BackboneOptions) -> str:
 
 
 def _prepared(backbone: Backbone, options: BackboneOptions) -> Backbone:
+    if options.lora_rank and options.freeze_language:
+        raise ValueError("--lora-rank trains what --freeze-language freezes: leave one of them out")
     if options.lora_rank:
         _add_adapters(backbone, options.lora_rank)
     backbone.freeze(vision=options.freeze_vision, language=options.freeze_language)

@@ -70,16 +70,21 @@ class Processor:
         return self.family.num_image_slots(self.config, self.pixels(blank).shape[1:])
 
     def task_ids(self, tasks: Sequence[str], *, has_images: bool) -> Tensor:
-        """(B, L): ids of the instructions; -1 after the end of the shorter ones."""
+        """(B, L): ids of the instructions; -1 after the end of the shorter ones.
+
+        The name of a special token in an instruction is text like any other: it neither ends the
+        question nor speaks an action.
+        """
         texts = [self.family.task_text(task, has_images) for task in tasks]
-        found = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
-        longest = max(len(ids) for ids in found)
+        found = self.tokenizer(texts, add_special_tokens=False, split_special_tokens=True)
+        lengths = [len(ids) for ids in found["input_ids"]]
+        longest = max(lengths)
         if longest > MAX_TASK_TOKENS:
             raise ValueError(
-                f"an instruction has {longest} tokens, expected at most {MAX_TASK_TOKENS}: "
-                f"{next(t for t, ids in zip(tasks, found, strict=True) if len(ids) == longest)!r}"
+                f"an instruction has {longest} tokens, expected at most {MAX_TASK_TOKENS}: it "
+                f"begins {tasks[lengths.index(longest)][:40]!r}"
             )
-        rows = [[*ids, *[-1] * (longest - len(ids))] for ids in found]
+        rows = [[*ids, *[-1] * (longest - len(ids))] for ids in found["input_ids"]]
         return torch.tensor(rows, dtype=torch.int64)
 
     def pixels(self, images_N3HW: Tensor) -> Tensor:
