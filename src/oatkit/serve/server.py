@@ -251,7 +251,7 @@ class PolicyServer:
             if self._batcher.is_well(self._config.timeout_s):
                 return connection.respond(http.HTTPStatus.OK, "OK\n")
             return connection.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, "inference hangs\n")
-        if not is_allowed(request.headers.get("Authorization"), self._config.api_key):
+        if not is_allowed(request.headers.get_all("Authorization"), self._config.api_key):
             note("refused", logging.WARNING, client=_address(connection))
             self.metrics.errors.add("unauthorized")
             return connection.respond(
