@@ -22,6 +22,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from oatkit.policies import LightPolicy
+from oatkit.policies.auto import AutoThresholds
 from oatkit.serve import ServeConfig, serving
 from tests.policies import tiny
 from tests.serve.slow import OBSERVATION, STATE, SlowPolicy, make_policy
@@ -29,7 +30,9 @@ from tests.serve.slow import OBSERVATION, STATE, SlowPolicy, make_policy
 
 @pytest.fixture(scope="module")
 def light(tmp_path_factory: pytest.TempPathFactory) -> LightPolicy:
-    return make_policy(Path(tmp_path_factory.mktemp("policy")))
+    policy = make_policy(Path(tmp_path_factory.mktemp("policy")))
+    policy.extras["data"] = {"state_names": list("abcde")}  # as training leaves them
+    return policy
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +75,10 @@ def test_metadata_comes_first(url: str, light: LightPolicy) -> None:
     assert metadata["head"] == "tokens"
     assert metadata["fingerprint"] == "f00"
     assert metadata["tasks"] == list(light.spec.tasks)
+    assert metadata["action_names"] == [f"action_{i}" for i in range(3)]
+    assert metadata["state_names"] == list("abcde")
+    assert (metadata["state_dim"], metadata["history"]) == (tiny.STATE_DIM, 1)
+    assert (metadata["cameras"], metadata["fps"]) == ({}, None)
 
 
 def test_a_reply_is_openpis_and_more(url: str) -> None:
@@ -87,6 +94,19 @@ def test_a_reply_is_openpis_and_more(url: str) -> None:
     assert set(reply["server_timing"]) == {"infer_ms", "queue_ms"}
     assert (second["budget_used"], second["calls"]) == (2, 2)
     assert second["server_timing"]["prev_total_ms"] >= reply["server_timing"]["infer_ms"]
+
+
+def test_auto_stops_where_the_policy_would(
+    url: str, light: LightPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Client(url) as client:
+        with pytest.raises(ServerError, match="budget 'auto' has no thresholds"):
+            client.infer(OBSERVATION, budget="auto")
+        for entropy_bits, budget in ((1000.0, 1), (-1.0, 8)):
+            monkeypatch.setattr(light, "auto", AutoThresholds(-1.0, entropy_bits))
+            for deadline_ms in (None, 60_000):
+                reply = client.infer(OBSERVATION, budget="auto", deadline_ms=deadline_ms)
+                assert reply["budget_used"] == len(reply["tokens"]) == budget
 
 
 def test_only_the_actions_are_an_array(url: str) -> None:
