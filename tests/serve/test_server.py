@@ -396,8 +396,10 @@ def test_a_budget_that_is_impossible_is_told_at_the_start(light: LightPolicy) ->
 
 def test_a_port_that_is_taken(light: LightPolicy, url: str) -> None:
     port = urlsplit(url).port
+    before = set(threading.enumerate())
     with pytest.raises(OSError, match="address already in use"), served(light, port=port):
         pass
+    assert set(threading.enumerate()) <= before, "nothing is left that waits for requests"
 
 
 @pytest.mark.parametrize(

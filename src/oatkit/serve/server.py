@@ -206,6 +206,13 @@ class PolicyServer:
             stop: Set it from the event loop.
             is_ready: Called with the address once clients can connect.
         """
+        try:
+            await self._listen(stop, is_ready)
+        finally:
+            await asyncio.to_thread(self._batcher.close, self._config.drain_s)
+        note("stopped")
+
+    async def _listen(self, stop: asyncio.Event, is_ready: Callable[[str], None]) -> None:
         config = self._config
         async with serve(
             self._handle,
@@ -229,8 +236,6 @@ class PolicyServer:
             is_ready(url)
             await stop.wait()
             await self._drain(server)
-        await asyncio.to_thread(self._batcher.close, config.drain_s)
-        note("stopped")
 
     async def _drain(self, server: Server) -> None:
         """Finish requests that were taken; close all other connections."""
