@@ -171,14 +171,14 @@ def test_what_is_wrong_is_said_before_listening(
         (["--api-key-file", "nowhere"], "the API key nowhere cannot be read: No such file"),
         (["--tls-cert", "cert.pem"], "TLS takes both --tls-cert and --tls-key"),
         (["--tls-cert", str(empty), "--tls-key", "nowhere"], "there is no file nowhere"),
-        (["--host", "300.1.1.1"], "cannot listen on '300.1.1.1', port 8000 ("),
+        (["--host", "300.1.1.1"], "cannot listen on '300.1.1.1', port 0 ("),
         (["--max-queue", "0"], "max_queue is 0"),
     ):
-        assert cli.main(["serve", str(folder), *flags]) == 2
+        assert cli.main(["serve", str(folder), "--port", "0", *flags]) == 2
         assert problem in capsys.readouterr().err
-    assert cli.main(["serve", str(folder / "tokenizer")]) == 2
+    assert cli.main(["serve", str(folder / "tokenizer"), "--port", "0"]) == 2
     assert "is of the kind 'tokenizer', expected a policy" in capsys.readouterr().err
-    assert cli.main(["serve", str(tmp_path)]) == 2
+    assert cli.main(["serve", str(tmp_path), "--port", "0"]) == 2
     assert (
         "is no policy artefact, it has no config.json: `oatkit policy train` writes one"
         in capsys.readouterr().err
