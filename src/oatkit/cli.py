@@ -183,7 +183,7 @@ def _export(prog: str, args: Sequence[str]) -> int:
 
     options = _parse(Export, prog, args)
     export_model(options, console())
-    _say(f"next: oatkit_client.LocalDecoder({str(options.out)!r}).decode(tokens)")
+    _say(f"next: oatkit_client.LocalDecoder({str(options.folder)!r}).decode(tokens)")
     return 0
 
 

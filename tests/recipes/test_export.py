@@ -12,11 +12,20 @@ from typing import Any
 import numpy as np
 import oatkit_client
 import pytest
-from oatkit_client import ChunkQueue, Client, LocalDecoder, LocalPolicy, Refused
+from oatkit_client import (
+    ChunkQueue,
+    Client,
+    LocalDecoder,
+    LocalPolicy,
+    RealTimeChunks,
+    Refused,
+)
 
 import oatkit
 from oatkit.cli import main
 from oatkit.data import Dataset
+from oatkit.policies import LightPolicy
+from oatkit.policies.auto import AutoThresholds
 from oatkit.serve import ServeConfig, serving
 from tests.policies import tiny
 
@@ -99,6 +108,7 @@ def test_the_json_says_all_that_a_caller_needs(exported: tuple[Path, Path]) -> N
     assert policy["tasks"] == list(tiny.TASKS)
     assert policy["encoder"]["inputs"]["observation.state"]["shape"] == ["B", 1, 5]
     assert [stage["num_kept"] for stage in policy["stages"]] == [0, 1, 1, 2]
+    assert set(facts["difference_from_torch"]) == {"decoder", "encoder", "stage"}
     assert max(facts["difference_from_torch"].values()) < 1e-4
     for part in (facts["decoder"], policy["encoder"], policy["stage"]):
         assert (files / part["file"]).stat().st_size > 0
@@ -130,6 +140,7 @@ def test_images_history_and_every_budget(dataset: Dataset, tmp_path: Path) -> No
             entropy = predicted.entropy_bits[0][:budget]
             np.testing.assert_allclose(reply["entropy"], entropy, atol=1e-4)
     last = {key: batch[name][0][-1] for key, name in names.items() if key != "prompt"}
+    last["observation/front"] = last.pop("observation/front_image")  # as a server takes it too
     alone = local.infer({**last, "prompt": batch["task"][0]})["actions"]
     assert alone.shape == (8, 3), "one frame is repeated"
 
@@ -185,6 +196,22 @@ def test_kinds_without_prefixes_say_so(dataset: Dataset, tmp_path: Path) -> None
         ({"prompt": "open the door"}, "the observation has no observation.state"),
         ({"observation/state": np.zeros(5)}, "the task is None, expected one of"),
         (
+            {"observation/state": np.full(5, np.nan), "prompt": tiny.TASKS[0]},
+            "observation.state is not finite",
+        ),
+        (
+            {"observation/state": np.full(5, 1e300), "prompt": tiny.TASKS[0]},
+            "observation.state is not finite",
+        ),
+        (
+            {"observation/state": np.array(list("doors")), "prompt": tiny.TASKS[0]},
+            "holds <U1, expected numbers",
+        ),
+        (
+            {"observation/state": np.zeros(5), "observation.state": np.zeros(5)},
+            "has observation.state twice",
+        ),
+        (
             {"observation/state": np.zeros(4), "prompt": tiny.TASKS[0]},
             r"is \(4,\), expected \(5,\)",
         ),
@@ -206,6 +233,8 @@ def test_what_cannot_be_exported(
     assert not (tmp_path / "onnx").exists()
     assert main(["export", str(tmp_path), "--out", str(tmp_path / "onnx")]) == 2
     assert "is no readable artefact" in capsys.readouterr().err
+    assert main(["export", "someone/policy"]) == 2
+    assert "is no folder here: name one for the files with --out" in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"holds no export\.json of `oatkit export`"):
         LocalDecoder(tmp_path)
 
@@ -235,6 +264,59 @@ def test_draws_are_the_policys(exported: tuple[Path, Path]) -> None:
     assert len({tokens[0] for tokens in drawn}) == 2
     queue = ChunkQueue(first, execute=3)
     assert np.shape([queue.step(observation) for _ in range(7)]) == (7, 3)
+
+
+def test_a_local_policy_stops_as_the_policy_does(
+    exported: tuple[Path, Path], dataset: Dataset, tmp_path: Path
+) -> None:
+    """By thresholds that stop some chunks early, and others not at all."""
+    policy = oatkit.load_policy(exported[0])
+    assert isinstance(policy, LightPolicy)
+    observation = {"observation.state": np.zeros(5, np.float32), "task": tiny.TASKS[0]}
+    whole = policy.predict_action_chunk(observation, temperature=0.0)
+    with pytest.raises(ValueError, match="budget 'auto' has no thresholds"):
+        LocalPolicy(exported[1]).infer(observation, budget="auto")
+    used = set()
+    for change, bits in ((-1.0, -1.0), (100.0, -1.0), (-1.0, float(whole.entropy_bits.min()))):
+        policy.auto = AutoThresholds(change, bits + 1e-6)
+        policy.save_pretrained(tmp_path / "policy")
+        assert main(["export", str(tmp_path / "policy")]) == 0
+        local = LocalPolicy(tmp_path / "policy" / "onnx", temperature=0)
+        reply = local.infer(observation, budget="auto")
+        wanted = policy.predict_action_chunk(observation, budget="auto", temperature=0.0)
+        assert reply["budget_used"] == wanted.budget
+        assert reply["calls"] == wanted.calls
+        np.testing.assert_allclose(reply["actions"], wanted.chunk, atol=1e-3)
+        used.add(reply["budget_used"])
+    assert {2, 8} <= used
+
+
+def test_a_local_policy_keeps_deadlines(exported: tuple[Path, Path]) -> None:
+    local = LocalPolicy(exported[1], temperature=0)
+    observation = {"observation/state": np.zeros(5), "prompt": tiny.TASKS[0]}
+    hard = local.infer(observation, deadline_ms=1e-3)
+    assert (hard["budget_used"], hard["calls"], hard["deadline_met"]) == (1, 1, False)
+    easy = local.infer(observation, deadline_ms=60_000)
+    assert (easy["budget_used"], easy["deadline_met"]) == (8, True)
+    assert easy["tokens"] == local.infer(observation)["tokens"]
+    local._times_s = [0.0, 0.0, 3600.0, 0.0, 0.0]
+    assert local.infer(observation, deadline_ms=60_000)["budget_used"] == 2, "the third is slow"
+    assert local.infer(observation, budget=1, deadline_ms=60_000)["budget_used"] == 1
+    with pytest.raises(ValueError, match="deadline_ms is 0, expected more than 0"):
+        local.infer(observation, deadline_ms=0)
+    with pytest.raises(ValueError, match="budget is 'all', expected a number of tokens or 'auto'"):
+        local.infer(observation, budget="all")
+    with RealTimeChunks(local, execute=3, rate_hz=1000) as chunks:
+        assert np.shape([chunks.step(observation) for _ in range(7)]) == (7, 3)
+
+
+def test_a_local_policy_that_cannot_stop_says_so(dataset: Dataset, tmp_path: Path) -> None:
+    tiny.make_policy("quest", dataset, history=1).save_pretrained(tmp_path / "policy")
+    assert main(["export", str(tmp_path / "policy"), "--out", str(tmp_path / "onnx")]) == 0
+    observation = {"observation/state": np.zeros(5), "prompt": tiny.TASKS[0]}
+    reply = LocalPolicy(tmp_path / "onnx").infer(observation, deadline_ms=1e-3)
+    assert reply["actions"].shape == (8, 3)
+    assert reply["warning"] == "this policy cannot stop early: deadline_ms is ignored"
 
 
 def test_only_tokens_travel(exported: tuple[Path, Path]) -> None:

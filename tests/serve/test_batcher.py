@@ -48,8 +48,14 @@ def start(policy: SlowPolicy) -> Iterator[Start]:
         batcher.close()
 
 
-def ask(state: float = 0.0, *, budget: Any = None, within_s: float | None = None) -> Request:
-    now = time.perf_counter()
+def ask(
+    state: float = 0.0,
+    *,
+    budget: Any = None,
+    within_s: float | None = None,
+    now: float | None = None,
+) -> Request:
+    now = time.perf_counter() if now is None else now
     observation = {"observation.state": STATE[None] + np.float32(state), "task": "open the door"}
     return Request(observation, budget, None if within_s is None else now + within_s, now)
 
@@ -125,7 +131,8 @@ def test_the_most_urgent_comes_first(policy: SlowPolicy, start: Start) -> None:
 
     async def main() -> None:
         first = await held(policy, batcher)
-        requests = [ask(), ask(within_s=0.9), ask(within_s=0.5), ask(within_s=30)]
+        now = time.perf_counter()
+        requests = [ask(within_s=within_s, now=now) for within_s in (None, 0.9, 0.5, 30)]
         futures = [batcher.submit(request) for request in requests]
         for number, future in enumerate(futures):
             future.add_done_callback(lambda _, number=number: order.append(number))
@@ -247,9 +254,8 @@ def test_those_who_wait_are_left_their_first_prefix(policy: SlowPolicy, start: S
 
     async def main() -> tuple[list[int | None], float]:
         first = await held(policy, batcher)
-        waiting = [ask(within_s=0.6) for _ in range(10)]
-        futures = [batcher.submit(request) for request in waiting]
-        began = now = waiting[0].received
+        began = now = time.perf_counter()
+        futures = [batcher.submit(ask(within_s=0.6, now=now)) for _ in range(10)]
         goals = []
         for _ in futures:
             with batcher._changed:
@@ -275,10 +281,11 @@ def test_a_batch_is_no_larger_than_the_most_urgent_has_time_for(
 
     async def main() -> int:
         first = await held(policy, batcher)
+        now = time.perf_counter()
         for _ in range(4):
-            batcher.submit(ask(within_s=0.05))
+            batcher.submit(ask(within_s=0.05, now=now))
         with batcher._changed:
-            batch, _ = batcher._take(batcher._waiting[0].request.received)
+            batch, _ = batcher._take(now)
             batcher._waiting.clear()
         policy.gate.set()
         await first

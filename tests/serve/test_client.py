@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,9 @@ from oatkit_client import (
     ServerError,
     WireError,
 )
+from oatkit_client.wire import pack
+from websockets.frames import Frame, Opcode
+from websockets.utils import accept_key
 
 from oatkit.policies import LightPolicy
 from oatkit.serve import ServeConfig, serving
@@ -65,14 +72,114 @@ def test_a_wrong_key_is_not_tried_again(url: str) -> None:
             Client(url, key).infer(OBSERVATION)
 
 
+def test_a_key_is_never_shown_and_may_end_with_a_line(url: str) -> None:
+    with Client(url, "key\n") as client:
+        assert client.infer(OBSERVATION)["budget_used"] == 8
+    for key in ("", "s3cret\nX-Other: 1", "s3crét"):
+        with pytest.raises(ValueError, match=r"api_key is no key: expected one line") as said:
+            Client(url, key)
+        assert "s3cr" not in str(said.value)
+
+
+def test_a_server_that_is_full_says_so(policy: SlowPolicy) -> None:
+    with (
+        serving(policy, ServeConfig(port=0, max_batch=1, max_connections=1)) as url,
+        Client(url) as first,
+        Client(url, timeout_s=1) as second,
+    ):
+        assert first.metadata
+        with pytest.raises(ConnectionFailed, match="busy: 1 clients are connected already"):
+            second.infer(OBSERVATION)
+
+
+@contextmanager
+def deaf_server(*frames: Frame) -> Iterator[str]:
+    """Shakes hands where it has something to say, says it, and never reads again."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        connections: list[socket.socket] = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                connections.append(connection)
+                if frames and shake_hands(connection):
+                    for frame in frames:
+                        connection.sendall(frame.serialize(mask=False))
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"ws://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in connections:
+                connection.close()
+
+
+def shake_hands(connection: socket.socket) -> bool:
+    """Whether there was a hand."""
+    request = b""
+    while not request.endswith(b"\r\n\r\n"):
+        more = connection.recv(4096)
+        if not more:
+            return False
+        request += more
+    key = re.search(rb"Sec-WebSocket-Key: (\S+)", request)
+    assert key is not None
+    lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade"]
+    lines += [f"Sec-WebSocket-Accept: {accept_key(key[1].decode())}", "", ""]
+    connection.sendall("\r\n".join(lines).encode())
+    return True
+
+
+METADATA = Frame(Opcode.BINARY, pack({"horizon": 8}))
+
+
+def test_a_server_that_accepts_and_is_silent() -> None:
+    with (
+        deaf_server() as url,
+        Client(url, timeout_s=0.3, connect_timeout_s=600) as client,
+        pytest.raises(ConnectionFailed, match="cannot be reached"),
+    ):
+        client.infer(OBSERVATION)
+
+
+@pytest.mark.parametrize("num_bytes", [10, 20 << 20])
+def test_a_message_that_never_leaves(num_bytes: int) -> None:
+    """What the sockets do not hold is not sent for ever."""
+    message = {**OBSERVATION, "observation/image": np.zeros(num_bytes, np.uint8)}
+    with ThreadPoolExecutor(1) as pool, deaf_server(METADATA) as url, Client(url) as client:
+        assert client.metadata == {"horizon": 8}
+        client._timeout_s = 0.5
+        asked = pool.submit(client.infer, message)
+        assert isinstance(asked.exception(timeout=60), RequestTimeout)
+
+
+def test_a_greeting_that_is_none_is_not_taken_for_one() -> None:
+    for frame, error in (
+        (Frame(Opcode.TEXT, b"no policy here"), ServerError),
+        (Frame(Opcode.BINARY, pack([1])), WireError),
+    ):
+        with deaf_server(frame) as url, Client(url) as client:
+            ask: list[Callable[[], Any]] = [lambda: client.metadata, lambda: client.infer({})]
+            for one in ask:
+                with pytest.raises(error):
+                    one()
+
+
 def test_an_address_that_is_none() -> None:
     with pytest.raises(Refused, match="expected ws://host:port"):
         Client("http://127.0.0.1").infer(OBSERVATION)
 
 
 def test_a_late_reply_is_not_taken_for_the_next(url: str, policy: SlowPolicy) -> None:
-    with Client(url, "key", timeout_s=0.4) as client:
+    with Client(url, "key") as client:
         assert client.metadata["horizon"] == 8
+        client._timeout_s = 0.4
         policy.gate.clear()
         with pytest.raises(RequestTimeout, match=r"did not answer within 0\.4 s"):
             client.infer(OBSERVATION, budget=1)
@@ -178,8 +285,16 @@ def test_real_time_waits_where_nothing_is_left() -> None:
         assert chunks.step({"x": 0})[0] == 0
         policy.gate.clear()
         assert chunks.step({"x": 1})[0] == 1
-        threading.Timer(0.05, policy.gate.set).start()
+
+        def open_gate() -> None:
+            while not chunks.num_waits:
+                time.sleep(0.001)
+            policy.gate.set()
+
+        opener = threading.Thread(target=open_gate)
+        opener.start()
         assert chunks.step({"x": 2})[0] == 2
+        opener.join()
         assert chunks.num_waits == 1
 
 
@@ -207,6 +322,7 @@ def test_real_time_forgets_an_episode() -> None:
         chunks.step({"x": 1})
         wait_for(policy, chunks, 2)
         chunks.reset()
+        assert policy.num_resets == 0, "the request under way is of the episode before"
         policy.gate.set()
         assert chunks.step({"x": 500})[0] == 500
         assert policy.num_resets == 1

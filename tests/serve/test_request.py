@@ -98,6 +98,13 @@ def test_budget_deadline_and_reset(policy: LightPolicy) -> None:
         ({"observation/state": STATE[:4]}, r"observation/state is \(4,\), expected \(5,\)"),
         ({"observation/state": STATE * np.nan}, "observation/state is not finite"),
         ({"observation/state": np.zeros((3, 2, 5))}, "or that with a leading time axis"),
+        (
+            {
+                "observation/state": np.zeros((3, 5)),
+                "observation/front_image": np.stack([IMAGE] * 3),
+            },
+            r"observation/state is \(3, 5\): 3 frames, the policy reads 2",
+        ),
         ({"observation/state": np.zeros((2, 5))}, "some parts of the observation have a leading"),
         ({"observation/state": "left"}, "observation/state holds <U4, expected numbers"),
         ({"observation/state": [[1], [2, 3]]}, "observation/state is no array"),

@@ -27,11 +27,16 @@ IR_VERSION = 11
 
 
 class OnnxDecoder:
-    """The same weights and the same logits as those of `frozen`."""
+    """The same weights and the same logits as those of `frozen`.
 
-    def __init__(self, frozen: FrozenDecoder) -> None:
+    Args:
+        frozen: What to run.
+        model: Its file, see `decoder_model`, where there is one already.
+    """
+
+    def __init__(self, frozen: FrozenDecoder, model: bytes | None = None) -> None:
         self.frozen = frozen
-        self.session = open_session(decoder_model(frozen))
+        self.session = open_session(model or decoder_model(frozen))
 
     @property
     def is_current(self) -> bool:

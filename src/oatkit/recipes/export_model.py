@@ -15,9 +15,11 @@ from tyro.conf import Positional
 
 from oatkit.errors import ArtefactError
 from oatkit.nn.frozen_decoder import FrozenDecoder
+from oatkit.nn.onnx_decoder import OnnxDecoder
 from oatkit.nn.onnx_graph import open_session, ports
 from oatkit.policies import LightPolicy, load_policy
 from oatkit.policies.acting import blank_observation
+from oatkit.policies.bar import pack
 from oatkit.policies.light_onnx import encoder_model, generation_facts, stage_model
 from oatkit.policies.observation import IMAGES, STATE, TASK
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
@@ -43,15 +45,26 @@ class Export:
 
     artefact: Positional[Path]
     """A policy or a tokenizer: folder or hub id."""
-    out: Path
-    """Folder for the files and `export.json`."""
+    out: Path | None = None
+    """Folder for the files and `export.json`; `onnx` in the artefact's own by default."""
     format: Literal["onnx"] = "onnx"
     """What to write."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the files go."""
+        if self.out is not None:
+            return self.out
+        if not self.artefact.is_dir():
+            raise ValueError(
+                f"{self.artefact} is no folder here: name one for the files with --out"
+            )
+        return self.artefact / "onnx"
 
 
 def export_model(options: Export, console: Console) -> int:
     """Make the files, run them beside torch, write them, say what is where."""
-    folder = local_folder(options.artefact)
+    out, folder = options.folder, local_folder(options.artefact)
     policy = _policy(folder)
     light = policy if isinstance(policy, LightPolicy) else None
     tokenizer = load_tokenizer(folder) if policy is None else policy.tokenizer
@@ -60,6 +73,7 @@ def export_model(options: Export, console: Console) -> int:
     if light is not None:
         models |= {"encoder": encoder_model(light), "stage": stage_model(light)}
         differences["encoder"] = _encoder_difference(light, models["encoder"])
+        differences["stage"] = _stage_difference(light, models["stage"])
     for name, difference in differences.items():
         if not difference <= TOLERANCE:
             raise ArtefactError(f"{name}.onnx differs from torch by {difference:g}")
@@ -69,7 +83,7 @@ def export_model(options: Export, console: Console) -> int:
         "policy": None if light is None else _policy_facts(light, models),
         "difference_from_torch": differences,
     }
-    lines = _write(options.out, models, facts)
+    lines = _write(out, models, facts)
     lines.append(f"differs from torch by at most {max(differences.values()):.1g}")
     if policy is not None and light is None:
         lines.append(f"a {policy.kind} policy stays where torch is: only its decoder was written")
@@ -152,21 +166,56 @@ def _decoder_difference(tokenizer: ActionTokenizer, model: bytes) -> float:
 
 @torch.inference_mode()
 def _encoder_difference(policy: LightPolicy, model: bytes) -> float:
-    """Of blank observations with random states, relative to the largest number."""
+    """Of random observations, relative to the largest number."""
     rng, largest = np.random.default_rng(0), 0.0
     session, frozen = open_session(model), FrozenDecoder(policy.net.decoder)
     for batch_size in BATCH_SIZES:
-        blank = blank_observation(policy.spec, batch_size)
-        for key, value in blank.items():
-            if key == STATE:
-                blank[key] = value + rng.uniform(-1, 1, value.shape).astype(np.float32)
-            elif key.startswith(IMAGES):
-                blank[key] = rng.integers(256, size=value.shape, dtype=np.uint8)
-        observations, _ = policy.read(blank)
+        observation = _random_observation(policy, batch_size, rng)
+        observations, _ = policy.read(observation)
         into, back = frozen.fold(policy.net.encode(observations), batch_size).unbind(dim=1)
         wanted = (into.transpose(2, 3).flatten(0, 1).numpy(), back.flatten(0, 1).numpy())
-        inputs = {name: value for name, value in blank.items() if name != TASK}
+        inputs = {name: value for name, value in observation.items() if name != TASK}
         found = session.run(None, {TASK: observations.task.numpy(), **inputs})
         for one, other in zip(found, wanted, strict=True):
-            largest = max(largest, float(np.abs(one - other).max() / np.abs(other).max()))
+            largest = max(largest, _relative(one, other))
     return largest
+
+
+@torch.inference_mode()
+def _stage_difference(policy: LightPolicy, model: bytes) -> float:
+    """Of the logits of all stages for random tokens and observations, relative to the largest."""
+    rng, largest = np.random.default_rng(0), 0.0
+    frozen = FrozenDecoder(policy.net.decoder)
+    decoder = OnnxDecoder(frozen, model)
+    for batch_size in BATCH_SIZES:
+        observations, _ = policy.read(_random_observation(policy, batch_size, rng))
+        context = policy.net.encode(observations)
+        feeds = [
+            one.start(context, batch_size, 2 * policy.schedule.num_tokens).feed
+            for one in (decoder, frozen)
+        ]
+        for stage in pack(policy.schedule).stages:
+            shape = (batch_size, len(stage.positions))
+            symbols_BG = torch.from_numpy(rng.integers(policy.tokenizer.vocab_size, size=shape))
+            found, wanted = (
+                feed(symbols_BG, stage.positions, stage.mask, stage.num_kept).numpy()
+                for feed in feeds
+            )
+            largest = max(largest, _relative(found, wanted))
+    return largest
+
+
+def _random_observation(
+    policy: LightPolicy, batch_size: int, rng: np.random.Generator
+) -> dict[str, Any]:
+    observation = blank_observation(policy.spec, batch_size)
+    for key, value in observation.items():
+        if key == STATE:
+            observation[key] = value + rng.uniform(-1, 1, value.shape).astype(np.float32)
+        elif key.startswith(IMAGES):
+            observation[key] = rng.integers(256, size=value.shape, dtype=np.uint8)
+    return observation
+
+
+def _relative(found: Any, wanted: Any) -> float:
+    return float(np.abs(found - wanted).max() / np.abs(wanted).max())

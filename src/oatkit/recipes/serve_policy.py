@@ -18,7 +18,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 
 from oatkit.policies import load_policy
 from oatkit.policies.load import choose_head
-from oatkit.serve.access import exposure, read_api_key, tls_context
+from oatkit.serve.access import check_free, exposure, read_api_key, tls_context
 from oatkit.serve.logs import logging_to_stderr
 from oatkit.serve.server import PolicyServer, ServeConfig
 from oatkit.tokenizers.artefact import local_folder
@@ -107,6 +107,7 @@ def serve_policy(options: Serve, console: Console) -> int:
     )
     if danger is not None:
         Console(stderr=True).print(f"[bold red]WARNING: {danger}[/]", soft_wrap=True)
+    check_free(config.host, config.port)
     folder = local_folder(options.policy)
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     policy = load_policy(folder).to(device)

@@ -108,12 +108,17 @@ class RequestReader:
         if len(is_single) > 1:
             raise ValueError("some parts of the observation have a leading time axis, others none")
         tasks = {TASK: _task(given[TASK])} if TASK in given else {}
+        history = self._policy.spec.history
         if is_single == {False}:
+            for key, array in arrays.items():
+                if len(array) != history:
+                    raise ValueError(
+                        f"{key} is {array.shape}: {len(array)} frames, the policy reads {history}"
+                    )
             batch = {key: array[None] for key, array in arrays.items()}
             self._policy.read(batch | {key: [task] for key, task in tasks.items()})
             return arrays | tasks, False
         self._policy.read(arrays | tasks)
-        history = self._policy.spec.history
         framed = {key: np.repeat(array[None], history, axis=0) for key, array in arrays.items()}
         return framed | tasks, history > 1
 

@@ -206,6 +206,13 @@ class PolicyServer:
             stop: Set it from the event loop.
             is_ready: Called with the address once clients can connect.
         """
+        try:
+            await self._listen(stop, is_ready)
+        finally:
+            await asyncio.to_thread(self._batcher.close, self._config.drain_s)
+        note("stopped")
+
+    async def _listen(self, stop: asyncio.Event, is_ready: Callable[[str], None]) -> None:
         config = self._config
         async with serve(
             self._handle,
@@ -229,8 +236,6 @@ class PolicyServer:
             is_ready(url)
             await stop.wait()
             await self._drain(server)
-        await asyncio.to_thread(self._batcher.close, config.drain_s)
-        note("stopped")
 
     async def _drain(self, server: Server) -> None:
         """Finish requests that were taken; close all other connections."""
@@ -251,7 +256,7 @@ class PolicyServer:
             if self._batcher.is_well(self._config.timeout_s):
                 return connection.respond(http.HTTPStatus.OK, "OK\n")
             return connection.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, "inference hangs\n")
-        if not is_allowed(request.headers.get("Authorization"), self._config.api_key):
+        if not is_allowed(request.headers.get_all("Authorization"), self._config.api_key):
             note("refused", logging.WARNING, client=_address(connection))
             self.metrics.errors.add("unauthorized")
             return connection.respond(

@@ -129,7 +129,8 @@ class RealTimeChunks:
         self._pending = None
         self._queue.clear()
         self.reply = {}
-        self._policy.reset()
+        # after a request that is under way, which is of the episode before
+        self._asker.submit(self._policy.reset)
 
     def close(self) -> None:
         """No more requests; waits for one that is under way, lest it opens a closed client."""

@@ -10,9 +10,12 @@ with Client("ws://127.0.0.1:8000") as client:
 from __future__ import annotations
 
 import random
+import socket
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from ssl import SSLCertVerificationError
 from types import TracebackType
 from typing import Any
 
@@ -33,10 +36,12 @@ from oatkit_client.errors import (
     ServerError,
 )
 from oatkit_client.local import LocalDecoder
-from oatkit_client.wire import pack, unpack
+from oatkit_client.wire import WireError, pack, unpack
 
 FIRST_WAIT_S = 0.05
 LONGEST_WAIT_S = 2.0
+BUFFERED_BYTES = 1 << 12
+"""A message up to this size leaves for the socket's buffer at once, whoever reads it."""
 BUSY = "busy"
 """How the text of a server begins whose queue is full."""
 
@@ -48,9 +53,9 @@ class Client:
 
     Args:
         url: `ws://host:port`, or `wss://host:port` with TLS.
-        api_key: Sent as `Authorization: Api-Key ...`.
+        api_key: Sent as `Authorization: Api-Key ...`, without white space around it.
         timeout_s: How long `infer` may take, reconnecting included.
-        connect_timeout_s: How long one attempt to connect may take.
+        connect_timeout_s: How long one attempt to connect may take, at most `timeout_s`.
         ssl: An `ssl.SSLContext` for `wss://` where the system's certificates do not do.
         decoder: Of the server's tokenizer: then only tokens travel, and are decoded here.
     """
@@ -67,14 +72,10 @@ class Client:
     ) -> None:
         self.url = url if "://" in url else "ws://" + url
         self._timeout_s = timeout_s
-        self._options: dict[str, Any] = {
-            "compression": None,
-            "max_size": None,
-            "open_timeout": connect_timeout_s,
-            "close_timeout": 1,
-        }
+        self._connect_timeout_s = connect_timeout_s
+        self._options: dict[str, Any] = {"compression": None, "max_size": None, "close_timeout": 1}
         if api_key is not None:
-            self._options["additional_headers"] = {"Authorization": "Api-Key " + api_key}
+            self._options["additional_headers"] = {"Authorization": "Api-Key " + _key(api_key)}
         if ssl is not None:
             self._options["ssl"] = ssl
         self._decoder = decoder
@@ -170,11 +171,12 @@ class Client:
 
     def _ask(self, data: bytes, end: float) -> dict[str, Any]:
         connection = self._connect(end)
-        connection.send(data)
         try:
-            answer = connection.recv(timeout=max(end - time.monotonic(), 0.001))
+            _send(connection, data, end)
+            answer = connection.recv(timeout=_left_s(end))
         except TimeoutError as error:
             # its reply would be taken for that of the next request
+            _hang_up(connection)
             self._drop()
             raise RequestTimeout(
                 f"{self.url} did not answer within {self._timeout_s:g} s"
@@ -190,42 +192,46 @@ class Client:
     def _connect(self, end: float) -> ClientConnection:
         waits = _Waits(end)
         while self._connection is None:
+            attempt_s = min(self._connect_timeout_s, _left_s(end))
             try:
                 # entered here and left in _drop: it lives as long as this client
-                self._connection = connect(self.url, **self._options).__enter__()
-                first = self._connection.recv(timeout=self._options["open_timeout"])
-                if isinstance(first, str):
-                    raise ServerError(first)
-                self._metadata = unpack(first)
+                self._connection = connect(
+                    self.url, open_timeout=attempt_s, **self._options
+                ).__enter__()
+                self._metadata = _metadata(self._connection.recv(timeout=attempt_s))
                 self._check_decoder()
             except InvalidURI as error:
                 raise Refused(f"{self.url!r} is no address, expected ws://host:port") from error
+            except SSLCertVerificationError as error:
+                raise Refused(
+                    f"the certificate of {self.url} is not trusted ({error.verify_message}): give "
+                    "ssl=ssl.create_default_context(cafile=...)"
+                ) from error
             except InvalidStatus as error:
-                self._drop()
-                status = error.response.status_code
-                if status < 500:
-                    raise Refused(_refusal(self.url, status)) from error
-                self._wait_or_fail(waits, error)
+                if error.response.status_code < 500:
+                    raise Refused(_refusal(self.url, error.response.status_code)) from error
+                self._wait_or_fail(waits, error, _said(error))
             except (OSError, InvalidMessage, InvalidHandshake, ConnectionClosed) as error:
                 self._drop()
-                self._wait_or_fail(waits, error)
+                self._wait_or_fail(waits, error, str(error) or type(error).__name__)
+            except (ServerError, Refused, WireError):
+                self._drop()
+                raise
         return self._connection
 
     def _check_decoder(self) -> None:
         """Tokens of another tokenizer would decode to other actions without a word."""
         theirs = self._metadata.get("tokenizer_fingerprint")
         if self._decoder is not None and self._decoder.fingerprint != theirs:
-            self._drop()
             raise Refused(
                 f"the decoder is not that of the policy at {self.url}: export it from the policy "
                 "that is served"
             )
 
-    def _wait_or_fail(self, waits: _Waits, error: Exception) -> None:
+    def _wait_or_fail(self, waits: _Waits, error: Exception, why: str) -> None:
         if not waits.wait():
             raise ConnectionFailed(
-                f"{self.url} cannot be reached ({error or type(error).__name__}): is "
-                "`oatkit serve` running there?"
+                f"{self.url} cannot be reached ({why}): is `oatkit serve` running there?"
             ) from error
 
     def _drop(self) -> None:
@@ -249,6 +255,61 @@ class _Waits:
         time.sleep(pause_s)
         self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
         return True
+
+
+def _key(text: str) -> str:
+    """As a header takes it; what is wrong with it is said without it."""
+    key = text.strip()  # a file that holds a key ends with a new line
+    if not key or not key.isascii() or not key.isprintable():
+        raise ValueError("api_key is no key: expected one line of printable ASCII")
+    return key
+
+
+def _left_s(end: float) -> float:
+    return max(end - time.monotonic(), 0.001)
+
+
+def _send(connection: ClientConnection, data: bytes, end: float) -> None:
+    """Raises a TimeoutError at the end: where nobody reads, a large message never leaves."""
+    if len(data) <= BUFFERED_BYTES:
+        return connection.send(data)
+    is_late = threading.Event()
+
+    def give_up() -> None:
+        is_late.set()
+        _hang_up(connection)
+
+    alarm = threading.Timer(_left_s(end), give_up)
+    alarm.start()
+    try:
+        connection.send(data)
+    except ConnectionClosed as error:
+        if is_late.is_set():
+            raise TimeoutError("the message did not leave in time") from error
+        raise
+    finally:
+        alarm.cancel()
+
+
+def _hang_up(connection: ClientConnection) -> None:
+    """Without a word, which might not leave either."""
+    with suppress(OSError):
+        connection.socket.shutdown(socket.SHUT_RDWR)
+
+
+def _metadata(first: bytes | str) -> dict[str, Any]:
+    if isinstance(first, str):
+        raise ServerError(first)
+    metadata = unpack(first)
+    if not isinstance(metadata, dict):
+        raise WireError(f"the first message is a {type(metadata).__name__}, expected metadata")
+    return metadata
+
+
+def _said(error: InvalidStatus) -> str:
+    """What a server answered that is there but takes nobody."""
+    body = (error.response.body or b"").decode(errors="replace").strip()
+    return body or f"it answered with {error.response.status_code}"
 
 
 def _refusal(url: str, status: int) -> str:

@@ -2,8 +2,8 @@
 
 ClientError
 ├── ConnectionFailed   the server cannot be reached, or was lost and did not come back
-├── Refused            the API key is missing or wrong, the address speaks no websocket, or the
-│                      decoder is of another tokenizer
+├── Refused            the API key is missing or wrong, the certificate is not trusted, the address
+│                      speaks no websocket, or the decoder is of another tokenizer
 ├── RequestTimeout     no reply in time (also a TimeoutError)
 └── ServerError        the server could not answer this request; the message is the server's
     └── ServerBusy     its queue is full

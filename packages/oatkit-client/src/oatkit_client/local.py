@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -22,6 +23,8 @@ import numpy as np
 
 EXPORT = "export.json"
 STATE, IMAGES, TASK = "observation.state", "observation.images.", "task"
+REPEATS = 3
+"""Of measuring what a stage takes, where there is a deadline."""
 
 
 class LocalDecoder:
@@ -42,6 +45,11 @@ class LocalDecoder:
     def fingerprint(self) -> str:
         """Of the tokenizer; a server's metadata has that of its own."""
         return str(self.facts["fingerprint"])
+
+    @property
+    def has_prefixes(self) -> bool:
+        """Whether any number of tokens is a chunk."""
+        return "lengths" in self.facts["decoder"]["inputs"]
 
     def decode(self, tokens: Any, budget: int | None = None) -> Any:
         """Raw actions, (horizon, action_dim), or (B, horizon, action_dim) of several sequences.
@@ -73,7 +81,7 @@ class LocalDecoder:
                 raise ValueError(f"id {bad[0]} is outside the vocabulary 0 .. {vocab_size - 1}")
             tokens_BK[number, : len(ids)] = ids
             lengths_B[number] = len(ids)
-        if "lengths" in self.facts["decoder"]["inputs"]:
+        if self.has_prefixes:
             return {"tokens": tokens_BK, "lengths": lengths_B}
         if (lengths_B < most).any():
             kind = self.facts["kind"]
@@ -110,36 +118,125 @@ class LocalPolicy:
         self._temperature = temperature
         self._top_k = top_k
         self._rng = np.random.default_rng(seed)
+        self._times_s: list[float] = []
         self._names = _names(self.facts)
 
-    def infer(self, obs: Mapping[str, Any], *, budget: int | None = None) -> dict[str, Any]:
+    def infer(
+        self,
+        obs: Mapping[str, Any],
+        *,
+        budget: int | str | None = None,
+        deadline_ms: float | None = None,
+    ) -> dict[str, Any]:
         """A reply as a server's: `actions`, `tokens`, `entropy`, `budget_used`, `calls`.
 
         Args:
             obs: openpi's or LeRobot's keys. A policy with history takes a leading time axis;
                 otherwise the frame is repeated.
-            budget: The most tokens; all by default.
+            budget: The most tokens, or "auto"; all by default.
+            deadline_ms: Stop at the last trained budget that fits, at the first at the latest; a
+                kind without prefixes cannot, and the reply warns.
         """
-        endpoints = self.facts["endpoints"]
-        wanted = endpoints[-1] if budget is None else budget
-        if not 1 <= wanted <= endpoints[-1]:
-            raise ValueError(f"budget {budget} is outside 1 .. {endpoints[-1]}")
+        began = time.perf_counter()
+        most, auto = self._limits(budget)
+        if deadline_ms is not None and not deadline_ms > 0:
+            raise ValueError(f"deadline_ms is {deadline_ms}, expected more than 0")
         folded = dict(zip(("into", "back"), self._encoder.run(None, self._observation(obs))))
+        at = None
+        if deadline_ms is not None and self.decoder.has_prefixes:
+            at = began + self._measure(folded) + deadline_ms / 1000
+        reply = self._generate(folded, most, auto, at)
+        if at is not None:
+            reply["deadline_met"] = time.perf_counter() <= at
+        elif deadline_ms is not None:
+            reply["warning"] = "this policy cannot stop early: deadline_ms is ignored"
+        return reply
+
+    def _generate(
+        self,
+        folded: Mapping[str, Any],
+        most: int,
+        auto: Mapping[str, float] | None,
+        at: float | None,
+    ) -> dict[str, Any]:
+        """Stage after stage, up to `most` tokens, until `auto` is content or `at` is near."""
         tokens: list[int] = []
         entropy: list[float] = []
-        cache = self._empty_cache()
-        calls = 1 + sum(end < wanted for end in endpoints)
-        for stage in self.facts["stages"][:calls]:
-            logits_GV = self._feed(stage, tokens, folded, cache)
+        chunk_TA: Any = None
+        cache, calls, reached = self._empty_cache(), 0, 0
+        while reached < most:
+            logits_GV = self._feed(self.facts["stages"][calls], tokens, folded, cache)
+            bits_G = _entropy_bits(logits_GV)
             tokens += self._sample(logits_GV).tolist()
-            entropy += _entropy_bits(logits_GV).tolist()
+            entropy += bits_G.tolist()
+            reached = min(self.facts["endpoints"][calls], most)
+            calls += 1
+            if auto is not None:
+                before_TA, chunk_TA = chunk_TA, self.decoder.decode(tokens, reached)
+                if self._is_settled(auto, before_TA, chunk_TA, bits_G):
+                    break
+            if at is not None and reached < most and not self._fits(calls, reached, most, at):
+                budgets = [b for b in self.decoder.facts["budgets"] if b <= reached]
+                reached, chunk_TA = max(budgets, default=reached), None
+                break
         return {
-            "actions": self.decoder.decode(tokens, wanted),
-            "tokens": tokens[:wanted],
-            "entropy": entropy[:wanted],
-            "budget_used": wanted,
+            "actions": self.decoder.decode(tokens, reached) if chunk_TA is None else chunk_TA,
+            "tokens": tokens[:reached],
+            "entropy": entropy[:reached],
+            "budget_used": reached,
             "calls": calls,
         }
+
+    def _limits(self, budget: int | str | None) -> tuple[int, dict[str, float] | None]:
+        """The most tokens, and the thresholds of `budget="auto"`."""
+        most: int = self.facts["endpoints"][-1]
+        if budget is None:
+            return most, None
+        if isinstance(budget, str):
+            if budget != "auto":
+                raise ValueError(f"budget is {budget!r}, expected a number of tokens or 'auto'")
+            if self.facts["auto"] is None:
+                raise ValueError(
+                    "budget 'auto' has no thresholds: `oatkit policy train` finds them"
+                )
+            return most, self.facts["auto"]
+        if not 1 <= budget <= most:
+            raise ValueError(f"budget {budget} is outside 1 .. {most}")
+        return budget, None
+
+    def _is_settled(
+        self, auto: Mapping[str, float], before_TA: Any, now_TA: Any, bits_G: Any
+    ) -> bool:
+        """Whether the chunk no longer moves or the tokens are near certain."""
+        change = np.inf
+        if before_TA is not None:
+            scale_A = np.array(self.decoder.facts["normalization"]["scale"])
+            change = np.sqrt(np.mean(((now_TA - before_TA) / scale_A) ** 2))
+        return bool(change <= auto["change"] or bits_G.mean() <= auto["entropy_bits"])
+
+    def _measure(self, folded: Mapping[str, Any]) -> float:
+        """How long stages and decoding take here, the first time; gives the seconds it took."""
+        if self._times_s:
+            return 0.0
+        began = time.perf_counter()
+        rows = []
+        for _ in range(REPEATS + 1):
+            tokens: list[int] = []
+            cache, times = self._empty_cache(), [time.perf_counter()]
+            for stage in self.facts["stages"]:
+                tokens += self._sample(self._feed(stage, tokens, folded, cache)).tolist()
+                times.append(time.perf_counter())
+            self.decoder.decode(tokens)
+            rows.append(np.diff([*times, time.perf_counter()]))
+        self._times_s = np.median(rows[1:], axis=0).tolist()
+        return time.perf_counter() - began
+
+    def _fits(self, calls: int, reached: int, most: int, at: float) -> bool:
+        """Whether the stages up to the next trained budget, and decoding, are done by then."""
+        larger = [b for b in self.decoder.facts["budgets"] if reached < b < most]
+        goal = min(larger, default=most)
+        needed = 1 + sum(end < goal for end in self.facts["endpoints"])
+        return time.perf_counter() + sum(self._times_s[calls:needed]) + self._times_s[-1] <= at
 
     def reset(self) -> None:
         """An episode begins; nothing is remembered of the one before."""
@@ -150,6 +247,8 @@ class LocalPolicy:
             if key not in self._names:
                 expected = ", ".join(sorted(self._names))
                 raise ValueError(f"the observation has the key {key!r}, expected {expected}")
+            if self._names[key] in given:
+                raise ValueError(f"the observation has {self._names[key]} twice, also as {key!r}")
             given[self._names[key]] = value
         return {
             name: self._task(given) if name == TASK else _array(name, given, port)
@@ -248,7 +347,10 @@ def _names(facts: Mapping[str, Any]) -> dict[str, str]:
         if known == STATE:
             names["observation/state"] = known
         elif known != TASK:
-            names["observation/" + known[len(IMAGES) :] + "_image"] = known
+            names["observation/" + known[len(IMAGES) :]] = known
+    for known in facts["encoder"]["inputs"]:  # after: `wrist_image` is the camera of that name
+        if known.startswith(IMAGES):
+            names.setdefault("observation/" + known[len(IMAGES) :] + "_image", known)
     return names
 
 
@@ -264,7 +366,13 @@ def _array(name: str, given: Mapping[str, Any], port: Mapping[str, Any]) -> Any:
         raise ValueError(f"{name} is {array.shape}, expected {tuple(frame)}, or {history} of them")
     if port["dtype"] == "uint8" and array.dtype != np.uint8:
         raise ValueError(f"{name} is {array.dtype}, expected uint8")
-    return np.ascontiguousarray(array[None], port["dtype"])
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} holds {array.dtype}, expected numbers")
+    with np.errstate(over="ignore"):  # what is too large is not finite then
+        batch = np.ascontiguousarray(array[None], port["dtype"])
+    if not np.isfinite(batch).all():
+        raise ValueError(f"{name} is not finite")
+    return batch
 
 
 def _entropy_bits(logits_GV: Any) -> Any:
