@@ -43,14 +43,15 @@ def vlm_pipeline(record: dict[str, Any]) -> str:
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
     if result["overfitting"]:
         lines += [
-            "\n16 chunks learnt by heart, {} steps:\n".format(settings["overfit_steps"]),
-            "| policy | tokens right | error of the chunk (normalised, squared) |",
-            "|---|---|---|",
+            f"\n16 chunks learnt by heart, {settings['overfit_steps']} steps. The error of the "
+            "expert's chunk is squared, in normalised units.\n",
+            "| policy | tokens right, percent | error | variance of the chunks |",
+            "|---|---|---|---|",
         ]
     for name, row in result["overfitting"].items():
-        error = row.get("mse, normalised")
-        shown = "" if error is None else f"{error:.2g}"
-        lines.append(f"| `{name}` | {100 * row['token accuracy']:.1f} | {shown} |")
+        chunk = [row.get(what) for what in ("mse, normalised", "variance, normalised")]
+        shown = ["" if value is None else f"{value:.2g}" for value in chunk]
+        lines.append(f"| `{name}` | {100 * row['token accuracy']:.1f} | {' | '.join(shown)} |")
     return "\n".join([*lines, "", "(`benchmarks/vlm_pipeline.py`)\n"])
 
 

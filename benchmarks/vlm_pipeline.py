@@ -81,7 +81,7 @@ class Options:
     """Of each task, to evaluate."""
     max_steps: int = 200
     """Of an episode; demonstrations take 40 to 130."""
-    overfit_steps: int = 400
+    overfit_steps: int = 2000
     seed: int = 0
     only: tuple[str, ...] = ()
     """Rows to run, by how their names begin; all by default."""
@@ -489,6 +489,7 @@ def overfit(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
     found: dict[str, Any] = {"token accuracy": accuracy(policy, read, actions)}
     if policy.net.expert is not None:
         found["mse, normalised"] = mse(policy, read, actions)
+        found["variance, normalised"] = float(policy.actions.normalize(actions).var())
     return found
 
 
