@@ -274,7 +274,7 @@ def test_a_backbone_is_written_and_checked(
     flags = ("--image-size", "32", "--expert-width", "16", "--out", str(record))
     assert cli.main(["vlm", "check", folder, *flags]) == 0
     found = record_from_json(BackboneCheck, json.loads(record.read_text()))
-    assert len(found.invariants) == 13
+    assert len(found.invariants) == 15
     assert all(invariant.holds for invariant in found.invariants)
     assert min(found.train_s, found.prefill_ms, found.suffix_ms, found.train_bytes) > 0
     assert "the flow loss gives the VLM no gradient" in capsys.readouterr().out

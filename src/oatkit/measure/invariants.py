@@ -1,6 +1,6 @@
 """What must hold for a vision-language policy, whatever its weights: checked on itself.
 
-Shape letters: B batch, K token slot, G slot of a stage, V vocabulary.
+Shape letters: B batch, K token slot, X input of a pass, G slot of a stage, V vocabulary, D width.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def check_tokens(
         for pair, old_pair in zip(context.pairs, before, strict=True)
         for new, old in zip(pair, old_pair, strict=True)
     )
+    alone_BKV = torch.cat(stages_alone(policy, context, ids_BK, schedule), dim=1)
     return [
+        _close(policy, f"each stage alone is the packed pass {named}", alone_BKV, packed_BKV),
         _close(policy, f"cached generation is the packed pass {named}", cached_BKV, redone_BKV),
         _close(policy, f"a padded batch is its rows {named}", torch.cat(rows), packed_BKV),
         Invariant(f"the context does not notice the tokens {named}", moved == 0, moved),
@@ -76,6 +78,40 @@ def _noticed(policy: VlmPolicy, observations: Observations, ids_BK: Tensor) -> f
     before_BTA = policy.net.flow(context, noise_BTA)
     policy.net.logits(ids_BK, policy.schedule, context)
     return float((policy.net.flow(context, noise_BTA) - before_BTA).abs().max())
+
+
+def stages_alone(
+    policy: VlmPolicy, context: Context, ids_BK: Tensor, schedule: Schedule
+) -> list[Tensor]:
+    """Logits (B, G, V) of every stage of block-wise autoregression in a pass of its own.
+
+    Written from the paper's X^(s): the tokens so far, then as many masks as the block is larger
+    than the one before; tokens see blocks up to their own, masks also each other. It knows nothing
+    of packing and caches, which are compared with it.
+    """
+    head, found, before = policy.net.tokens, [], 0
+    assert head is not None
+    sizes = torch.tensor(schedule.block_sizes)
+    block_of_K = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
+    for stage, size in enumerate(schedule.block_sizes):
+        num_masks = size - (schedule.block_sizes[stage - 1] if stage else 0)
+        masks = ids_BK.new_full((len(ids_BK), num_masks), head.mask_id)
+        inputs_BX = torch.cat([ids_BK[:, :before], masks], dim=1)
+        positions_X = torch.arange(inputs_BX.shape[1])
+        is_mask_X = positions_X >= before
+        block_X = torch.where(is_mask_X, stage, block_of_K[: len(positions_X)])
+        sees_XX = block_X[None, :] <= block_X[:, None]
+        sees_XX &= ~is_mask_X[None, :] | is_mask_X[:, None]
+        hidden_BXD = policy.net.backbone.run(
+            head.rows[inputs_BX],
+            positions_X.to(ids_BK.device),
+            sees_XX.to(ids_BK.device),
+            context,
+        )
+        rows_VD = head.rows[: head.num_outputs]
+        found.append(hidden_BXD[:, -size:].to(rows_VD.dtype) @ rows_VD.t())
+        before += size
+    return found
 
 
 def _cached(policy: VlmPolicy, context: Context, schedule: Schedule) -> tuple[Tensor, Tensor]:

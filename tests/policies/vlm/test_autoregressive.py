@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from oatkit.data import Dataset
+from oatkit.measure.invariants import stages_alone
 from oatkit.nn.random import SampleRandom, sample_keys
 from oatkit.policies import VlmPolicy
 from oatkit.policies.backbones.backbone import Context
@@ -67,7 +68,10 @@ def test_packed_is_alone_is_cached(
     packed = policy.net.logits(ids, schedule, context)
 
     for logits, end, size in zip(
-        alone(policy, ids, schedule, context), schedule.endpoints, schedule.block_sizes, strict=True
+        stages_alone(policy, context, ids, schedule),
+        schedule.endpoints,
+        schedule.block_sizes,
+        strict=True,
     ):
         close(logits, packed[:, end - size : end])
 
@@ -79,26 +83,6 @@ def test_packed_is_alone_is_cached(
         [s.ids for s in generate(forced, schedule, uniform, mask_id=policy.net.mask_id)], dim=1
     )
     close(torch.cat(fed, dim=1), policy.net.logits(drawn, schedule, context))
-
-
-def alone(policy: VlmPolicy, ids: Tensor, schedule: Schedule, context: Context) -> list[Tensor]:
-    """Logits of every X^(s) in a pass of its own, with the rules of the paper's figure."""
-    head, found, before = policy.net.tokens, [], 0
-    sizes = (0, *schedule.block_sizes)
-    block_of = torch.repeat_interleave(torch.arange(len(sizes) - 1), torch.tensor(sizes[1:]))
-    for stage, size in enumerate(sizes[1:]):
-        num_masks = size - sizes[stage]
-        inputs = torch.cat([ids[:, :before], ids.new_full((len(ids), num_masks), head.mask_id)], 1)
-        is_mask = torch.arange(inputs.shape[1]) >= before
-        blocks = torch.where(is_mask, stage, block_of[: inputs.shape[1]])
-        mask = blocks[None, :] <= blocks[:, None]
-        mask &= ~is_mask[None, :] | is_mask[:, None]
-        hidden = policy.net.backbone.run(
-            head.rows[inputs], torch.arange(inputs.shape[1]), mask, context
-        )
-        found.append(hidden[:, -size:] @ head.rows[: head.num_outputs].t())
-        before += size
-    return found
 
 
 def forcing(feed: Feed, fed: list[Tensor]) -> Feed:
