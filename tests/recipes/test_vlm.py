@@ -262,8 +262,9 @@ def test_the_papers_recipes() -> None:
     assert (taught.learning_rate, taught.batch_size, taught.schedule) == (5e-5, 32, "constant")
 
 
+@pytest.mark.parametrize("placed", [(), ("--device-map", "cpu")], ids=["device", "device-map"])
 def test_a_backbone_is_written_and_checked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    placed: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = str(tmp_path / "b")
     assert cli.main(["vlm", "scratch", "--family", "qwen3-vl", "--out", folder]) == 0
@@ -272,7 +273,7 @@ def test_a_backbone_is_written_and_checked(
     assert "holds a checkpoint already" in capsys.readouterr().err
     record = tmp_path / "c.json"
     flags = ("--image-size", "32", "--expert-width", "16", "--out", str(record))
-    assert cli.main(["vlm", "check", folder, *flags]) == 0
+    assert cli.main(["vlm", "check", folder, *flags, *placed]) == 0
     found = record_from_json(BackboneCheck, json.loads(record.read_text()))
     assert len(found.invariants) == 15
     assert all(invariant.holds for invariant in found.invariants)
