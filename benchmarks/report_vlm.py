@@ -41,6 +41,19 @@ def vlm_pipeline(record: dict[str, Any]) -> str:
         cells.append(difference(row["against the mean demonstration"]))
         cells += [f"{100 * share:.1f}" if share is not None else "" for share in right]
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    taught = {name: row for name, row in result["policies"].items() if "against pure flow" in row}
+    if taught:
+        lines += [
+            "\nWhat tokens teach the same flow expert: the difference to the expert without tokens "
+            "(`vlm-flow`), on the same episodes.\n",
+            "| policy | success | difference |",
+            "|---|---|---|",
+            *(
+                f"| `{name}` | {rate(row['closed loop']['as it is']['all'])} "
+                f"| {difference(row['against pure flow'])} |"
+                for name, row in taught.items()
+            ),
+        ]
     if result["overfitting"]:
         lines += [
             f"\n16 chunks learnt by heart, {settings['overfit_steps']} steps. The error of the "

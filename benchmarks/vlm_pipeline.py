@@ -139,10 +139,11 @@ class Row:
         return f"{self.objective}{kind}/{self.family}"
 
 
+FLOW = Row("vlm-flow", "oat", COMPARED, is_misled=False)
 ROWS = (
     *(Row("vlm-ar", kind, family) for family in FAMILIES for kind in ("oat", "oat-pow2")),
     *(Row("vlm-tc", "oat", family) for family in FAMILIES),
-    Row("vlm-flow", "oat", COMPARED, is_misled=False),
+    FLOW,
     *(Row("vlm-tc", kind, COMPARED, is_misled=False) for kind in TAUGHT_BY),
 )
 
@@ -176,6 +177,7 @@ def report(options: Options, results: dict[str, Any]) -> None:
         "policies": {},
         "overfitting": results["overfitting"],
     }
+    flow = results["policies"].get(FLOW.name)
     for name, found in results["policies"].items():
         loops = {how: in_numbers(rows) for how, rows in found["closed loop"].items()}
         own = episodes_of(found["closed loop"]["as it is"])
@@ -187,6 +189,12 @@ def report(options: Options, results: dict[str, Any]) -> None:
             "closed loop": loops,
             "against the mean demonstration": asdict(pair),
         }
+        if flow is not None and name.startswith("vlm-tc") and name.endswith(COMPARED):
+            pair = compare_paired(
+                FLOW.name, name, episodes_of(flow["closed loop"]["as it is"]), own
+            )
+            assert pair is not None
+            shown["policies"][name]["against pure flow"] = asdict(pair)
     if options.tiny:
         print(json.dumps(shown, indent=1))
         return
