@@ -6,10 +6,10 @@
 Two MetaWorld tasks whose scenes look alike: only the instruction says whether the door is to be
 locked or unlocked, and only the image where it is, for the state is that of the arm alone. Policies
 of both families are trained token by token, in powers of two, and co-trained; one family is
-co-trained under every tokenizer and without tokens. All meet the same goals as a random policy and
-as the mean demonstration of the task, replayed. Then they see images of other moments, and read
-the instruction of the other task. Every row is written when it is done; the same command again goes
-on, also within a training.
+co-trained under every tokenizer and without tokens, and speaks `oat` in powers of two. All meet the
+same goals as a random policy and as the mean demonstration of the task, replayed. Then they see
+images of other moments, and read the instruction of the other task. Every row is written when it is
+done; the same command again goes on, also within a training.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
 from oatkit.recipes.train_policy import TrainPolicy, train_policy
 from oatkit.recipes.train_tokenizer import TrainTokenizer, train_tokenizer
 from oatkit.tokenizers import load_tokenizer
-from oatkit.types import EpisodeResult
+from oatkit.types import EpisodeResult, Schedule
 
 NAME = "vlm_pipeline"
 FAMILIES = ("paligemma2", "qwen3-vl")
@@ -60,6 +60,8 @@ COMPARED = "paligemma2"
 """The family that is co-trained under every tokenizer."""
 TAUGHT_BY = ("bin", "fast", "quest", "acodec")
 """Tokenizers of co-training, beside `oat`."""
+POST_HOC = "powers of two at inference"
+"""Generated so by a policy that was trained token by token."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,10 @@ class Options:
     """Rows to run, by how their names begin; all by default."""
     tiny: bool = False
     """Only show that everything runs."""
+
+    @property
+    def grouped(self) -> tuple[int, ...]:
+        return Schedule.pow2(self.tokens).endpoints
 
     def backbone(self, family: str) -> ScratchSize:
         """Small enough for a CPU; both families give an image 16 slots."""
@@ -126,22 +132,26 @@ class Row:
         kind: Of the tokenizer; of pure flow it gives only the shape of chunks.
         family: Of the backbone.
         is_misled: Whether it is also shown other images and told another task.
+        is_grouped: Whether it is trained in powers of two on a tokenizer that is not.
     """
 
     objective: str
     kind: str
     family: str
     is_misled: bool = True
+    is_grouped: bool = False
 
     @property
     def name(self) -> str:
         kind = "" if self.objective == "vlm-flow" else f"/{self.kind}"
-        return f"{self.objective}{kind}/{self.family}"
+        grouped = ", powers of two" if self.is_grouped else ""
+        return f"{self.objective}{kind}{grouped}/{self.family}"
 
 
 FLOW = Row("vlm-flow", "oat", COMPARED, is_misled=False)
 ROWS = (
     *(Row("vlm-ar", kind, family) for family in FAMILIES for kind in ("oat", "oat-pow2")),
+    Row("vlm-ar", "oat", COMPARED, is_misled=False, is_grouped=True),
     *(Row("vlm-tc", "oat", family) for family in FAMILIES),
     FLOW,
     *(Row("vlm-tc", kind, COMPARED, is_misled=False) for kind in TAUGHT_BY),
@@ -283,6 +293,7 @@ def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
                 backbone=str(make_backbone(options, row.family, dataset)),
                 preset="tiny" if options.tiny else "small",
                 cameras=(CAMERA,),
+                endpoints=options.grouped if row.is_grouped else (),
                 steps=options.steps,
                 batch_size=options.batch_size,
                 expert_width=64,
@@ -360,8 +371,8 @@ def measure(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
     policy = make_policy(options, row, dataset)
     budget = policy.schedule.num_tokens
 
-    def loop(how: str, actor: Any) -> Any:
-        return cached(options, f"{row.name}, {how}", closed_loop, actor, budget)
+    def loop(how: str, actor: Any, endpoints: tuple[int, ...] | None = None) -> Any:
+        return cached(options, f"{row.name}, {how}", closed_loop, actor, budget, endpoints)
 
     accuracies = token_accuracies(policy, dataset) if "tokens" in policy.heads else {}
     loops = {"as it is": loop("as it is", policy)}
@@ -371,6 +382,8 @@ def measure(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
         if policy.kind == "vlm-tc":
             policy.head = "tokens"
             loops["its token head"] = loop("its token head", policy)
+    if (row.objective, row.kind) == ("vlm-ar", "oat") and not row.is_grouped:
+        loops[POST_HOC] = loop(POST_HOC, policy, options.grouped)
     return {
         "parameters": sum(p.numel() for p in policy.net.parameters()),
         "token accuracy": accuracies,
@@ -378,9 +391,12 @@ def measure(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def closed_loop(options: Options, policy: Any, budget: int) -> list[dict[str, Any]]:
+def closed_loop(
+    options: Options, policy: Any, budget: int, endpoints: tuple[int, ...] | None
+) -> list[dict[str, Any]]:
     rollout = Rollout(
         execute=options.horizon // 2,
+        endpoints=endpoints,
         seed=options.seed,
         temperature=0.0,
         state_keys=(STATE_KEY,),
