@@ -68,6 +68,25 @@ def vlm_pipeline(record: dict[str, Any]) -> str:
     return "\n".join([*lines, "", "(`benchmarks/vlm_pipeline.py`)\n"])
 
 
+def _grouped(policies: dict[str, Any]) -> list[str]:
+    """Powers of two on tokens that are not ordered in groups, and on those that are."""
+    rows = []
+    for name, row in policies.items():
+        if name.startswith("vlm-ar"):
+            trained = "one by one" if name.startswith("vlm-ar/oat/") else "powers of two"
+            loops = row["closed loop"]
+            rows.append(f"| `{name}` | {trained} | {trained} | {rate(loops['as it is']['all'])} |")
+            if other := loops.get("powers of two at inference"):
+                rows.append(f"| `{name}` | {trained} | powers of two | {rate(other['all'])} |")
+    return [
+        "\nTokens generated one by one and in powers of two; those of `oat` are ordered one by "
+        "one, those of `oat-pow2` in groups.\n",
+        "| policy | trained | generated | success |",
+        "|---|---|---|---|",
+        *rows,
+    ]
+
+
 def vlm_rows(record: dict[str, Any]) -> str:
     settings, result = record["settings"], record["results"]
     lines = [

@@ -277,17 +277,14 @@ ITEMS = (
     ),
     Item(
         "Post-hoc grouped generation",
-        "Powers of two forced on a policy that was trained token by token.",
+        "Powers of two forced on tokens that are ordered one by one.",
         (
-            "python -m benchmarks.policy_table --only 'oat, 16 tokens' 'oat-pow2, 16 tokens' "
-            "'oat, 16 tokens, powers of two at inference'",
+            "python -m benchmarks.vlm_pipeline --only vlm-ar",
             "oatkit policy eval out/policy --endpoints 1 2 4 8 16 --out out/posthoc",
         ),
-        "measured on MetaWorld",
+        "measured on random weights",
         BIG_GPU,
-        _of_rows(
-            "oat, 16 tokens", "oat-pow2, 16 tokens", "oat, 16 tokens, powers of two at inference"
-        ),
+        _recorded(VLM),
     ),
     Item(
         "Calls and latency",
