@@ -41,6 +41,7 @@ def vlm_pipeline(record: dict[str, Any]) -> str:
         cells.append(difference(row["against the mean demonstration"]))
         cells += [f"{100 * share:.1f}" if share is not None else "" for share in right]
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    lines += _grouped(result["policies"])
     taught = {name: row for name, row in result["policies"].items() if "against pure flow" in row}
     if taught:
         lines += [
