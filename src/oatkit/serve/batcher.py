@@ -28,6 +28,9 @@ from oatkit.serve.request import Request
 
 PATIENCE_S = 1.0
 LEAST_MS = 0.01
+RESERVE = 0.03
+"""Share of the time left that is not planned for: a prediction may take longer than expected, and
+the reply is read later than it leaves."""
 
 
 class BusyError(OatkitError):
@@ -195,7 +198,7 @@ class Batcher:
     def _size_in_time(self, batch: Sequence[_Waiting], now: float) -> int:
         """How many can be answered together so that the first prefix of the most urgent fits; all
         where it is late anyway."""
-        pace, left_ms = self.pace, self._left_ms(batch[0], now)
+        pace, left_ms = self.pace, self._left_ms(batch[0].due, now)
         sizes = range(len(batch), 0, -1)
         fitting = (n for n in sizes if pace.expected_ms(n, pace.budgets[0]) <= left_ms)
         return next(fitting, len(batch))
@@ -203,18 +206,18 @@ class Batcher:
     def _goal(self, one: _Waiting, batch_size: int, queue: Sequence[_Waiting], now: float) -> int:
         """The largest budget in time for this request that leaves the first one to all others."""
         budget, pace = one.request.budget, self.pace
-        allowed_ms = self._left_ms(one, now)
+        allowed_ms = self._left_ms(one.due, now)
         first_ms = pace.expected_ms(pace.max_batch, pace.budgets[0])
         urgent = [w for w in queue if w.request.deadline is not None]
         for number, later in enumerate(urgent[pace.max_batch :: pace.max_batch], start=1):
-            spare_ms = self._left_ms(later, now) - number * first_ms
+            spare_ms = self._left_ms(later.due, now) - number * first_ms
             if spare_ms > 0:  # what is late anyway holds nobody up
                 allowed_ms = min(allowed_ms, spare_ms)
         return pace.goal(batch_size, budget if isinstance(budget, int) else None, allowed_ms)
 
-    def _left_ms(self, one: _Waiting, now: float) -> float:
+    def _left_ms(self, due: float, now: float) -> float:
         """Until the prediction must be done."""
-        return 1000 * (one.due - now) - self.pace.reply_ms
+        return 1000 * (1 - RESERVE) * (due - now) - self.pace.reply_ms
 
     def _answer(self, batch: list[_Waiting], goal: int | None) -> None:
         """Predict and hand out; where a batch fails, each request is tried alone."""
@@ -237,8 +240,7 @@ class Batcher:
         began = time.perf_counter()
         deadline_ms = None
         if deadlines and self.pace.budgets:
-            left_ms = 1000 * (min(deadlines) - began) - self.pace.reply_ms
-            deadline_ms = max(left_ms, LEAST_MS)
+            deadline_ms = max(self._left_ms(min(deadlines), began), LEAST_MS)
             budget = budget if budget == "auto" else goal
         found = self._policy.predict_action_chunk(
             _stack(requests),
