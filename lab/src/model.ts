@@ -31,6 +31,9 @@ const INFLUENCE_DELAY_MS = 60;
 /** Share of the truth's range by which reconstructions may widen a plot; beyond they are cut. */
 const ROOM = 0.4;
 
+/** What the model asks a source for. */
+type Asked = "chunk" | "edited" | "influence" | "other";
+
 export class Model {
   chunk: Chunk | null = null;
   /** Ids of the other chunk, by tokenizer. */
@@ -48,6 +51,7 @@ export class Model {
   private influenceTimer = 0;
   private influenceKey = "";
   private numAsked = 0;
+  private failures = new Map<Asked, string>();
 
   constructor(
     readonly source: Source,
@@ -222,12 +226,13 @@ export class Model {
   private loadChunk(): void {
     this.chunks.run(async () => {
       const { episode, frame } = this.view;
-      await this.tried(async () => {
+      await this.tried("chunk", async () => {
         const chunk = await this.source.chunk(episode, frame);
         this.chunk = chunk;
         this.place = { episode, frame };
         this.chunkNumber++;
         this.edited.clear();
+        this.note("edited", null);
         this.view.token = clamp(this.view.token, 0, this.ids(this.view.focus).length - 1);
         if (this.isHere) for (const name of this.view.edits.keys()) this.loadEdited(name);
         this.measure();
@@ -240,13 +245,14 @@ export class Model {
   private loadEdited(name: string): void {
     if (!this.view.edits.has(name)) {
       this.edited.delete(name);
+      this.note("edited", null);
       this.measure();
       this.loadInfluence();
       return;
     }
     const number = this.chunkNumber;
     this.decodes.run(async () => {
-      await this.tried(async () => {
+      await this.tried("edited", async () => {
         for (const [edited] of this.view.edits) {
           const decoded = await this.source.decode(edited, this.ids(edited));
           if (number !== this.chunkNumber) return;
@@ -267,9 +273,9 @@ export class Model {
       const { focus } = this.view;
       const ids = this.ids(focus);
       const key = `${focus} ${ids}`;
-      if (!ids.length || key === this.influenceKey) return;
+      if (!ids.length || key === this.influenceKey) return this.note("influence", null);
       this.influences.run(async () => {
-        await this.tried(async () => {
+        await this.tried("influence", async () => {
           this.influence = await this.source.influence(focus, ids);
           this.influenceKey = key;
           this.onChange();
@@ -280,7 +286,7 @@ export class Model {
 
   private loadOther(): void {
     const { episode, frame } = this.view.other;
-    void this.tried(async () => {
+    void this.tried("other", async () => {
       const near = this.source.nearest(episode, frame);
       const { encoded } = await this.source.chunk(episode, near);
       this.facts.tokenizers.forEach((t, i) => this.otherIds.set(t.name, encoded[i]!.ids));
@@ -312,15 +318,22 @@ export class Model {
     });
   }
 
-  private async tried(work: () => Promise<void>): Promise<void> {
+  private async tried(asked: Asked, work: () => Promise<void>): Promise<void> {
     this.numAsked++;
     try {
       await work();
-      this.onError(null);
+      this.note(asked, null);
     } catch (error) {
-      this.onError((error as Error).message);
+      this.note(asked, (error as Error).message);
     } finally {
       this.numAsked--;
     }
+  }
+
+  /** What failed is told until it succeeds, whatever else succeeds meanwhile. */
+  private note(asked: Asked, failure: string | null): void {
+    if (failure === null) this.failures.delete(asked);
+    else this.failures.set(asked, failure);
+    this.onError(this.failures.values().next().value ?? null);
   }
 }

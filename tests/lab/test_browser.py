@@ -304,6 +304,7 @@ def test_everything_has_a_name(page: Tab) -> None:
 def test_the_server_s_refusal_is_shown(page: Tab) -> None:
     page.run("location.hash = location.hash + '&edit.klt=1:99999'")
     page.until("!document.getElementById('message').hidden")
+    page.until(SETTLED)  # what else was asked succeeds, and the message stays
     text = page.run("document.getElementById('message').textContent")
     assert "id 99999 at slot 0 of sequence 0 is outside the vocabulary 0 .. 19" in text
     page.press("u")

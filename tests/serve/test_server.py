@@ -204,7 +204,8 @@ def test_many_clients_are_batched(light: LightPolicy) -> None:
             chunks = [one.result() for one in running]
     assert all(chunk.shape == (8, 3) for some in chunks for chunk in some)
     assert sum(policy.batches) == 48
-    assert policy.batches[1] == 8, "of the 11 that had gathered"
+    first, second, *_ = policy.batches
+    assert second == min(8, 12 - first), "all that gathered meanwhile, up to the largest batch"
 
 
 def depth(url: str) -> int:
