@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,18 @@ import numpy as np
 import torch
 import tyro
 from numpy.typing import ArrayLike, NDArray
-from rich.console import Console
 
 from benchmarks.record import write_result
+from benchmarks.vlm_making import (
+    FAMILIES,
+    TINY,
+    Options,
+    Row,
+    make_backbone,
+    make_demonstrations,
+    make_policy,
+    make_tokenizer,
+)
 from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA, METAWORLD, MetaWorld
 from oatkit.envs.simulator import (
@@ -43,109 +52,19 @@ from oatkit.evaluate.episodes import Evaluation, Job, Rollout
 from oatkit.evaluate.statistics import compare_paired, success_rate
 from oatkit.measure.policy import measure_slots, observations_to_measure
 from oatkit.nn.random import SampleRandom, sample_keys
-from oatkit.policies import Prediction, VlmConfig, VlmPolicy, load_policy
-from oatkit.policies.backbones.family import ScratchSize
+from oatkit.policies import Prediction, VlmConfig, VlmPolicy
 from oatkit.policies.observation import IMAGES, TASK, Observations
 from oatkit.policies.vlm_config import ExpertConfig
-from oatkit.presets import FITTED
-from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
-from oatkit.recipes.train_policy import TrainPolicy, train_policy
-from oatkit.recipes.train_tokenizer import TrainTokenizer, train_tokenizer
 from oatkit.tokenizers import load_tokenizer
-from oatkit.types import EpisodeResult, Schedule
+from oatkit.types import EpisodeResult
 
 NAME = "vlm_pipeline"
-FAMILIES = ("paligemma2", "qwen3-vl")
 COMPARED = "paligemma2"
 """The family that is co-trained under every tokenizer."""
 TAUGHT_BY = ("bin", "fast", "quest", "acodec")
 """Tokenizers of co-training, beside `oat`."""
 POST_HOC = "powers of two at inference"
 """Generated so by a policy that was trained token by token."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """Of the whole run."""
-
-    out: Path = Path("out/vlm_pipeline")
-    tasks: tuple[str, ...] = ("door-lock", "door-unlock")
-    demonstrations: int = 100
-    """Of each task."""
-    image_size: int = 64
-    horizon: int = 16
-    tokens: int = 8
-    """Of a chunk, where a tokenizer can choose."""
-    tokenizer_steps: int = 800
-    steps: int = 2000
-    batch_size: int = 32
-    episodes: int = 30
-    """Of each task, to evaluate."""
-    max_steps: int = 200
-    """Of an episode; demonstrations take 40 to 130."""
-    overfit_steps: int = 2000
-    seed: int = 0
-    only: tuple[str, ...] = ()
-    """Rows to run, by how their names begin; all by default."""
-    tiny: bool = False
-    """Only show that everything runs."""
-
-    @property
-    def grouped(self) -> tuple[int, ...]:
-        return Schedule.pow2(self.tokens).endpoints
-
-    def backbone(self, family: str) -> ScratchSize:
-        """Small enough for a CPU; both families give an image 16 slots."""
-        if self.tiny:
-            return ScratchSize()
-        return ScratchSize(
-            width=64,
-            num_layers=3,
-            num_heads=4,
-            num_kv_heads=2,
-            head_dim=16,
-            vision_width=64,
-            vision_layers=2,
-            image_size=self.image_size,
-            patch_size=8 if family == "qwen3-vl" else 16,
-        )
-
-
-TINY: dict[str, Any] = {
-    "demonstrations": 3,
-    "image_size": 32,
-    "tokenizer_steps": 20,
-    "steps": 8,
-    "batch_size": 4,
-    "episodes": 1,
-    "max_steps": 16,
-    "overfit_steps": 4,
-}
-
-
-@dataclass(frozen=True)
-class Row:
-    """A policy.
-
-    Attributes:
-        objective: Of the policy.
-        kind: Of the tokenizer; of pure flow it gives only the shape of chunks.
-        family: Of the backbone.
-        is_misled: Whether it is also shown other images and told another task.
-        is_grouped: Whether it is trained in powers of two on a tokenizer that is not.
-    """
-
-    objective: str
-    kind: str
-    family: str
-    is_misled: bool = True
-    is_grouped: bool = False
-
-    @property
-    def name(self) -> str:
-        kind = "" if self.objective == "vlm-flow" else f"/{self.kind}"
-        grouped = ", powers of two" if self.is_grouped else ""
-        return f"{self.objective}{kind}{grouped}/{self.family}"
 
 
 FLOW = Row("vlm-flow", "oat", COMPARED, is_misled=False)
@@ -232,80 +151,6 @@ def in_numbers(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     by_task = {task: [row["is_success"] for row in rows if row["task"] == task] for task in tasks}
     groups = {"all": [row["is_success"] for row in rows], **by_task}
     return {name: asdict(success_rate(sum(own), len(own))) for name, own in groups.items()}
-
-
-# Making
-
-
-def make_demonstrations(options: Options) -> Path:
-    config = MakeMetaWorld(
-        options.out / "demonstrations",
-        options.tasks,
-        options.demonstrations,
-        options.seed,
-        images=True,
-        image_size=(options.image_size, options.image_size),
-        shadows=False,
-    )
-    return make_metaworld(config)
-
-
-def make_backbone(options: Options, family: str, dataset: Dataset) -> Path:
-    # here, so that simulator processes, which import this file, do not import transformers
-    from oatkit.policies.backbones.loading import write_scratch
-
-    folder = options.out / "backbones" / family
-    if not (folder / "config.json").exists():
-        corpus = [*dataset.tasks, "user\n", "assistant\n"]
-        write_scratch(family, folder, options.backbone(family), corpus, options.seed)
-    return folder
-
-
-def make_tokenizer(options: Options, kind: str) -> Path:
-    out = options.out / "tokenizers" / kind
-    if not (out / "config.json").exists():
-        train_tokenizer(
-            TrainTokenizer(
-                data=str(options.out / "demonstrations"),
-                out=out,
-                kind=kind,  # type: ignore[arg-type]
-                preset="tiny" if options.tiny else "small",
-                horizon=options.horizon,
-                num_tokens=options.tokens if kind in ("oat", "oat-pow2", "acodec") else None,
-                steps=None if kind in FITTED else options.tokenizer_steps,
-                batch_size=None if kind in FITTED else 64,
-                seed=options.seed,
-            ),
-            Console(),
-        )
-    return out
-
-
-def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
-    out = options.out / "policies" / row.name.replace("/", "_")
-    if not (out / "config.json").exists():
-        train_policy(
-            TrainPolicy(
-                data=str(options.out / "demonstrations"),
-                out=out,
-                tokenizer=make_tokenizer(options, row.kind),
-                policy=row.objective,  # type: ignore[arg-type]
-                backbone=str(make_backbone(options, row.family, dataset)),
-                preset="tiny" if options.tiny else "small",
-                cameras=(CAMERA,),
-                endpoints=options.grouped if row.is_grouped else (),
-                steps=options.steps,
-                batch_size=options.batch_size,
-                expert_width=64,
-                checkpoint_every=200,
-                seed=options.seed,
-                workers=0,
-            ),
-            Console(),
-        )
-    policy = load_policy(out)
-    assert isinstance(policy, VlmPolicy)
-    return policy
 
 
 # Closed loop

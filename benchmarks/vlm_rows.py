@@ -17,8 +17,8 @@ import torch
 import tyro
 
 from benchmarks.record import write_result
-from benchmarks.vlm_pipeline import FAMILIES, make_backbone, make_demonstrations, make_tokenizer
-from benchmarks.vlm_pipeline import Options as Pipeline
+from benchmarks.vlm_making import FAMILIES, make_backbone, make_demonstrations, make_tokenizer
+from benchmarks.vlm_making import Options as Pipeline
 from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA
 from oatkit.measure.policy import measure_slots, observations_to_measure

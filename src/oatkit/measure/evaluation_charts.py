@@ -56,7 +56,7 @@ def _rates(axes: Any, record: PolicyEvaluation, rates: list[SuccessRate | None])
         axes.plot([place], [y], marker=marker, markersize=7, color=color)
         top = (place, 100 * found.high)
         axes.annotate(f"{y:.0f}", top, (0, 3), textcoords="offset points", ha="center")
-    axes.set_xticks(range(len(rates)), [result_name(record, b) for b in record.budgets])
+    axes.set_xticks(range(len(rates)), [result_name(record, b.budget) for b in record.budgets])
     axes.set(ylim=(-4, 117), xlim=(-0.6, len(rates) - 0.4), xlabel=_axis(record))
     axes.grid(visible=False, axis="x")
 
@@ -74,7 +74,7 @@ def cost(record: PolicyEvaluation) -> Chart:
         times.annotate(
             *(text, (place, b.latency_ms), (0, 3)), textcoords="offset points", ha="center"
         )
-    times.set_xticks(range(len(timed)), [result_name(record, b) for b in timed])
+    times.set_xticks(range(len(timed)), [result_name(record, b.budget) for b in timed])
     times.set(xlabel=_axis(record), ylabel="time of a query, ms")
     times.margins(y=0.28)
     times.grid(visible=False, axis="x")
@@ -91,7 +91,7 @@ def cost(record: PolicyEvaluation) -> Chart:
         )
         where = (-6, -12) if is_auto else (6, 4)  # it may lie beside a fixed budget
         bought.annotate(
-            *(result_name(record, b), (b.calls, 100 * s.rate), where),
+            *(result_name(record, b.budget), (b.calls, 100 * s.rate), where),
             textcoords="offset points",
             ha="right" if is_auto else "left",
         )

@@ -190,7 +190,7 @@ def _success_table(record: PolicyEvaluation) -> str:
         rows += [[escape(task), *_of_task(record, task)] for task in tasks]
     if any(b.score is not None for b in record.budgets):
         rows.append(["score", *(f"{b.score or 0:.3f}" for b in record.budgets)])
-    headings = ("task", *(result_name(record, b) for b in record.budgets))
+    headings = ("task", *(result_name(record, b.budget) for b in record.budgets))
     note = "Solved at each budget, with the interval; a budget is a number of tokens."
     if acts_by_flow(record):
         note = "Solved, with the interval."
@@ -230,7 +230,7 @@ def cost(record: PolicyEvaluation) -> str:
 def _cost_table(record: PolicyEvaluation) -> str:
     rows = [
         [
-            result_name(record, b),
+            result_name(record, b.budget),
             f"{b.tokens:.3g}",
             f"{b.calls:.3g}",
             "-" if b.latency_ms is None else f"{b.latency_ms:.3g}",

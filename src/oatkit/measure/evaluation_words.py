@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oatkit.types import BudgetResult, PolicyEvaluation
+from oatkit.types import PolicyEvaluation
 
 
 def budget_name(budget: int | None) -> str:
@@ -14,6 +14,6 @@ def acts_by_flow(record: PolicyEvaluation) -> bool:
     return record.settings.get("head") == "flow"
 
 
-def result_name(record: PolicyEvaluation, b: BudgetResult) -> str:
+def result_name(record: PolicyEvaluation, budget: int | None) -> str:
     """The budget, or what acts without one."""
-    return "flow" if acts_by_flow(record) else budget_name(b.budget)
+    return "flow" if acts_by_flow(record) else budget_name(budget)

@@ -80,13 +80,14 @@ class VlmReader:
             missing = blank[0] if batch_size is None else np.stack([blank] * count)
             return missing, [False] * count
         if isinstance(images, Sequence) and any(row is None for row in images):
-            given = [as_array(key, row) for row in images if row is not None]
+            rows = [None if row is None else as_array(key, row) for row in images]
+            given = [row for row in rows if row is not None]
             found = sorted({f"{row.shape} {row.dtype}" for row in given})
             if len(found) > 1:
                 raise ValueError(f"{key} holds images of several shapes or types: {found}")
             dark = np.zeros_like(given[0]) if given else blank
-            rows = [dark if row is None else as_array(key, row) for row in images]
-            return np.stack(rows), [row is not None for row in images]
+            filled = [dark if row is None else row for row in rows]
+            return np.stack(filled), [row is not None for row in rows]
         return images, [True] * count
 
     def _pixels(self, images_BSCHW: Tensor) -> Tensor:

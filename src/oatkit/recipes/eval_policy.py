@@ -247,7 +247,7 @@ def _compare(
 
 
 def _named(record: PolicyEvaluation, budget: int | None) -> str:
-    return f"{record.policy} at {'flow' if acts_by_flow(record) else budget_name(budget)}"
+    return f"{record.policy} at {result_name(record, budget)}"
 
 
 def _by_budget(record: PolicyEvaluation) -> dict[int | None, list[EpisodeResult]]:
@@ -447,7 +447,9 @@ def draw(record: PolicyEvaluation) -> Text:
         cells = [f"{b.tokens:.3g}", f"{b.calls:.3g}", ms]
         cells += [f"{b.steps:.0f}", f"{b.score or 0:.3f}"] if has_score else []
         s = b.success
-        text.append(_row(result_name(record, b), f"{s.rate:.1%}", _interval(s.low, s.high), *cells))
+        text.append(
+            _row(result_name(record, b.budget), f"{s.rate:.1%}", _interval(s.low, s.high), *cells)
+        )
         for task in b.tasks if len(b.tasks) > 1 else ():
             s = task.success
             row = _row("", f"{s.rate:.1%}", _interval(s.low, s.high))
