@@ -11,22 +11,23 @@ from typing import Any
 
 from rich.console import Console
 
-from oatkit.evaluate.statistics import compare_paired
-from oatkit.policies import LightPolicy, load_policy
-from oatkit.presets import FITTED, policy_preset
-from oatkit.recipes.compare_tokenizers import affordable_steps
-from oatkit.recipes.eval_policy import RECORD
-from oatkit.recipes.train_policy import TrainPolicy, affordable_policy_steps, train_policy
-from oatkit.recipes.train_tokenizer import (
+from oatkit.evaluate.success_statistics import compare_paired
+from oatkit.jobs.policy_evaluation import RECORD
+from oatkit.jobs.policy_training import TrainPolicy, affordable_policy_steps, train_policy
+from oatkit.jobs.tokenizer_comparison import affordable_steps
+from oatkit.jobs.tokenizer_training import (
     TrainTokenizer,
     read_log,
     train_config,
     train_tokenizer,
     training_seconds,
 )
+from oatkit.policies import LightPolicy, load_policy
+from oatkit.presets import FITTED, policy_preset
+from oatkit.storage.records import record_from_json
+from oatkit.tokenizers.action_tokenizer import ActionTokenizer
 from oatkit.tokenizers.fast import Fast
-from oatkit.tokenizers.tokenizer import ActionTokenizer
-from oatkit.types import EpisodeResult, PolicyEvaluation, record_from_json
+from oatkit.types import EpisodeResult, PolicyEvaluation
 
 PLAN = "steps.json"
 
@@ -89,7 +90,7 @@ def ready_policy(options: TrainPolicy, minutes: float, console: Console) -> Path
 
 
 def write_plan(path: Path, steps: int) -> None:
-    """Decided once and kept beside the artefact, so that a resumed training takes as many."""
+    """Decided once and kept beside the artifact, so that a resumed training takes as many."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(steps))
 

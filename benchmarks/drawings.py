@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 from benchmarks.record import read_results
-from oatkit.policies.bar import pack
+from oatkit.policies.generation.blockwise import pack
 from oatkit.tokenizers.oat import register_mask
 from oatkit.types import Schedule
 
@@ -84,7 +84,7 @@ def prefix() -> str:
         parts.append(_text(left, 240, words, style="soft small"))
     words = (
         "One chunk of robot actions (thin) and what its first 1, 2, 4, ... tokens decode to "
-        "(coloured): every prefix is a whole chunk that a robot can execute."
+        "(colored): every prefix is a whole chunk that a robot can execute."
     )
     return _svg(860, 250, words, parts)
 

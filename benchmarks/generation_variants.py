@@ -27,13 +27,13 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from benchmarks.record import write_result
-from oatkit.nn.freeze import Frozen
+from oatkit.nn.decoder_backend import Frozen
 from oatkit.nn.frozen_decoder import FrozenDecoder
-from oatkit.nn.onnx_decoder import OnnxDecoder
+from oatkit.nn.onnx.stage_decoder import OnnxDecoder
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.policies import LightConfig
-from oatkit.policies.bar import generate, uniforms
-from oatkit.policies.light_net import cached_feed
+from oatkit.policies.generation.blockwise import generate, uniforms
+from oatkit.policies.light.light_net import cached_feed
 from oatkit.types import Schedule
 
 SEED = 0

@@ -5,8 +5,8 @@
 
 One `oat`, one `quest`, one light policy and one `vlm-tc` are trained on data made from a seed, by
 the same commands that users type, so that the script runs on any version. Curves are compared as
-the exact numbers of `train.jsonl`, weights by their digest. Bits depend on the machine: compare only
-what was run on one.
+the exact numbers of `train.jsonl`, weights by their digest. Bits depend on the machine, so compare
+only what was run on one.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ def run() -> dict[str, Any]:
         folder = Path(name)
         write_data(folder / "data")
         found = {}
-        assert cli.main(["vlm", "scratch", "--family", "paligemma2", "--out", f"{folder}/backbone"]) == 0
+        assert (
+            cli.main(["vlm", "scratch", "--family", "paligemma2", "--out", f"{folder}/backbone"])
+            == 0
+        )
         for name, words in trainings(folder).items():
             assert cli.main(words) == 0, name
             found[name] = curve(folder / name)

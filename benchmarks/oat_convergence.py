@@ -24,7 +24,7 @@ import oatkit
 from benchmarks.record import RESULTS, write_result
 from benchmarks.tokenizer_rate_distortion import metaworld
 from oatkit.data import Dataset
-from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.nn.transformer import Mlp
 from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.oat import Oat, OatConfig
@@ -52,7 +52,7 @@ class Smooth(Oat):
 
 
 class WithoutRounding(Oat):
-    """Real numbers instead of levels: what quantisation costs."""
+    """Real numbers instead of levels: what quantization costs."""
 
     def loss(self, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
         codes_BKC = torch.tanh(self._latents(actions_BTA))
@@ -105,7 +105,7 @@ class WholeChunkRead(Oat):
 
 class PrincipalStart(Oat):
     """Linear paths around encoder and decoder, started from principal directions, with residual
-    quantisation: a token's linear part reads what the linear parts of earlier tokens leave."""
+    quantization: a token's linear part reads what the linear parts of earlier tokens leave."""
 
     def __init__(self, config: OatConfig) -> None:
         super().__init__(config)

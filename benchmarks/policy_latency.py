@@ -29,7 +29,7 @@ from benchmarks.tokenizer_speed import matmul_gflops, seconds
 from oatkit.data import Dataset
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.policies import LightPolicy
-from oatkit.policies.bar import covering, generate, uniforms
+from oatkit.policies.generation.blockwise import covering, generate, uniforms
 from oatkit.presets import policy_preset, tokenizer_preset
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.types import Schedule

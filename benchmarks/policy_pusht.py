@@ -34,14 +34,14 @@ from benchmarks.closed_loop import (
 from benchmarks.policy_table import LIGHT
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED
+from oatkit.commands.dataset_options import DatasetOptions
 from oatkit.envs.pusht import FPS, KEYPOINTS_KEY, TASKS
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY
 from oatkit.errors import OatkitError
-from oatkit.evaluate.statistics import Z_95
-from oatkit.recipes.dataset_options import DatasetOptions
-from oatkit.recipes.eval_policy import EvalPolicy, eval_policy
-from oatkit.recipes.train_policy import TrainPolicy
-from oatkit.recipes.train_tokenizer import TrainTokenizer
+from oatkit.evaluate.success_statistics import Z_95
+from oatkit.jobs.policy_evaluation import EvalPolicy, eval_policy
+from oatkit.jobs.policy_training import TrainPolicy
+from oatkit.jobs.tokenizer_training import TrainTokenizer
 from oatkit.types import PolicyEvaluation
 
 NAME = "policy_pusht"

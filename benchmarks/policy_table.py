@@ -34,12 +34,12 @@ from benchmarks.closed_loop import (
 )
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED, metaworld
+from oatkit.commands.dataset_options import DatasetOptions
 from oatkit.envs.metaworld import CAMERA
-from oatkit.recipes.dataset_options import DatasetOptions
-from oatkit.recipes.eval_policy import EvalPolicy, eval_policy
-from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
-from oatkit.recipes.train_policy import TrainPolicy
-from oatkit.recipes.train_tokenizer import TrainTokenizer
+from oatkit.jobs.metaworld_demonstrations import MakeMetaWorld, make_metaworld
+from oatkit.jobs.policy_evaluation import EvalPolicy, eval_policy
+from oatkit.jobs.policy_training import TrainPolicy
+from oatkit.jobs.tokenizer_training import TrainTokenizer
 from oatkit.types import Schedule
 
 NAME = "policy_table"

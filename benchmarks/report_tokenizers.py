@@ -54,7 +54,7 @@ def data_sampling(record: dict[str, Any]) -> str:
 def tokenizer_rate_distortion(record: dict[str, Any]) -> str:
     lines = [
         "## Rate and distortion on held-out episodes\n",
-        "Mean squared error x 1000 in normalised units (every dimension in [-1, 1]; MetaWorld's",
+        "Mean squared error x 1000 in normalized units (every dimension in [-1, 1]; MetaWorld's",
         f"raw units are the same), chunks of {record['settings']['horizon']} actions, preset "
         f"`{record['settings']['preset']}`, a tenth of the episodes held out. All trained kinds",
         'have the same recipe and size. "Gaussian" is what an ideal linear code of a Gaussian',
@@ -214,7 +214,7 @@ def tokenizer_sweep(record: dict[str, Any]) -> str:
         [
             "## The paper's ablations of the tokenizer\n",
             f"`oat-pow2` on MetaWorld, {record['settings']['steps']} steps each, error x 1000 in "
-            "normalised units on",
+            "normalized units on",
             "held-out episodes. So short a training orders settings, it does not finish them.\n",
             "| FSQ levels | vocabulary | nested | " + " | ".join(map(str, BUDGETS)) + " |",
             "|---|---|---|" + "---|" * len(BUDGETS),

@@ -58,12 +58,12 @@ def vlm_pipeline(record: dict[str, Any]) -> str:
     if result["overfitting"]:
         lines += [
             f"\n16 chunks learnt by heart, {settings['overfit_steps']} steps. The error of the "
-            "expert's chunk is squared, in normalised units.\n",
+            "expert's chunk is squared, in normalized units.\n",
             "| policy | tokens right, percent | error | variance of the chunks |",
             "|---|---|---|---|",
         ]
     for name, row in result["overfitting"].items():
-        chunk = [row.get(what) for what in ("mse, normalised", "variance, normalised")]
+        chunk = [row.get(what) for what in ("mse, normalized", "variance, normalized")]
         shown = ["" if value is None else f"{value:.2g}" for value in chunk]
         lines.append(f"| `{name}` | {100 * row['token accuracy']:.1f} | {' | '.join(shown)} |")
     return "\n".join([*lines, "", "(`benchmarks/vlm_pipeline.py`)\n"])

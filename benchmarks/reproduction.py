@@ -296,7 +296,7 @@ ITEMS = (
     ),
     Item(
         "Training recipes",
-        "Optimisers, rates and batches of tokenizers and policies.",
+        "Optimizers, rates and batches of tokenizers and policies.",
         ("oatkit tokenizer train --data out/metaworld --preset paper --out out/paper-oat",),
         "as presets",
         GPU,

@@ -20,8 +20,8 @@ from rich.console import Console
 from benchmarks.policy_table import STATE
 from benchmarks.record import RESULTS, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld
-from oatkit.measure.policy import measure_policy
-from oatkit.recipes.train_policy import TrainPolicy, train_policy
+from oatkit.jobs.policy_training import TrainPolicy, train_policy
+from oatkit.measure.policy_metrics import measure_policy
 
 NAME = "token_predictability"
 SEED = 0

@@ -28,14 +28,14 @@ import oatkit
 from benchmarks.closed_loop import planned_steps
 from benchmarks.record import RESULTS, write_result
 from oatkit.data import Dataset, Normalizer
-from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
-from oatkit.measure.tokenizer import chunks_to_measure, decode_any
-from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
-from oatkit.recipes.train_tokenizer import (
+from oatkit.jobs.metaworld_demonstrations import MakeMetaWorld, make_metaworld
+from oatkit.jobs.tokenizer_training import (
     TrainTokenizer,
-    normalised_chunks,
+    normalized_chunks,
     train_tokenizer,
 )
+from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
+from oatkit.measure.tokenizer_metrics import chunks_to_measure, decode_any
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.oat import Oat
@@ -147,7 +147,7 @@ def measure_row(data: str, path: Path, name: str, args: argparse.Namespace) -> d
 
 
 def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, float]]:
-    """All kinds in the same normalised units, whatever normaliser a kind uses itself."""
+    """All kinds in the same normalized units, whatever normalizer a kind uses itself."""
     train_set, held_out = oatkit.open_dataset(path).split(0.1, seed=0)
     scale = Normalizer.fit(train_set.action_statistics(), "min_max").scale
     actions_BTA, is_pad_BT = chunks_to_measure(held_out, tokenizer.horizon)
@@ -176,7 +176,7 @@ def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, fl
 
 
 def measure_splits(data: str, path: Path) -> dict[str, list[float]]:
-    """Normalised error at each budget when a tail follows the first tokens of the trained `oat`."""
+    """Normalized error at each budget when a tail follows the first tokens of the trained `oat`."""
     folder = next(f for f in (OUT / data / "oat-long", OUT / data / "oat") if f.exists())
     tokenizer = load_tokenizer(folder)
     train_set, held_out = oatkit.open_dataset(path).split(0.1, seed=0)
@@ -193,7 +193,7 @@ def measure_splits(data: str, path: Path) -> dict[str, list[float]]:
 def fit_tail(tokenizer: ActionTokenizer, train_set: Dataset, count: int) -> Klt:
     tail = Klt(KltConfig(tokenizer.horizon, tokenizer.action_dim, num_tokens=NUM_TOKENS - count))
     tail.fit(
-        lambda: (left(tokenizer, block, count) for block in normalised_chunks(tokenizer, train_set))
+        lambda: (left(tokenizer, block, count) for block in normalized_chunks(tokenizer, train_set))
     )
     return tail
 
@@ -208,7 +208,7 @@ def tail_errors(
     tokenizer: ActionTokenizer, tail: Klt, held_out: Dataset, count: int
 ) -> list[float]:
     """At budgets 1, 2, 4, 8 and 16."""
-    chunks_BTA = torch.cat(list(normalised_chunks(tokenizer, held_out)))
+    chunks_BTA = torch.cat(list(normalized_chunks(tokenizer, held_out)))
     residual_BTA = left(tokenizer, chunks_BTA, count)
     tokens = tail.encode(residual_BTA)
     errors = []

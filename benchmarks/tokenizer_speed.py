@@ -19,7 +19,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.record import write_result
-from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.tokenizers import make_codec, make_config
 from oatkit.tokenizers.codec import LearnedCodec, decode_in_parts, encode_in_parts
 

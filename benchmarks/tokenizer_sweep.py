@@ -15,7 +15,7 @@ from rich.console import Console
 
 from benchmarks.record import write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED, metaworld
-from oatkit.recipes.sweep_tokenizer import SweepTokenizer, sweep_tokenizer
+from oatkit.jobs.tokenizer_sweep import SweepTokenizer, sweep_tokenizer
 from oatkit.types import SweepRow
 
 NAME = "tokenizer_sweep"

@@ -1,4 +1,4 @@
-"""What the benchmarks of vision-language policies are made of: sizes, demonstrations, artefacts.
+"""What the benchmarks of vision-language policies are made of: sizes, demonstrations, artifacts.
 
 Simulator processes import this file too: what imports transformers is imported where it is used.
 """
@@ -13,12 +13,12 @@ from rich.console import Console
 
 from oatkit.data import Dataset
 from oatkit.envs.metaworld import CAMERA
+from oatkit.jobs.metaworld_demonstrations import MakeMetaWorld, make_metaworld
+from oatkit.jobs.policy_training import TrainPolicy, train_policy
+from oatkit.jobs.tokenizer_training import TrainTokenizer, train_tokenizer
 from oatkit.policies import VlmPolicy, load_policy
-from oatkit.policies.backbones.family import ScratchSize
+from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.presets import FITTED
-from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
-from oatkit.recipes.train_policy import TrainPolicy, train_policy
-from oatkit.recipes.train_tokenizer import TrainTokenizer, train_tokenizer
 from oatkit.types import Schedule
 
 FAMILIES = ("paligemma2", "qwen3-vl")
@@ -122,7 +122,7 @@ def make_demonstrations(options: Options) -> Path:
 
 
 def make_backbone(options: Options, family: str, dataset: Dataset) -> Path:
-    from oatkit.policies.backbones.loading import write_scratch
+    from oatkit.policies.vlm.backbones.loading import write_scratch
 
     folder = options.out / "backbones" / family
     if not (folder / "config.json").exists():

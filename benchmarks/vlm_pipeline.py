@@ -49,12 +49,12 @@ from oatkit.envs.simulator import (
     evaluation_seed,
 )
 from oatkit.evaluate.episodes import Evaluation, Job, Rollout
-from oatkit.evaluate.statistics import compare_paired, success_rate
-from oatkit.measure.policy import measure_slots, observations_to_measure
-from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.evaluate.success_statistics import compare_paired, success_rate
+from oatkit.measure.policy_metrics import measure_slots, observations_to_measure
+from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import Prediction, VlmConfig, VlmPolicy
-from oatkit.policies.observation import IMAGES, TASK, Observations
-from oatkit.policies.vlm_config import ExpertConfig
+from oatkit.policies.observation.observation_spec import IMAGES, TASK, Observations
+from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import load_tokenizer
 from oatkit.types import EpisodeResult
 
@@ -357,8 +357,8 @@ def overfit(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
     learn(policy, read, actions, options.overfit_steps)
     found: dict[str, Any] = {"token accuracy": accuracy(policy, read, actions)}
     if policy.net.expert is not None:
-        found["mse, normalised"] = mse(policy, read, actions)
-        found["variance, normalised"] = float(policy.actions.normalize(actions).var())
+        found["mse, normalized"] = mse(policy, read, actions)
+        found["variance, normalized"] = float(policy.actions.normalize(actions).var())
     return found
 
 

@@ -21,10 +21,11 @@ from benchmarks.vlm_making import FAMILIES, make_backbone, make_demonstrations, 
 from benchmarks.vlm_making import Options as Pipeline
 from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA
-from oatkit.measure.policy import measure_slots, observations_to_measure
-from oatkit.nn.random import SampleRandom
-from oatkit.policies import VlmConfig, VlmPolicy, token_head
-from oatkit.recipes.train_policy import PolicyJob
+from oatkit.jobs.policy_training import PolicyJob
+from oatkit.measure.policy_metrics import measure_slots, observations_to_measure
+from oatkit.nn.sample_random import SampleRandom
+from oatkit.policies import VlmConfig, VlmPolicy
+from oatkit.policies.vlm import token_head
 from oatkit.tokenizers import load_tokenizer
 from oatkit.train.loop import sample_indices
 

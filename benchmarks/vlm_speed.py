@@ -28,16 +28,22 @@ from oatkit.data import Normalizer
 from oatkit.data.statistics import compute_statistics
 from oatkit.nn.flow_expert import FlowExpert
 from oatkit.policies import VlmConfig, VlmPolicy
-from oatkit.policies.backbones.backbone import Context
-from oatkit.policies.backbones.families import family_named
-from oatkit.policies.backbones.family import ScratchSize
-from oatkit.policies.backbones.loading import load_backbone, write_scratch
-from oatkit.policies.backbones.options import BackboneOptions
-from oatkit.policies.bar import generate
-from oatkit.policies.observation import IMAGES, STATE, TASK, Observations, ObservationSpec
-from oatkit.policies.vlm_config import ExpertConfig, Objective
+from oatkit.policies.generation.blockwise import generate
+from oatkit.policies.observation.observation_spec import (
+    IMAGES,
+    STATE,
+    TASK,
+    Observations,
+    ObservationSpec,
+)
+from oatkit.policies.vlm.backbones.backbone import Context
+from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
+from oatkit.policies.vlm.backbones.family import ScratchSize
+from oatkit.policies.vlm.backbones.family_table import family_named
+from oatkit.policies.vlm.backbones.loading import load_backbone, write_scratch
+from oatkit.policies.vlm.vlm_config import ExpertConfig, Objective
 from oatkit.tokenizers import ActionTokenizer, make_codec, make_config
-from oatkit.tokenizers.tokenizer import DataFacts
+from oatkit.tokenizers.action_tokenizer import DataFacts
 from oatkit.types import Schedule
 
 SEED = 0

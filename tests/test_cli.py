@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from oatkit import cli
-from oatkit.recipes.inspect_data import sparkline
+from oatkit.commands.data_inspect import sparkline
 from tests.data import datasets
 from tests.data.datasets import make_demos
 
@@ -144,7 +144,7 @@ def test_data_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_doctor_names_what_is_missing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from oatkit.recipes import doctor
+    from oatkit.commands import doctor
 
     monkeypatch.setattr(doctor, "EXTRAS", {"data": ("h5py",), "fancy": ("no-such-package",)})
     monkeypatch.setenv("COLUMNS", "200")

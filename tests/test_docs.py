@@ -73,7 +73,7 @@ def test_python_examples_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     import oatkit.data.open
 
     monkeypatch.setattr(oatkit.data.open, "FORMATS", oatkit.data.open.FORMATS)
-    monkeypatch.setattr("oatkit.measure.tokenizer.SPEED_SECONDS", 0.01)
+    monkeypatch.setattr("oatkit.measure.tokenizer_metrics.SPEED_SECONDS", 0.01)
     names: dict[str, object] = {"__name__": "example"}
     with patch.dict(KINDS):  # an example may add one
         for block in blocks(page, "python"):

@@ -12,7 +12,7 @@ from oatkit import errors
 def test_the_public_names_are_exactly_these() -> None:
     assert oatkit.__all__ == [
         "ActionTokenizer",
-        "ArtefactError",
+        "ArtifactError",
         "Chunks",
         "Dataset",
         "DatasetError",

@@ -22,7 +22,7 @@ export function listen(model: Model, top: TopPanel, token: TokenPanel): void {
     "-": () => token.step(-1),
     "+": () => token.step(1),
     "=": () => token.step(1),
-    r: () => token.randomise(),
+    r: () => token.randomize(),
     m: () => model.toggleMask(),
     x: () => token.swap(),
     u: () => model.undo(),

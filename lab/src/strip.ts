@@ -1,4 +1,4 @@
-// The tokens of one tokenizer as coloured cells, grouped by schedule block.
+// The tokens of one tokenizer as colored cells, grouped by schedule block.
 
 import { element, setAttribute, setText } from "./dom";
 import type { TokenizerFacts } from "./facts";

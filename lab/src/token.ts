@@ -16,7 +16,7 @@ export class TokenPanel {
     this.id.addEventListener("change", () => this.setId());
     on("less", () => this.step(-1));
     on("more", () => this.step(1));
-    on("randomise", () => this.randomise());
+    on("randomize", () => this.randomize());
     on("mask", () => model.toggleMask());
     on("swap", () => this.swap());
     on("undo", () => model.undo());
@@ -26,7 +26,7 @@ export class TokenPanel {
       const slot = (event.target as Element).getAttribute("data-slot");
       if (slot !== null) model.select(model.view.focus, Number(slot));
     });
-    for (const id of ["token-id", "less", "more", "randomise", "swap", "other-random", "other-this"])
+    for (const id of ["token-id", "less", "more", "randomize", "swap", "other-random", "other-this"])
       if (!model.source.isLive) {
         byId<HTMLButtonElement>(id).disabled = true;
         byId(id).title = "only in the live lab: oatkit lab";
@@ -37,7 +37,7 @@ export class TokenPanel {
     if (this.model.source.isLive) this.model.setId(this.current() + by);
   }
 
-  randomise(): void {
+  randomize(): void {
     const shift = 1 + Math.floor(Math.random() * (this.model.focus.vocab_size - 1));
     this.step(shift);
   }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from oatkit.data import Chunks, Dataset, Episode, Normalizer, Statistics, open_dataset
     from oatkit.errors import (
-        ArtefactError,
+        ArtifactError,
         DatasetError,
         DecodeError,
         MissingExtraError,
@@ -31,7 +31,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ActionTokenizer",
-    "ArtefactError",
+    "ArtifactError",
     "Chunks",
     "Dataset",
     "DatasetError",
@@ -55,7 +55,7 @@ __all__ = [
 _HOMES = {
     "oatkit.data": ("Chunks", "Dataset", "Episode", "Normalizer", "Statistics", "open_dataset"),
     "oatkit.errors": (
-        "ArtefactError",
+        "ArtifactError",
         "DatasetError",
         "DecodeError",
         "MissingExtraError",

@@ -40,7 +40,7 @@ class Group:
 
 
 def _make_metaworld(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.make_metaworld import MakeMetaWorld, make_metaworld
+    from oatkit.jobs.metaworld_demonstrations import MakeMetaWorld, make_metaworld
 
     folder = make_metaworld(_parse(MakeMetaWorld, prog, args))
     _say(f"{folder} is ready", f"next: oatkit data info {shlex.quote(str(folder))}")
@@ -48,19 +48,19 @@ def _make_metaworld(prog: str, args: Sequence[str]) -> int:
 
 
 def _data_info(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.inspect_data import ShowInfo, show_info
+    from oatkit.commands.data_inspect import ShowInfo, show_info
 
     return show_info(_parse(ShowInfo, prog, args), console())
 
 
 def _data_check(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.inspect_data import RunCheck, run_check
+    from oatkit.commands.data_inspect import RunCheck, run_check
 
     return run_check(_parse(RunCheck, prog, args), console())
 
 
 def _tokenizer_train(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.train_tokenizer import TrainTokenizer, train_tokenizer
+    from oatkit.jobs.tokenizer_training import TrainTokenizer, train_tokenizer
 
     options = _parse(TrainTokenizer, prog, args)
     train_tokenizer(options, console())
@@ -70,13 +70,13 @@ def _tokenizer_train(prog: str, args: Sequence[str]) -> int:
 
 
 def _tokenizer_measure(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.measure_tokenizer import MeasureTokenizer, run_measure
+    from oatkit.commands.tokenizer_measure import MeasureTokenizer, run_measure
 
     return run_measure(_parse(MeasureTokenizer, prog, args), console())
 
 
 def _tokenizer_compare(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.compare_tokenizers import CompareTokenizers, compare_tokenizers
+    from oatkit.jobs.tokenizer_comparison import CompareTokenizers, compare_tokenizers
 
     options = _parse(CompareTokenizers, prog, args)
     compare_tokenizers(options, console())
@@ -89,7 +89,7 @@ def _tokenizer_compare(prog: str, args: Sequence[str]) -> int:
 
 
 def _tokenizer_sweep(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.sweep_tokenizer import SweepTokenizer, sweep_tokenizer
+    from oatkit.jobs.tokenizer_sweep import SweepTokenizer, sweep_tokenizer
 
     options = _parse(SweepTokenizer, prog, args)
     sweep_tokenizer(options, console())
@@ -102,7 +102,7 @@ def _tokenizer_sweep(prog: str, args: Sequence[str]) -> int:
 
 
 def _policy_train(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.train_policy import TrainPolicy, train_policy
+    from oatkit.jobs.policy_training import TrainPolicy, train_policy
 
     options = _parse(TrainPolicy, prog, args)
     train_policy(options, console())
@@ -112,13 +112,13 @@ def _policy_train(prog: str, args: Sequence[str]) -> int:
 
 
 def _policy_measure(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.measure_policy import MeasurePolicy, run_measure
+    from oatkit.commands.policy_measure import MeasurePolicy, run_measure
 
     return run_measure(_parse(MeasurePolicy, prog, args), console())
 
 
 def _policy_eval(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.eval_policy import RECORD, EvalPolicy, eval_policy
+    from oatkit.jobs.policy_evaluation import RECORD, EvalPolicy, eval_policy
 
     options = _parse(EvalPolicy, prog, args)
     eval_policy(options, console())
@@ -133,7 +133,7 @@ def _policy_eval(prog: str, args: Sequence[str]) -> int:
 
 
 def _policy_sweep(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.sweep_policy import SweepPolicy, sweep_policy
+    from oatkit.jobs.policy_sweep import SweepPolicy, sweep_policy
 
     options = _parse(SweepPolicy, prog, args)
     sweep_policy(options, console())
@@ -146,20 +146,20 @@ def _policy_sweep(prog: str, args: Sequence[str]) -> int:
 
 
 def _vlm_check(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.check_vlm import CheckVlm, run_check
+    from oatkit.jobs.vlm_check import CheckVlm, run_check
 
     return run_check(_parse(CheckVlm, prog, args), console())
 
 
 def _vlm_cells(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.check_vlm import ListCells, run_cells
+    from oatkit.jobs.vlm_check import ListCells, run_cells
 
     _parse(ListCells, prog, args)
     return run_cells(console())
 
 
 def _vlm_scratch(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.check_vlm import WriteScratch, run_scratch
+    from oatkit.jobs.vlm_check import WriteScratch, run_scratch
 
     folder = run_scratch(_parse(WriteScratch, prog, args))
     _say(f"wrote {folder}", f"next: oatkit vlm check {shlex.quote(str(folder))}")
@@ -167,19 +167,19 @@ def _vlm_scratch(prog: str, args: Sequence[str]) -> int:
 
 
 def _lab(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.open_lab import OpenLab, open_lab
+    from oatkit.commands.lab_open import OpenLab, open_lab
 
     return open_lab(_parse(OpenLab, prog, args), console())
 
 
 def _serve(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.serve_policy import Serve, serve_policy
+    from oatkit.commands.serve_policy import Serve, serve_policy
 
     return serve_policy(_parse(Serve, prog, args), console())
 
 
 def _export(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.export_model import Export, export_model
+    from oatkit.jobs.model_export import Export, export_model
 
     options = _parse(Export, prog, args)
     export_model(options, console())
@@ -188,13 +188,13 @@ def _export(prog: str, args: Sequence[str]) -> int:
 
 
 def _demo(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.demo import Demo, run_demo
+    from oatkit.jobs.demo_run import Demo, run_demo
 
     return run_demo(_parse(Demo, prog, args), console())
 
 
 def _doctor(prog: str, args: Sequence[str]) -> int:
-    from oatkit.recipes.doctor import Doctor, run_doctor
+    from oatkit.commands.doctor import Doctor, run_doctor
 
     _parse(Doctor, prog, args)
     return run_doctor(console())
@@ -220,7 +220,7 @@ OATKIT = Group(
         "tokenizer": Group(
             "train, measure and compare action tokenizers",
             {
-                "train": Command("a dataset in, a tokenizer artefact out", _tokenizer_train),
+                "train": Command("a dataset in, a tokenizer artifact out", _tokenizer_train),
                 "measure": Command("rate, distortion and diagnostics", _tokenizer_measure),
                 "compare": Command("all kinds on one dataset, and a report", _tokenizer_compare),
                 "sweep": Command("the paper's ablations of oat", _tokenizer_sweep),

@@ -2,7 +2,7 @@
 
     OatkitError
     ├── DatasetError        a dataset is broken, unreadable or not what was asked for
-    ├── ArtefactError       a saved tokenizer or policy is broken or not what was asked for
+    ├── ArtifactError       a saved tokenizer or policy is broken or not what was asked for
     ├── TrainingError       a run that diverged
     ├── DecodeError         tokens that are no whole chunk (`fast`, strict decoding)
     └── MissingExtraError   an optional package is not installed (also an ImportError)
@@ -25,7 +25,7 @@ class DatasetError(OatkitError):
     """A dataset that cannot be read; the message names file, episode and frame where known."""
 
 
-class ArtefactError(OatkitError):
+class ArtifactError(OatkitError):
     """A saved tokenizer or policy that cannot be used; the message names its folder."""
 
 

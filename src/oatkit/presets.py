@@ -16,7 +16,7 @@ from typing import Any
 
 from oatkit.errors import unknown_name
 from oatkit.policies import LightConfig
-from oatkit.policies.vlm_config import HEADS, ExpertConfig
+from oatkit.policies.vlm.vlm_config import HEADS, ExpertConfig
 from oatkit.train import TrainConfig
 
 FITTED = ("bin", "fast", "klt")
@@ -29,7 +29,7 @@ class TokenizerPreset:
 
     size: dict[str, int]
     acodec: dict[str, int]
-    """What only the vector-quantised kind has."""
+    """What only the vector-quantized kind has."""
     train: TrainConfig
 
     def settings(self, kind: str) -> dict[str, Any]:

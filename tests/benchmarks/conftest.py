@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks import record, report
-from oatkit.envs.kinds import SIMULATORS
-from oatkit.recipes import trial
+from oatkit.envs.simulator_table import SIMULATORS
+from oatkit.jobs import step_planning
 from tests.evaluate.plane import PLANE, TASKS
 
 
@@ -20,7 +20,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("OATKIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(record, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(report, "RESULTS", tmp_path / "results")
-    monkeypatch.setattr(trial, "TRIAL_STEPS", 2)
+    monkeypatch.setattr(step_planning, "TRIAL_STEPS", 2)
     for simulator in ("metaworld", "pusht"):
         monkeypatch.setitem(SIMULATORS, simulator, PLANE)
     rng = np.random.default_rng(0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import record, report, tokenizer_sweep
-from oatkit.recipes import sweep_tokenizer
+from oatkit.jobs import tokenizer_sweep as sweep_tokenizer
 
 
 def test_ablations_become_two_tables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("transformers", reason="vision-language policies need oatkit[vlm]")
 
 from benchmarks import record, report, vlm_speed
-from oatkit.policies.backbones.family import ScratchSize
+from oatkit.policies.vlm.backbones.family import ScratchSize
 
 
 def test_rows_and_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def test_json_has_lerobots_names_and_comes_back(tmp_path: Path) -> None:
 
 @settings(max_examples=150)
 @given(rows=tables, mode=st.sampled_from(MODES), use_torch=st.booleans())
-def test_normalising_is_invertible(rows: NDArray[np.float32], mode: str, use_torch: bool) -> None:
+def test_normalizing_is_invertible(rows: NDArray[np.float32], mode: str, use_torch: bool) -> None:
     normalizer = Normalizer.fit(compute_statistics(lambda: [rows], dim=rows.shape[1]), mode)
     values = torch.from_numpy(rows) if use_torch else rows
     there = normalizer.normalize(values)
@@ -94,8 +94,8 @@ def test_normalising_is_invertible(rows: NDArray[np.float32], mode: str, use_tor
 def test_modes_mean_what_they_say(mode: str, low: float, high: float) -> None:
     rows = np.linspace(0, 10, 100_001)[:, None]
     normalizer = Normalizer.fit(compute_statistics(lambda: [rows], dim=1), mode)
-    normalised = normalizer.normalize(rows)
-    np.testing.assert_allclose([normalised.min(), normalised.max()], [low, high], atol=1e-4)
+    normalized = normalizer.normalize(rows)
+    np.testing.assert_allclose([normalized.min(), normalized.max()], [low, high], atol=1e-4)
 
 
 def test_quantiles_leave_the_tails_outside() -> None:
@@ -117,7 +117,7 @@ def test_a_constant_dimension_survives(mode: str) -> None:
     np.testing.assert_array_equal(normalizer.unnormalize(there)[:, 0], rows[:, 0])
 
 
-def test_a_normaliser_comes_back_from_json() -> None:
+def test_a_normalizer_comes_back_from_json() -> None:
     rows = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
     normalizer = Normalizer.fit(compute_statistics(lambda: [rows], dim=3), "mean_std")
     back = Normalizer.from_json(json.loads(json.dumps(normalizer.to_json())))
@@ -130,7 +130,7 @@ def test_wrong_modes_and_shapes() -> None:
     with pytest.raises(ValueError, match=r"mode 'minmax'; known, closest first: min_max"):
         Normalizer.fit(found, "minmax")
     values = Normalizer.fit(found).to_json() | {"mode": "meanstd"}
-    with pytest.raises(ValueError, match="unknown normalisation mode 'meanstd'"):
+    with pytest.raises(ValueError, match="unknown normalization mode 'meanstd'"):
         Normalizer.from_json(values)
     with pytest.raises(ValueError, match=r"last axis of \(4, 3\) is not the 2 dimensions"):
         Normalizer.fit(found).normalize(np.ones((4, 3)))
@@ -145,7 +145,7 @@ def test_quantiles_do_not_beat_with_the_length_of_episodes(
     assert (found.q01[0], found.q99[0]) == (0, 31)
 
 
-def test_integers_and_lists_are_normalised_as_floats() -> None:
+def test_integers_and_lists_are_normalized_as_floats() -> None:
     rows = np.array([[0.0, -1.0], [3.0, 1.5]])
     normalizer = Normalizer.fit(compute_statistics(lambda: [rows], dim=2))
     expected = normalizer.normalize(np.array([[1.0, 1.0]]))

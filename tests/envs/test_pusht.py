@@ -82,7 +82,7 @@ def test_covering_the_target_is_a_success(pusht: PushT) -> None:
     pusht.reset(0)
     inner = pusht._environment
     inner._set_state(np.array([50, 50, 256, 256, np.pi / 4]))
-    # setting the angle turns the T about its centre of mass, not about its position
+    # setting the angle turns the T about its center of mass, not about its position
     inner.block.position = (256, 256)
     result = pusht.step([50, 50])
     assert result.is_success

@@ -12,7 +12,7 @@ from oatkit.data import Normalizer
 from oatkit.envs.simulator import STATE_KEY, ImageSize
 from oatkit.errors import DecodeError
 from oatkit.policies import Prediction
-from oatkit.policies.observation import ObservationSpec
+from oatkit.policies.observation.observation_spec import ObservationSpec
 from tests.evaluate.plane import HORIZON, TASKS
 
 

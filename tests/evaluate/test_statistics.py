@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from oatkit.evaluate.statistics import compare_paired, mcnemar, success_rate, summarise
+from oatkit.evaluate.success_statistics import compare_paired, mcnemar, success_rate, summarize
 from oatkit.types import EpisodeResult
 
 
@@ -114,7 +114,7 @@ def test_the_mean_counts_every_task_the_same() -> None:
         episode(1, True, score=1.0),
         *(episode(s, False, task="far", score=0.5) for s in (1, 3, 5)),
     ]
-    found = summarise(4, episodes, latency_ms=2.0)
+    found = summarize(4, episodes, latency_ms=2.0)
     assert [(t.task, t.success.successes, t.success.episodes) for t in found.tasks] == [
         ("near", 1, 1),
         ("far", 0, 3),
@@ -125,5 +125,5 @@ def test_the_mean_counts_every_task_the_same() -> None:
 
 def test_an_episode_without_a_step_scores_nothing() -> None:
     scored, failed = episode(1, True, score=0.8), episode(3, False, steps=0, error="no chunk")
-    assert summarise(4, [scored, failed], latency_ms=None).score == 0.4
-    assert summarise(4, [failed], latency_ms=None).score is None
+    assert summarize(4, [scored, failed], latency_ms=None).score == 0.4
+    assert summarize(4, [failed], latency_ms=None).score is None

@@ -13,9 +13,9 @@ import oatkit
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY
 from oatkit.evaluate.episodes import Evaluation, Job, Rollout
 from oatkit.policies import VlmConfig, VlmPolicy
-from oatkit.policies.backbones.family import ScratchSize
-from oatkit.policies.backbones.loading import write_scratch
-from oatkit.policies.vlm_config import ExpertConfig
+from oatkit.policies.vlm.backbones.family import ScratchSize
+from oatkit.policies.vlm.backbones.loading import write_scratch
+from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import ActionTokenizer, make_config
 from tests.evaluate.plane import HORIZON, PLANE, TASKS
 

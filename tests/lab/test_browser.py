@@ -13,13 +13,15 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
+from oatkit.storage.records import record_from_json
+
 pytest.importorskip("starlette", reason="needs the extra lab")
 
 from oatkit.lab import Lab
 from oatkit.lab.app import serving
-from oatkit.lab.page import static_page
-from oatkit.measure import page as report
-from oatkit.types import LabChunk, record_from_json
+from oatkit.lab.static_page import static_page
+from oatkit.measure.reports import html_page as report
+from oatkit.types import LabChunk
 from tests.lab import small
 from tests.lab.browser import CHROMIUM, Tab, open_browser
 
@@ -137,11 +139,11 @@ def test_an_edited_token_decodes_exactly_as_the_tokenizer_does(page: Tab, lab: L
     assert of(record(page), "bin")["ids"] == of(record(page), "bin")["encoded_ids"]
 
 
-def test_randomise_mask_and_swap(page: Tab, lab: Lab) -> None:
+def test_randomize_mask_and_swap(page: Tab, lab: Lab) -> None:
     set_range(page, "budget", 8)
     page.click("#cell-0-1")
     before = of(record(page), "klt")
-    page.click("#randomise")
+    page.click("#randomize")
     page.until(SETTLED)
     changed = of(record(page), "klt")["ids"]
     assert changed[1] != before["ids"][1]
@@ -345,7 +347,7 @@ def test_an_export_opens_from_disk(tab: Tab, lab: Lab, tmp_path: Path) -> None:
         tab.until(SETTLED)
         seen.add((record(tab)["episode"], record(tab)["frame"]))
     assert seen == set(places)
-    assert tab.run("document.getElementById('randomise').disabled")
+    assert tab.run("document.getElementById('randomize').disabled")
     tab.click("#cell-0-1")
     tab.click("#mask")
     tab.until(SETTLED)

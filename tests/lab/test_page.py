@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from oatkit.lab import Lab
-from oatkit.lab.page import EMPTY, choose_places, live_page, static_page
+from oatkit.lab.static_page import EMPTY, choose_places, live_page, static_page
 from tests.lab import small
 
 ROOT = Path(__file__).parents[2]

@@ -26,7 +26,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return oatkit.open_dataset(tiny.write_dataset(tmp_path_factory.mktemp("data") / "npz"))
 
 
-def artefact(kind: str, dataset: Dataset, folder: Path) -> str:
+def artifact(kind: str, dataset: Dataset, folder: Path) -> str:
     import lerobot_policy_oat  # noqa: F401  # LeRobot's commands import it by its name
 
     return str(tiny.make_tokenizer(kind, dataset).save_pretrained(folder / kind))
@@ -41,7 +41,7 @@ def make_config(made: Any, dataset: Dataset, folder: Path, kind: str, **settings
             "observation.state": PolicyFeature(FeatureType.STATE, (STATE_DIM,)),
         },
         output_features={"action": PolicyFeature(FeatureType.ACTION, (ACTION_DIM,))},
-        action_tokenizer_name=artefact(kind, dataset, folder),
+        action_tokenizer_name=artifact(kind, dataset, folder),
         text_tokenizer_name=str(write_text_tokenizer(folder / "text")),
         chunk_size=HORIZON,
         n_action_steps=HORIZON,
@@ -74,7 +74,7 @@ def stats(dataset: Dataset) -> dict[str, Any]:
 def test_pi0_fast_encodes_with_our_fast_and_decodes_by_hand(
     dataset: Dataset, tmp_path: Path
 ) -> None:
-    """All of LeRobot's own: pipeline, tokenizer step, detokenisation. It normalises, once."""
+    """All of LeRobot's own: pipeline, tokenizer step, detokenization. It normalizes, once."""
     from lerobot.configs.types import NormalizationMode
     from lerobot.policies.factory import make_pre_post_processors
     from lerobot.policies.pi0_fast.configuration_pi0_fast import PI0FastConfig

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 import oatkit
+from oatkit.commands.serve_policy import PARTS
 from oatkit.data import Dataset
-from oatkit.errors import ArtefactError
-from oatkit.recipes.serve_policy import PARTS
+from oatkit.errors import ArtifactError
 from tests.policies import tiny
 from tests.policies.tiny import ACTION_DIM, HEIGHT, HORIZON, STATE_DIM, TASKS, WIDTH
 
@@ -113,8 +113,8 @@ def test_lerobot_finds_the_classes_by_its_naming_rules(tokenizer_path: str) -> N
     made = PreTrainedConfig.get_choice_class("oat")
     assert made.__name__.endswith("Config")
     stem = made.__module__
-    modelling = importlib.import_module(stem.replace("configuration_", "modeling_"))
-    policy = getattr(modelling, made.__name__.removesuffix("Config") + "Policy")
+    modeling = importlib.import_module(stem.replace("configuration_", "modeling_"))
+    policy = getattr(modeling, made.__name__.removesuffix("Config") + "Policy")
     assert (policy.config_class, policy.name) == (made, "oat")
     processing = importlib.import_module(stem.replace("configuration_", "processor_"))
     before, after = processing.make_oat_pre_post_processors(make_config(tokenizer_path))
@@ -300,7 +300,7 @@ def test_mistakes_are_answered_in_a_sentence(
 
     with pytest.raises(ValueError, match=r"name its folder with --policy\.tokenizer_path"):
         _ = make_config(None).action_delta_indices
-    with pytest.raises(ArtefactError, match="nowhere is no folder here"):
+    with pytest.raises(ArtifactError, match="nowhere is no folder here"):
         _ = make_config("nowhere").action_delta_indices
     with pytest.raises(ValueError, match="a new oat policy needs a dataset"):
         OATPolicy(make_config(tokenizer_path))
@@ -309,7 +309,7 @@ def test_mistakes_are_answered_in_a_sentence(
     with pytest.raises(ValueError, match="n_action_steps is 9, expected 1 to 8"):
         make_policy(dataset, make_config(tokenizer_path, n_action_steps=9))
     twice = {"ACTION": NormalizationMode.MEAN_STD}
-    with pytest.raises(ValueError, match=r"oat normalises for itself, but .* MEAN_STD for ACTION"):
+    with pytest.raises(ValueError, match=r"oat normalizes for itself, but .* MEAN_STD for ACTION"):
         make_policy(dataset, make_config(tokenizer_path, normalization_mapping=twice))
     wider = meta(dataset)
     wider.features["action"] = {"shape": (7,), "names": None}

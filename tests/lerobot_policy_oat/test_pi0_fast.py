@@ -1,4 +1,4 @@
-"""`fast` artefacts in LeRobot's pi0_fast, and the policy type `pi0_fast_oat`."""
+"""`fast` artifacts in LeRobot's pi0_fast, and the policy type `pi0_fast_oat`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 import oatkit
 from oatkit.data import Dataset
-from oatkit.errors import ArtefactError, DecodeError
+from oatkit.errors import ArtifactError, DecodeError
 from oatkit.tokenizers.fast import read_published
 from tests.lerobot_policy_oat.conftest import HAS_LEROBOT
 from tests.lerobot_policy_oat.text import NUM_IDS, write_text_tokenizer
@@ -35,7 +35,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 @pytest.fixture(scope="module")
 def folders(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Artefacts by kind, and the text tokenizer."""
+    """Artifacts by kind, and the text tokenizer."""
     root = tmp_path_factory.mktemp("tokenizers")
     for kind in ("fast", "klt"):
         tiny.make_tokenizer(kind, dataset).save_pretrained(root / kind)
@@ -65,12 +65,12 @@ def decode_as_pi0_fast_does(tok: Any, ids: list[int]) -> np.ndarray:
     return scipy.fft.idct(by_step / tok.scale, axis=0, norm="ortho")
 
 
-def test_pi0_fast_loads_a_fast_artefact_as_it_is(folders: dict[str, str], chunks: Any) -> None:
+def test_pi0_fast_loads_a_fast_artifact_as_it_is(folders: dict[str, str], chunks: Any) -> None:
     ours = oatkit.load_tokenizer(folders["fast"])
     tok = load_as_pi0_fast_does(folders["fast"])
-    normalised = ours.normalizer.normalize(chunks)
-    rows = tok(torch.from_numpy(normalised).float())
-    assert rows == ours(chunks)  # normalised once, not twice
+    normalized = ours.normalizer.normalize(chunks)
+    rows = tok(torch.from_numpy(normalized).float())
+    assert rows == ours(chunks)  # normalized once, not twice
     for ids, chunk in zip(rows, ours.decode(rows), strict=True):
         by_hand = decode_as_pi0_fast_does(tok, ids)
         np.testing.assert_allclose(ours.normalizer.unnormalize(by_hand), chunk, rtol=1e-4)
@@ -96,7 +96,7 @@ def test_a_fast_processor_refuses_what_it_cannot_do(folders: dict[str, str], chu
         tok.decode(tok(chunks), time_horizon=50, action_dim=ACTION_DIM)
     with pytest.raises(DecodeError, match="expected 24 coefficients"):
         tok.decode([tok(chunks)[0][:2]])
-    with pytest.raises(ArtefactError, match=r"not klt: use --policy\.type=pi0_fast_oat"):
+    with pytest.raises(ArtifactError, match=r"not klt: use --policy\.type=pi0_fast_oat"):
         type(tok).from_pretrained(folders["klt"])
 
 
@@ -252,13 +252,13 @@ def make_step(folders: dict[str, str], **settings: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("normalised_input", [False, True])
+@pytest.mark.parametrize("normalized_input", [False, True])
 def test_the_step_writes_tokens_between_text(
-    folders: dict[str, str], chunks: Any, normalised_input: bool
+    folders: dict[str, str], chunks: Any, normalized_input: bool
 ) -> None:
     ours = oatkit.load_tokenizer(folders["klt"])
-    step = make_step(folders, normalised_input=normalised_input)
-    given = ours.normalizer.normalize(chunks) if normalised_input else chunks
+    step = make_step(folders, normalized_input=normalized_input)
+    given = ours.normalizer.normalize(chunks) if normalized_input else chunks
     tokens, mask = step._tokenize_action(torch.from_numpy(given))
     for row, is_real, ids in zip(tokens.tolist(), mask.tolist(), ours(chunks), strict=True):
         expected = [*LEAD, *(FIRST_ACTION_ID - i for i in ids), 6, 2]
@@ -302,11 +302,11 @@ def test_mistakes_are_answered_in_a_sentence(folders: dict[str, str], tmp_path: 
     with pytest.raises(ValueError, match=r"chunk_size is 50, .* horizon is 8: .*chunk_size=8 and"):
         make_config(folders, chunk_size=50).open_tokenizer()
     twice = make_config(folders, normalization_mapping=mapping("MEAN_STD"))
-    with pytest.raises(ValueError, match=r"normalised by mean_std, .* fitted on min_max: let"):
+    with pytest.raises(ValueError, match=r"normalized by mean_std, .* fitted on min_max: let"):
         twice.open_tokenizer()
     once = make_config(folders, normalization_mapping=mapping("MIN_MAX")).open_tokenizer()
-    assert once.normalised_input
-    assert not make_config(folders).open_tokenizer().normalised_input
+    assert once.normalized_input
+    assert not make_config(folders).open_tokenizer().normalized_input
     small = str(write_text_tokenizer(tmp_path, num_ids=140))
     with pytest.raises(ValueError, match="20 action ids do not fit into the 140 ids"):
         make_policy(make_config(folders, text_tokenizer_name=small))

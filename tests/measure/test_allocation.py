@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import oatkit
 from oatkit.measure import measure_tokenizer
 from oatkit.measure.allocation import expanded_error, measure_allocation, survival_weights
-from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.tokenizers.oat import Oat, OatConfig
 

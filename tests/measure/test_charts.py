@@ -1,4 +1,4 @@
-"""Colours: one for each kind, and told apart by everybody."""
+"""Colors: one for each kind, and told apart by everybody."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from oatkit.measure.charts import STYLES
+from oatkit.measure.reports.charts import STYLES
 from oatkit.tokenizers import KINDS
 
 SIGHT = {
@@ -34,7 +34,7 @@ def lab(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("sight", SIGHT)
-def test_kinds_are_told_apart_by_colour(sight: str) -> None:
+def test_kinds_are_told_apart_by_color(sight: str) -> None:
     seen = {name: lab(SIGHT[sight] @ linear(kind.color)) for name, kind in KINDS.items()}
     near = {
         pair: float(np.linalg.norm(seen[pair[0]] - seen[pair[1]])) for pair in combinations(seen, 2)
@@ -44,12 +44,12 @@ def test_kinds_are_told_apart_by_colour(sight: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("paper", ["#ffffff", "#15171b"])
-def test_colours_are_readable_on_light_and_dark(kind: str, paper: str) -> None:
+def test_colors_are_readable_on_light_and_dark(kind: str, paper: str) -> None:
     low, high = sorted(float(XYZ[1] @ linear(c)) for c in (KINDS[kind].color, paper))
     assert (high + 0.05) / (low + 0.05) > 2.6
 
 
-def test_every_kind_has_a_colour_and_a_mark_of_its_own() -> None:
+def test_every_kind_has_a_color_and_a_mark_of_its_own() -> None:
     assert list(STYLES) == list(KINDS)
     assert len({color for color, _ in STYLES.values()}) == len(KINDS)
     assert len({mark for _, mark in STYLES.values()}) == len(KINDS)

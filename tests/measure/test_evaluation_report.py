@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from oatkit.evaluate.statistics import compare_paired, summarise
-from oatkit.measure.evaluation_report import cautions, render, sentences, success
-from oatkit.recipes.eval_policy import draw
-from oatkit.types import EpisodeResult, EpisodeVideo, PolicyEvaluation, record_from_json
+from oatkit.evaluate.success_statistics import compare_paired, summarize
+from oatkit.jobs.policy_evaluation import draw
+from oatkit.measure.reports.evaluation_report import cautions, render, sentences, success
+from oatkit.storage.records import record_from_json
+from oatkit.types import EpisodeResult, EpisodeVideo, PolicyEvaluation
 from tests.measure.pages import Page
 
 SETTINGS = {"env": "plane", "execute": 8, "horizon": 16, "seed": 0}
@@ -55,7 +56,7 @@ def record(solved: dict[int | None, list[bool]], tasks: Sequence[str] = ("a",)) 
         settings=SETTINGS,
         versions={"torch": "1"},
         episodes=tuple(e for own in found.values() for e in own),
-        budgets=tuple(summarise(k, own, latency_ms=2.5) for k, own in found.items()),
+        budgets=tuple(summarize(k, own, latency_ms=2.5) for k, own in found.items()),
         comparisons=tuple(pair for pair in pairs if pair is not None),
     )
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import oatkit
 from oatkit.measure import measure_tokenizer
 from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
-from oatkit.measure.policy import _variance_ratio
+from oatkit.measure.policy_metrics import _variance_ratio
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.types import TokenizerMeasurement
 
@@ -58,8 +58,8 @@ def measure(kind: str, folder: Path, **settings: object) -> TokenizerMeasurement
         import torch
 
         chunks = dataset.chunks(8)
-        normalised = tokenizer.normalizer.normalize(chunks.actions(np.arange(len(chunks)))[0])
-        tokenizer.codec.fit(lambda: iter([torch.from_numpy(normalised)]))
+        normalized = tokenizer.normalizer.normalize(chunks.actions(np.arange(len(chunks)))[0])
+        tokenizer.codec.fit(lambda: iter([torch.from_numpy(normalized)]))
     return measure_tokenizer(tokenizer, dataset, path="p", split="all")
 
 

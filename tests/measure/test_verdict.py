@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oatkit.measure.verdict import cautions, reaches, sentences, share_left
+from oatkit.measure.reports.verdict import cautions, reaches, sentences, share_left
 from oatkit.types import (
     BudgetMeasurement,
     KindComparison,

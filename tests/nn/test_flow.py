@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from oatkit.nn.flow import flow_times, integrate, noised
-from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.nn.sample_random import SampleRandom, sample_keys
 
 
 def test_times_follow_the_papers_law() -> None:

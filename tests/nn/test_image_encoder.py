@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from oatkit.nn.image_encoder import ImageEncoder, SpatialSoftmax, resize_and_crop
-from oatkit.nn.random import SampleRandom
+from oatkit.nn.sample_random import SampleRandom
 
 
 @pytest.mark.parametrize(("row", "column"), [(0, 0), (4, 2), (2, 8)])

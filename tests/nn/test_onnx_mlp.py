@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from oatkit.nn.freeze import has_onnx
-from oatkit.nn.onnx_mlp import Activation, OnnxMlp
+from oatkit.nn.decoder_backend import has_onnx
+from oatkit.nn.onnx.few_rows_mlp import Activation, OnnxMlp
 
 pytestmark = pytest.mark.skipif(not has_onnx(), reason="oatkit[onnx] is not installed")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oatkit.nn.fsq import FiniteScalarQuantizer
-from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.nn.vq import VectorQuantizer
 
 level_lists = st.lists(st.integers(2, 9), min_size=1, max_size=5)
@@ -80,16 +80,16 @@ def test_vq_looks_up_as_the_library_does() -> None:
 
 
 def test_the_codebook_starts_at_the_data_and_follows_it() -> None:
-    centres = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
+    centers = torch.tensor([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0], [10.0, 10.0]])
     quantizer = VectorQuantizer(16, 2, decay=0.5)
 
     def distance(offset: float, steps: range) -> float:
-        """How far the centres are from their codes after training on what lies around them."""
+        """How far the centers are from their codes after training on what lies around them."""
         for step in steps:
             noise = 0.1 * torch.randn(40, 4, 2, generator=torch.Generator().manual_seed(step))
-            latents = centres + noise + offset
+            latents = centers + noise + offset
             quantizer.follow(latents, quantizer.ids(latents), random_of(40, step))
-        points = centres + offset
+        points = centers + offset
         return float((quantizer.codes(quantizer.ids(points)) - points).abs().max())
 
     assert distance(0.0, range(1)) < 0.2, "k-means of the first batch"

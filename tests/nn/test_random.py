@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.nn.transformer import drop
 
 
@@ -34,9 +34,9 @@ def test_draws_are_uniform_and_uncorrelated() -> None:
     assert 1 - 1e-4 < values.max() < 1
     counts = torch.histc(values, 20, 0, 1) / values.numel()
     assert (counts - 0.05).abs().max() < 0.001
-    centred = values - 0.5
-    for shifted in (centred.roll(1, 0), centred.roll(1, 1)):
-        assert abs((centred * shifted).mean() / (1 / 12)) < 0.005
+    centered = values - 0.5
+    for shifted in (centered.roll(1, 0), centered.roll(1, 1)):
+        assert abs((centered * shifted).mean() / (1 / 12)) < 0.005
 
 
 def test_dropout_keeps_the_mean_and_needs_both_a_share_and_random() -> None:

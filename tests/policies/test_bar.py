@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from oatkit.nn.freeze import Frozen, freeze, has_onnx
+from oatkit.nn.decoder_backend import Frozen, freeze, has_onnx
 from oatkit.nn.frozen_decoder import FrozenDecoder
-from oatkit.nn.onnx_decoder import OnnxDecoder
+from oatkit.nn.onnx.stage_decoder import OnnxDecoder
 from oatkit.nn.token_decoder import TokenDecoder
-from oatkit.policies import bar
-from oatkit.policies.light_net import cached_feed
+from oatkit.policies.generation import blockwise as bar
+from oatkit.policies.light.light_net import cached_feed
 from oatkit.types import Schedule, Tokens
 
 VOCAB, MASK, WIDTH, CONTEXT = 11, 11, 16, 3
@@ -102,7 +102,7 @@ def test_onnx_runtime_gives_the_same_logits(
 
 def test_without_onnx_runtime_torch_generates(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"onnx": "1.19.0", "onnxruntime": "1.24.1"}
-    monkeypatch.setattr("oatkit.nn.freeze.version", lambda name: found[name])
+    monkeypatch.setattr("oatkit.nn.decoder_backend.version", lambda name: found[name])
     assert has_onnx()
     found["onnxruntime"] = "1.9.0"
     assert not has_onnx()

@@ -8,7 +8,7 @@ import torch
 
 from oatkit.data import Dataset
 from oatkit.policies import LightConfig, LightPolicy
-from oatkit.policies.observation import IMAGES, STATE
+from oatkit.policies.observation.observation_spec import IMAGES, STATE
 from oatkit.tokenizers import KINDS
 from tests.policies import tiny
 from tests.policies.tiny import seeded

@@ -11,7 +11,9 @@ import pytest
 import torch
 
 from oatkit.data import Dataset
-from oatkit.policies import LightPolicy, auto, prediction
+from oatkit.policies import LightPolicy
+from oatkit.policies.generation import early_stop as auto
+from oatkit.policies.generation import prediction
 from oatkit.types import Schedule
 from tests.policies import tiny
 from tests.policies.tiny import seeded

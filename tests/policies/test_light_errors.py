@@ -11,7 +11,7 @@ import pytest
 import oatkit
 from oatkit.data import Dataset
 from oatkit.policies import LightPolicy
-from oatkit.policies.observation import IMAGES, STATE
+from oatkit.policies.observation.observation_spec import IMAGES, STATE
 from oatkit.types import Schedule
 from tests.policies import tiny
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from oatkit.data import Dataset
 from oatkit.errors import DecodeError
 from oatkit.policies import LightPolicy
-from oatkit.policies.bar import Stage
+from oatkit.policies.generation.blockwise import Stage
 from oatkit.types import Tokens
 from tests.policies import tiny
 from tests.policies.tiny import seeded

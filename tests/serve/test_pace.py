@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from oatkit.serve.pace import Pace
+from oatkit.serve.latency_table import Pace
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from oatkit_client.wire import pack
 
 from oatkit.policies import LightPolicy
-from oatkit.serve.keys import KeyMap
+from oatkit.serve.key_map import KeyMap
 from oatkit.serve.request import Request, RequestReader
 from tests.policies import tiny
 from tests.serve.slow import make_policy

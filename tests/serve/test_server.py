@@ -22,7 +22,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from oatkit.policies import LightPolicy
-from oatkit.policies.auto import AutoThresholds
+from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.serve import ServeConfig, serving
 from tests.policies import tiny
 from tests.serve.slow import OBSERVATION, STATE, SlowPolicy, make_policy

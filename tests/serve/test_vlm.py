@@ -15,10 +15,10 @@ from oatkit_client import Client, LocalDecoder, ServerError
 import oatkit
 from oatkit.cli import main
 from oatkit.policies import VlmConfig, VlmPolicy
-from oatkit.policies.backbones.family import ScratchSize
-from oatkit.policies.backbones.loading import write_scratch
-from oatkit.policies.load import choose_head
-from oatkit.policies.vlm_config import ExpertConfig
+from oatkit.policies.policy_table import choose_head
+from oatkit.policies.vlm.backbones.family import ScratchSize
+from oatkit.policies.vlm.backbones.loading import write_scratch
+from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.serve import ServeConfig, serving
 from tests.policies import tiny
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from oatkit.data import Normalizer
 from oatkit.data.statistics import compute_statistics
-from oatkit.errors import ArtefactError, DecodeError
+from oatkit.errors import ArtifactError, DecodeError
 from oatkit.tokenizers import KINDS, ActionTokenizer, load_tokenizer, make_codec, make_config
+from oatkit.tokenizers.action_tokenizer import DataFacts
 from oatkit.tokenizers.codec import FittedCodec, LearnedCodec
-from oatkit.tokenizers.tokenizer import DataFacts
 from oatkit.types import Tokens
 
 HORIZON, ACTION_DIM = 8, 3
@@ -75,7 +75,7 @@ def tokenizer(request: pytest.FixtureRequest) -> ActionTokenizer:
 def assert_alike(
     tokenizer: ActionTokenizer, a: NDArray[np.float32], b: NDArray[np.float32]
 ) -> None:
-    """Equal to float tolerance in normalised units, where all dimensions have one scale."""
+    """Equal to float tolerance in normalized units, where all dimensions have one scale."""
     normalize = tokenizer.normalizer.normalize
     np.testing.assert_allclose(normalize(a), normalize(b), rtol=1e-5, atol=1e-5)
 
@@ -100,7 +100,7 @@ def test_decoding_gives_raw_chunks(tokenizer: ActionTokenizer) -> None:
 
 @pytest.mark.parametrize(("kind", "largest"), [("bin", 1 / 256), ("fast", 0.15), ("klt", 0.25)])
 def test_round_trip_within_the_kinds_error(kind: str, largest: float) -> None:
-    """Of untrained kinds nothing can be expected; these are computed. RMS, normalised."""
+    """Of untrained kinds nothing can be expected; these are computed. RMS, normalized."""
     tokenizer = make(kind)
     decoded = tokenizer.decode(tokenizer(walks()))
     error = tokenizer.normalizer.normalize(decoded) - tokenizer.normalizer.normalize(walks())
@@ -131,7 +131,7 @@ def test_what_goes_in_decides_what_comes_out(tokenizer: ActionTokenizer) -> None
         np.testing.assert_array_equal(tokenizer.decode(np.array(ids)), from_lists)
 
 
-def test_an_artefact_is_the_same_tokenizer(tokenizer: ActionTokenizer, tmp_path: Path) -> None:
+def test_an_artifact_is_the_same_tokenizer(tokenizer: ActionTokenizer, tmp_path: Path) -> None:
     tokenizer.save_pretrained(tmp_path / "t")
     back = load_tokenizer(tmp_path / "t")
     assert back.kind == tokenizer.kind
@@ -149,8 +149,8 @@ def test_an_artefact_is_the_same_tokenizer(tokenizer: ActionTokenizer, tmp_path:
         assert (again / name).read_bytes() == (tmp_path / "t" / name).read_bytes()
 
 
-def test_a_pipeline_that_normalises_first(tokenizer: ActionTokenizer, tmp_path: Path) -> None:
-    inside = load_tokenizer(tokenizer.save_pretrained(tmp_path / "t"), normalised_input=True)
+def test_a_pipeline_that_normalizes_first(tokenizer: ActionTokenizer, tmp_path: Path) -> None:
+    inside = load_tokenizer(tokenizer.save_pretrained(tmp_path / "t"), normalized_input=True)
     chunks = walks()[:9]
     ids = inside(tokenizer.normalizer.normalize(chunks))
     assert ids == tokenizer(chunks)
@@ -227,7 +227,7 @@ def test_wrong_actions(tokenizer: ActionTokenizer) -> None:
 
 @pytest.mark.parametrize("kind", [k for k in SETTINGS if isinstance(make(k).codec, LearnedCodec)])
 def test_learned_kinds_have_a_gradient_everywhere(kind: str) -> None:
-    from oatkit.nn.random import SampleRandom, sample_keys
+    from oatkit.nn.sample_random import SampleRandom, sample_keys
 
     tokenizer = make(kind)
     chunks = torch.from_numpy(tokenizer.normalizer.normalize(walks()[:64]))
@@ -238,22 +238,22 @@ def test_learned_kinds_have_a_gradient_everywhere(kind: str) -> None:
     assert [n for n, g in zip(names, gradients, strict=True) if g.abs().max() == 0] == []
 
 
-def test_broken_artefacts(tmp_path: Path) -> None:
+def test_broken_artifacts(tmp_path: Path) -> None:
     path = make("bin").save_pretrained(tmp_path / "t")
     config = json.loads((path / "config.json").read_text())
     (path / "config.json").write_text(json.dumps(config | {"version": 99}))
-    with pytest.raises(ArtefactError, match="is a tokenizer of version 99, this oatkit reads up"):
+    with pytest.raises(ArtifactError, match="is a tokenizer of version 99, this oatkit reads up"):
         load_tokenizer(path)
     (path / "config.json").write_text("{")
-    with pytest.raises(ArtefactError, match="is no readable tokenizer artefact"):
+    with pytest.raises(ArtifactError, match="is no readable tokenizer artifact"):
         load_tokenizer(path)
     path = make("klt").save_pretrained(tmp_path / "k")
     config = json.loads((path / "config.json").read_text())
     config["codec"]["num_tokens"] = 3
     (path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ArtefactError, match=r"model.safetensors is of another config"):
+    with pytest.raises(ArtifactError, match=r"model.safetensors is of another config"):
         load_tokenizer(path)
-    with pytest.raises(ArtefactError, match="nowhere/at-all is no folder here and could not be"):
+    with pytest.raises(ArtifactError, match="nowhere/at-all is no folder here and could not be"):
         load_tokenizer("nowhere/at-all")
 
 
@@ -290,7 +290,7 @@ def test_fast_strict_and_relaxed() -> None:
     assert np.isfinite(loose.decode(sequences)).all()
 
 
-def test_a_published_fast_artefact_is_read_without_its_code(tmp_path: Path) -> None:
+def test_a_published_fast_artifact_is_read_without_its_code(tmp_path: Path) -> None:
     from oatkit.tokenizers.fast import read_published
 
     tokenizer = make("fast")
@@ -304,7 +304,7 @@ def test_a_published_fast_artefact_is_read_without_its_code(tmp_path: Path) -> N
     assert again(walks()) == ids
     np.testing.assert_array_equal(again.decode(ids), tokenizer.decode(ids))
     (tmp_path / "processor_config.json").write_text("{}")
-    with pytest.raises(ArtefactError, match="is no published FAST tokenizer"):
+    with pytest.raises(ArtifactError, match="is no published FAST tokenizer"):
         read_published(tmp_path, horizon=HORIZON, action_dim=ACTION_DIM)
 
 

@@ -13,11 +13,11 @@ from oatkit.types import Schedule, Tokens
 
 
 def clusters(count: int, seed: int) -> Tensor:
-    """(N, 4, 2): chunks near one of 12 centres, the same for all seeds."""
-    centres = 3 * torch.randn(12, 4, 2, generator=torch.Generator().manual_seed(0))
+    """(N, 4, 2): chunks near one of 12 centers, the same for all seeds."""
+    centers = 3 * torch.randn(12, 4, 2, generator=torch.Generator().manual_seed(0))
     random = torch.Generator().manual_seed(seed)
     which = torch.randint(12, (count,), generator=random)
-    return centres[which] + 0.1 * torch.randn(count, 4, 2, generator=random)
+    return centers[which] + 0.1 * torch.randn(count, 4, 2, generator=random)
 
 
 def fitted(cells: str, count: int = 800) -> Klt:

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.tokenizers.codec import CPU_PART, decode_in_parts, doubling, encode_in_parts
 from oatkit.tokenizers.oat import Oat, OatConfig, register_mask
 from oatkit.types import Schedule, Tokens

@@ -14,7 +14,7 @@ import torch
 import oatkit
 from oatkit.data import Dataset
 from oatkit.tokenizers.acodec import Acodec
-from oatkit.tokenizers.onnx import decoder_model
+from oatkit.tokenizers.codec_onnx import decoder_model
 from oatkit.types import Tokens
 from tests.policies import tiny
 

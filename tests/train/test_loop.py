@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from oatkit.errors import ArtefactError, TrainingError
-from oatkit.nn.random import SampleRandom
+from oatkit.errors import ArtifactError, TrainingError
+from oatkit.nn.sample_random import SampleRandom
 from oatkit.train import TrainConfig, train
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.loop import sample_indices
@@ -159,14 +159,14 @@ def test_the_average_is_what_is_kept(tmp_path: Path) -> None:
 
 def test_other_options_do_not_continue_a_run(tmp_path: Path) -> None:
     trained(tmp_path)
-    with pytest.raises(ArtefactError, match="a run with another batch_size, seed: use the same"):
+    with pytest.raises(ArtifactError, match="a run with another batch_size, seed: use the same"):
         trained(tmp_path, replace(CONFIG, batch_size=32, seed=4))
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     trained(tmp_path)
     (tmp_path / "checkpoints/step-00000008/model.safetensors").write_bytes(b"short")
-    with pytest.raises(ArtefactError, match="step-00000008 cannot be read"):
+    with pytest.raises(ArtifactError, match="step-00000008 cannot be read"):
         trained(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Any robot dataset as episodes and chunks; statistics and normalisation."""
+"""Any robot dataset as episodes and chunks; statistics and normalization."""
 
 from oatkit.data.chunks import Chunks
 from oatkit.data.dataset import Dataset, Episode

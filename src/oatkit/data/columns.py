@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oatkit.data.cache import Column
+from oatkit.data.column_cache import Column
 from oatkit.data.source import Feature
 from oatkit.errors import unknown_name
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oatkit.data.cache import ROWS_PER_BLOCK, ColumnCache
 from oatkit.data.chunks import Chunks
+from oatkit.data.column_cache import ROWS_PER_BLOCK, ColumnCache
 from oatkit.data.columns import Table
 from oatkit.data.source import Camera, Source
 from oatkit.data.splits import split_episodes
@@ -210,7 +210,7 @@ class Dataset:
                 yield table.rows(row, min(end, row + ROWS_PER_BLOCK))
 
     def _runs(self) -> Iterator[tuple[int, int]]:
-        """Row ranges of this dataset, neighbouring episodes joined."""
+        """Row ranges of this dataset, neighboring episodes joined."""
         ends = self.episode_starts + self.episode_lengths
         is_break = np.flatnonzero(self.episode_starts[1:] != ends[:-1]) + 1
         for first, stop in zip([0, *is_break], [*is_break, len(self)], strict=True):

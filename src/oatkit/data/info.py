@@ -11,7 +11,7 @@ from oatkit.types import CameraSummary, DatasetInfo, DimensionSummary, TaskSumma
 HISTOGRAM_BINS = 12
 
 
-def summarise_dataset(dataset: Dataset) -> DatasetInfo:
+def summarize_dataset(dataset: Dataset) -> DatasetInfo:
     """Counts, lengths, tasks, cameras, and every dimension of action and state."""
     lengths = np.quantile(dataset.episode_lengths, [0, 0.25, 0.5, 0.75, 1]).round().astype(int)
     used = (*dataset.action.keys, *(dataset.state.keys if dataset.state else ()))

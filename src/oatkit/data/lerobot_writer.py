@@ -67,7 +67,7 @@ class _VideoFile:
 class LeRobotWriter:
     """Appends episodes to a new dataset folder; nothing reads as a dataset before `close`.
 
-    `meta/info.json`, by which a dataset is recognised, is written last.
+    `meta/info.json`, by which a dataset is recognized, is written last.
 
     Args:
         root: The folder to make; it must not exist yet.
@@ -221,7 +221,7 @@ class LeRobotWriter:
         self._videos[camera] = _VideoFile(_FileSlot(video.slot.number + 1))
 
     def _image_statistics(self, path: Path, length: int) -> dict[str, Any]:
-        """Per colour channel in [0, 1], shape (3, 1, 1), over an even sample of frames."""
+        """Per color channel in [0, 1], shape (3, 1, 1), over an even sample of frames."""
         from oatkit.data.video import read_frames
 
         count = min(length, MAX_IMAGES_FOR_STATISTICS)

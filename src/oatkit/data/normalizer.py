@@ -1,4 +1,4 @@
-"""Raw units to normalised units and back, by LeRobot's modes."""
+"""Raw units to normalized units and back, by LeRobot's modes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Normalizer:
         elif mode == "identity":
             offset, scale = np.zeros(s.dim), np.ones(s.dim)
         else:
-            raise ValueError(unknown_name("normalisation mode", mode, MODES))
+            raise ValueError(unknown_name("normalization mode", mode, MODES))
         return cls(mode, offset, np.where(scale > SMALLEST_SCALE, scale, 1.0))
 
     @property
@@ -63,13 +63,13 @@ class Normalizer:
         return len(self.offset)
 
     def normalize(self, values: ArrayT) -> ArrayT:
-        """Raw to normalised; (..., dim) numpy or torch, float dtype and device are kept."""
+        """Raw to normalized; (..., dim) numpy or torch, float dtype and device are kept."""
         values = _as_floats(values)
         offset, scale = self._constants_like(values)
         return (values - offset) / scale
 
     def unnormalize(self, values: ArrayT) -> ArrayT:
-        """Normalised to raw: the inverse of `normalize`."""
+        """Normalized to raw: the inverse of `normalize`."""
         values = _as_floats(values)
         offset, scale = self._constants_like(values)
         return values * scale + offset
@@ -78,7 +78,7 @@ class Normalizer:
         if values.shape[-1:] != (self.dim,):
             raise ValueError(
                 f"the last axis of {tuple(values.shape)} is not the {self.dim} dimensions "
-                "the normaliser was fitted on"
+                "the normalizer was fitted on"
             )
         if isinstance(values, np.ndarray):
             return self.offset.astype(values.dtype), self.scale.astype(values.dtype)
@@ -94,7 +94,7 @@ class Normalizer:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Normalizer:
         if values["mode"] not in MODES:
-            raise ValueError(unknown_name("normalisation mode", values["mode"], MODES))
+            raise ValueError(unknown_name("normalization mode", values["mode"], MODES))
         return cls(values["mode"], np.asarray(values["offset"]), np.asarray(values["scale"]))
 
 

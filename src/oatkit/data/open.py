@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from oatkit.data.cache import ColumnCache
+from oatkit.data.column_cache import ColumnCache
 from oatkit.data.columns import Table
 from oatkit.data.dataset import Dataset
 from oatkit.data.formats import FORMATS
@@ -72,7 +72,7 @@ def open_dataset(
 
 
 def open_source(path: str | os.PathLike[str]) -> Source:
-    """Recognise the format of a path or hub id and open it."""
+    """Recognize the format of a path or hub id and open it."""
     fetch: Fetch | None = None
     local = Path(path).expanduser()
     if not local.exists():

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from oatkit.envs.simulator import STATE_KEY
 from oatkit.errors import unknown_name
-from oatkit.evaluate.actions import executable
 from oatkit.evaluate.episodes import Policy, seeded_generator
+from oatkit.evaluate.executable_actions import executable
 from oatkit.policies import Prediction
-from oatkit.policies.observation import TASK
+from oatkit.policies.observation.observation_spec import TASK
 
 
 class ActionSpec(Protocol):

@@ -11,7 +11,7 @@ from typing import Any
 
 from oatkit.errors import MissingExtraError, OatkitError
 from oatkit.lab.lab import Lab
-from oatkit.lab.page import live_page
+from oatkit.lab.static_page import live_page
 
 try:
     import uvicorn

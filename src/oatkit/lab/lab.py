@@ -42,7 +42,7 @@ class Lab:
 
     def __init__(self, tokenizers: Mapping[str, ActionTokenizer], dataset: Dataset) -> None:
         if not tokenizers:
-            raise ValueError("name at least one tokenizer artefact")
+            raise ValueError("name at least one tokenizer artifact")
         for name, tokenizer in tokenizers.items():
             if tokenizer.action_dim != dataset.action_dim:
                 raise ValueError(
@@ -88,7 +88,7 @@ class Lab:
         }
 
     def held_out(self) -> list[int]:
-        """Episodes that no tokenizer was trained on, as far as the artefacts tell."""
+        """Episodes that no tokenizer was trained on, as far as the artifacts tell."""
         sides: dict[tuple[float, int], tuple[Dataset, Dataset]] = {}
         common: set[int] | None = None
         for tokenizer in self.tokenizers.values():

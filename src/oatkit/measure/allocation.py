@@ -16,7 +16,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from oatkit.data import Dataset
-from oatkit.measure.tokenizer import chunks_to_measure, decode_any
+from oatkit.measure.tokenizer_metrics import chunks_to_measure, decode_any
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Allocation, TokenizerMeasurement, Tokens
 
@@ -56,7 +56,7 @@ def measure_allocation(
 
 
 def _expected_error(tokenizer: ActionTokenizer, dataset: Dataset) -> float:
-    """Mean over chunks and K of the normalised error; rows of one batch differ in K."""
+    """Mean over chunks and K of the normalized error; rows of one batch differ in K."""
     actions_BTA = torch.from_numpy(chunks_to_measure(dataset, tokenizer.horizon)[0])
     tokens = tokenizer.encode(actions_BTA)
     count = len(tokenizer.budgets)

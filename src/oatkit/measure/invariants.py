@@ -8,11 +8,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmPolicy
-from oatkit.policies.backbones.backbone import Context
-from oatkit.policies.bar import generate
-from oatkit.policies.observation import Observations
+from oatkit.policies.generation.blockwise import generate
+from oatkit.policies.observation.observation_spec import Observations
+from oatkit.policies.vlm.backbones.backbone import Context
 from oatkit.types import Invariant, Schedule, Tokens
 
 TOLERANCES = {torch.float32: 2e-3, torch.float16: 5e-2, torch.bfloat16: 2e-1}

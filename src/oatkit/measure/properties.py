@@ -7,7 +7,7 @@ from itertools import pairwise
 import torch
 
 from oatkit.data import Dataset
-from oatkit.measure.tokenizer import chunks_to_measure
+from oatkit.measure.tokenizer_metrics import chunks_to_measure
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.tokenizers.codec import doubling
 from oatkit.tokenizers.fast import Fast

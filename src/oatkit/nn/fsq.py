@@ -1,4 +1,4 @@
-"""Finite scalar quantisation: every number of a latent is rounded to one of a few levels.
+"""Finite scalar quantization: every number of a latent is rounded to one of a few levels.
 
 Written out rather than taken from `vector-quantize-pytorch`, with which it agrees bit for bit
 (a test compares them): importing that package takes two seconds, and this is faster.
@@ -54,7 +54,7 @@ class FiniteScalarQuantizer(nn.Module):
             self.register_buffer(name, values, persistent=False)
 
     def forward(self, latents: Tensor) -> tuple[Tensor, Tensor]:
-        """Quantise with straight-through gradients.
+        """Quantize with straight-through gradients.
 
         Args:
             latents: (..., dims), any real numbers.

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from oatkit.nn.random import SampleRandom
+from oatkit.nn.sample_random import SampleRandom
 
 
 class Mlp(nn.Module):

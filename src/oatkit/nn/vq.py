@@ -1,4 +1,4 @@
-"""Vector quantisation with a codebook that follows the data by moving averages.
+"""Vector quantization with a codebook that follows the data by moving averages.
 
 Written out rather than taken from `vector-quantize-pytorch`: its statistics and its random
 choices must not depend on how many processes train (a test compares the look-up with that
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from oatkit.nn.random import SampleRandom
+from oatkit.nn.sample_random import SampleRandom
 
 KMEANS_ROUNDS = 10
 

@@ -1,11 +1,11 @@
 """Observations to tokens to chunks."""
 
-from oatkit.policies.light import LightPolicy
-from oatkit.policies.light_net import LightConfig
-from oatkit.policies.load import AnyPolicy, load_policy
-from oatkit.policies.prediction import Prediction
-from oatkit.policies.vlm import VlmPolicy
-from oatkit.policies.vlm_config import VlmConfig
+from oatkit.policies.generation.prediction import Prediction
+from oatkit.policies.light.light_net import LightConfig
+from oatkit.policies.light.light_policy import LightPolicy
+from oatkit.policies.policy_table import AnyPolicy, load_policy
+from oatkit.policies.vlm.vlm_config import VlmConfig
+from oatkit.policies.vlm.vlm_policy import VlmPolicy
 
 __all__ = [
     "AnyPolicy",

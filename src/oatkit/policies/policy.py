@@ -13,11 +13,11 @@ import torch
 from torch import nn
 
 from oatkit.data import Dataset
-from oatkit.policies.acting import TokenActing, Watcher
-from oatkit.policies.observation import ObservationSpec
-from oatkit.policies.prediction import Latency
+from oatkit.policies.generation.prediction import Latency
+from oatkit.policies.generation.token_acting import TokenActing, Watcher
+from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.storage.artifact import upload
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.tokenizers.artefact import upload
 from oatkit.types import Schedule
 
 Own = TypeVar("Own", bound="BasePolicy")
@@ -53,10 +53,10 @@ class BasePolicy(ABC):
 
     @abstractmethod
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the artefact."""
+        """Write the artifact."""
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
-        """Upload the artefact to the Hugging Face hub; gives its address."""
+        """Upload the artifact to the Hugging Face hub; gives its address."""
         return upload(self.save_pretrained, repo_id, private=private)
 
 
@@ -86,7 +86,7 @@ def with_more_tasks(spec: ObservationSpec, tasks: Sequence[str]) -> ObservationS
 def model_card(
     title: str, observes: str, tokenizer: ActionTokenizer, *, tags: str, call: str
 ) -> str:
-    """The artefact's README.md."""
+    """The artifact's README.md."""
     lines = [
         "---",
         "library_name: oatkit",

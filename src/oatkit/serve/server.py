@@ -36,15 +36,15 @@ try:
 except ImportError as error:
     raise MissingExtraError("serve") from error
 
-from oatkit.policies.acting import blank_observation
-from oatkit.policies.prediction import Budget
+from oatkit.policies.generation.prediction import Budget
+from oatkit.policies.generation.token_acting import blank_observation
 from oatkit.serve.access import is_allowed
 from oatkit.serve.batcher import Answer, Batcher, BusyError
-from oatkit.serve.keys import KeyMap
-from oatkit.serve.logs import note
+from oatkit.serve.event_log import note
+from oatkit.serve.key_map import KeyMap
 from oatkit.serve.metrics import CONTENT_TYPE, Metrics
-from oatkit.serve.policy import ServedPolicy, acting_head
 from oatkit.serve.request import Request, RequestReader
+from oatkit.serve.served_policy import ServedPolicy, acting_head
 
 GOING_AWAY, INTERNAL_ERROR = 1001, 1011
 SMALL_BYTES = 1 << 16
@@ -123,7 +123,7 @@ class PolicyServer:
     Args:
         policy: What acts.
         config: How it is served.
-        fingerprint: Of the artefact, for clients to know what they talk to.
+        fingerprint: Of the artifact, for clients to know what they talk to.
     """
 
     def __init__(self, policy: ServedPolicy, config: ServeConfig, fingerprint: str = "") -> None:

@@ -1,4 +1,4 @@
-"""`acodec`: a one-shot block of vector-quantised registers, after ActionCodec.
+"""`acodec`: a one-shot block of vector-quantized registers, after ActionCodec.
 
 Registers read the actions and not each other; queries read the codes and not each other. Latents
 of 512 numbers choose among 2048 vectors.
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from oatkit.nn.random import SampleRandom
+from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.transformer import CrossDecoder, RegisterEncoder, sinusoids
 from oatkit.nn.vq import VectorQuantizer
 from oatkit.types import Schedule, Tokens

@@ -12,7 +12,7 @@ from oatkit.types import Schedule, Tokens
 
 @dataclass(frozen=True)
 class BinConfig:
-    """Uniform bins over the normalised range [-1, 1]; values outside take the outermost bin."""
+    """Uniform bins over the normalized range [-1, 1]; values outside take the outermost bin."""
 
     horizon: int
     action_dim: int
@@ -26,7 +26,7 @@ class BinConfig:
 
 
 class Bin(nn.Module):
-    """The codec; it learns nothing beyond the normaliser."""
+    """The codec; it learns nothing beyond the normalizer."""
 
     is_ordered = False
     is_total = True
@@ -47,6 +47,6 @@ class Bin(nn.Module):
         return Tokens.full(ids_BK)
 
     def decode(self, tokens: Tokens) -> Tensor:
-        """The centres of the bins."""
-        centres_BK = (tokens.ids + 0.5) / self.config.num_bins * 2 - 1
-        return centres_BK.view(-1, self.config.horizon, self.config.action_dim)
+        """The centers of the bins."""
+        centers_BK = (tokens.ids + 0.5) / self.config.num_bins * 2 - 1
+        return centers_BK.view(-1, self.config.horizon, self.config.action_dim)

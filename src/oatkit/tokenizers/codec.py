@@ -1,4 +1,4 @@
-"""What every tokenizer kind is inside: normalised chunks to ids and back."""
+"""What every tokenizer kind is inside: normalized chunks to ids and back."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from oatkit.nn.random import SampleRandom
+from oatkit.nn.sample_random import SampleRandom
 from oatkit.types import Schedule, Tokens
 
 
 class Codec(Protocol):
     """A kind of tokenizer; an `nn.Module` whose state is all it has learned.
 
-    Chunks are normalised here, (B, T, A) float32; raw units are the business of
-    `ActionTokenizer`, which holds a codec and a normaliser.
+    Chunks are normalized here, (B, T, A) float32; raw units are the business of
+    `ActionTokenizer`, which holds a codec and a normalizer.
     """
 
     @property
@@ -52,10 +52,10 @@ class Codec(Protocol):
         """Whether fewer than all tokens decode too."""
 
     def encode(self, actions_BTA: Tensor) -> Tokens:
-        """Tokens of normalised chunks."""
+        """Tokens of normalized chunks."""
 
     def decode(self, tokens: Tokens) -> Tensor:
-        """Normalised chunks of tokens, (B, T, A); a row's length is its budget."""
+        """Normalized chunks of tokens, (B, T, A); a row's length is its budget."""
 
     def state_dict(self) -> Any: ...
 
@@ -67,7 +67,7 @@ class LearnedCodec(Protocol):
     """A codec that is trained by gradient descent."""
 
     def loss(self, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
-        """The training loss of normalised chunks, a scalar; draws from the samples' `random`."""
+        """The training loss of normalized chunks, a scalar; draws from the samples' `random`."""
 
     def parameters(self) -> Iterator[Tensor]: ...
 
@@ -79,7 +79,7 @@ class FittedCodec(Protocol):
     def fit(
         self, chunks: Callable[[], Iterator[Tensor]], on_progress: Callable[[float], None] = ...
     ) -> None:
-        """Learn from normalised chunks, given in blocks of (B, T, A), anew at every call.
+        """Learn from normalized chunks, given in blocks of (B, T, A), anew at every call.
 
         Long work says now and then which share of it is done.
         """
@@ -87,7 +87,7 @@ class FittedCodec(Protocol):
 
 @runtime_checkable
 class HasFiles(Protocol):
-    """A codec that keeps more than tensors in its artefact."""
+    """A codec that keeps more than tensors in its artifact."""
 
     def write_files(self, folder: Path) -> None: ...
 

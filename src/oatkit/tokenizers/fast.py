@@ -3,8 +3,8 @@
     chunk (T,A) ── DCT over time ── x scale, round ── flatten, lowest frequency of all
     dimensions first ── one character per coefficient ── BPE ── ids of variable length
 
-The published FAST artefact can be read from a folder; ours is fitted on the data, under the same
-normaliser it encodes with. The only file that imports tokenizers and scipy.
+The published FAST artifact can be read from a folder; ours is fitted on the data, under the same
+normalizer it encodes with. The only file that imports tokenizers and scipy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from oatkit.errors import ArtefactError, DecodeError
+from oatkit.errors import ArtifactError, DecodeError
 from oatkit.tokenizers.codec import no_progress, tokens_of_lists
 from oatkit.types import Schedule, Tokens
 
@@ -112,7 +112,7 @@ class Fast(nn.Module):
     @property
     def bpe(self) -> tokenizers.Tokenizer:
         if self._bpe is None:
-            raise ArtefactError("this fast tokenizer is not fitted yet")
+            raise ArtifactError("this fast tokenizer is not fitted yet")
         return self._bpe
 
     def use(self, bpe: tokenizers.Tokenizer) -> None:
@@ -146,7 +146,7 @@ class Fast(nn.Module):
         try:
             self.use(tokenizers.Tokenizer.from_file(str(folder / BPE_FILE)))
         except Exception as error:  # the library raises plain Exceptions
-            raise ArtefactError(f"{folder / BPE_FILE} cannot be read ({error})") from error
+            raise ArtifactError(f"{folder / BPE_FILE} cannot be read ({error})") from error
 
     def fit(
         self,
@@ -158,7 +158,7 @@ class Fast(nn.Module):
         if highest - lowest >= FIRST_SURROGATE:
             raise ValueError(
                 f"coefficients from {lowest} to {highest} are too many for text: use a smaller "
-                f"scale than {self.config.scale}, or another normalisation"
+                f"scale than {self.config.scale}, or another normalization"
             )
         self.config = replace(self.config, lowest=lowest, highest=highest)
         bpe = tokenizers.Tokenizer(tokenizers.models.BPE())
@@ -230,11 +230,11 @@ class Fast(nn.Module):
 
 
 def read_published(folder: Path, *, horizon: int, action_dim: int) -> Fast:
-    """A FAST artefact as its authors publish it, without running its code.
+    """A FAST artifact as its authors publish it, without running its code.
 
     Args:
         folder: With `tokenizer.json` and `processor_config.json`.
-        horizon: Of the chunks to tokenise; the published one fits any.
+        horizon: Of the chunks to tokenize; the published one fits any.
         action_dim: Likewise.
     """
     try:
@@ -242,7 +242,7 @@ def read_published(folder: Path, *, horizon: int, action_dim: int) -> Fast:
         lowest, scale = int(facts["min_token"]), float(facts["scale"])
         vocab_size = int(facts["vocab_size"])
     except (OSError, ValueError, KeyError) as error:
-        raise ArtefactError(f"{folder} is no published FAST tokenizer ({error})") from error
+        raise ArtifactError(f"{folder} is no published FAST tokenizer ({error})") from error
     # Its range is not published; fitting refuses one wider than the vocabulary.
     config = FastConfig(horizon, action_dim, vocab_size=vocab_size, scale=scale)
     codec = Fast(replace(config, lowest=lowest, highest=lowest + vocab_size))

@@ -15,7 +15,7 @@ and every sequence of ids decodes, and each token takes the most that is left. T
 
 With few chunks a vector, k-means learns chunks by heart, and what it leaves of them says little of
 what it leaves of others. So while fitting, the vector of a chunk comes from a table made without
-its neighbourhood, and later tokens see honest residuals.
+its neighborhood, and later tokens see honest residuals.
 """
 
 from __future__ import annotations

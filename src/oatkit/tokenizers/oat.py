@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.fsq import FiniteScalarQuantizer
-from oatkit.nn.random import SampleRandom
+from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.transformer import CrossDecoder, RegisterEncoder, sinusoids
 from oatkit.tokenizers.codec import doubling
 from oatkit.types import Schedule, Tokens

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.fsq import FiniteScalarQuantizer
-from oatkit.nn.random import SampleRandom
+from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.transformer import RegisterEncoder, Transformer, causal_mask, sinusoids
 from oatkit.types import Schedule, Tokens
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from oatkit.nn.random import SampleRandom
+from oatkit.nn.sample_random import SampleRandom
 from oatkit.tokenizers.codec import doubling, no_progress
 from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.oat import Oat, OatConfig

@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from oatkit.errors import ArtefactError
+from oatkit.errors import ArtifactError
 from oatkit.train.shard import is_spread, spread_like, whole
 
 WRITING = ".writing-"
@@ -104,14 +104,14 @@ class Checkpoints:
             moments = load_file(path / "optimizer.safetensors")
             averages = load_file(path / "ema.safetensors") if ema is not None else {}
         except (OSError, ValueError, SafetensorError) as error:
-            raise ArtefactError(f"the checkpoint {path} cannot be read ({error})") from error
+            raise ArtifactError(f"the checkpoint {path} cannot be read ({error})") from error
         different = sorted(
             key
             for key in {*state["config"], *self._config}
             if state["config"].get(key) != self._config.get(key)
         )
         if different:
-            raise ArtefactError(
+            raise ArtifactError(
                 f"{path} belongs to a run with another {', '.join(different)}: use the same "
                 "options, another --out, or remove it"
             )
@@ -139,7 +139,7 @@ def load_tensors(homes: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> 
 
 
 def optimizer_tensors(module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimiser's state as `<parameter>/<what>` tensors."""
+    """The optimizer's state as `<parameter>/<what>` tensors."""
     names: dict[Tensor, str] = {p: name for name, p in module.named_parameters()}
     return {
         f"{names[parameter]}/{what}": value

@@ -28,7 +28,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 
 from oatkit.errors import TrainingError
-from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.prefetch import read_ahead
 from oatkit.train.shard import average_gradients, is_sharding_asked, shard
@@ -42,7 +42,7 @@ class TrainConfig:
     """How something is trained."""
 
     steps: int = 10_000
-    """Optimiser steps."""
+    """Optimizer steps."""
     batch_size: int = 512
     """Samples a step, over all processes."""
     optimizer: Literal["adamw", "soap"] = "adamw"
@@ -116,7 +116,7 @@ class Job(Protocol):
         """A scalar, the mean over the samples."""
 
     def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:
-        """What follows the optimiser's step; `gather` joins a tensor over all processes."""
+        """What follows the optimizer's step; `gather` joins a tensor over all processes."""
 
     def evaluate(self) -> dict[str, float]:
         """Numbers on held-out data, for the log."""
@@ -218,7 +218,7 @@ class _Run:
         self._batches = read_ahead(job.batch, plan, config.workers)
 
     def do_step(self, step: int) -> Tensor:
-        """One optimiser step; gives this process's loss."""
+        """One optimizer step; gives this process's loss."""
         config, accelerator = self.config, self.accelerator
         self.job.module.train()
         keys = sample_keys(config.seed, step, torch.arange(config.batch_size))

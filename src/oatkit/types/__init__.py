@@ -32,9 +32,6 @@ from oatkit.types.policy_records import (
     SuccessRate,
     TaskResult,
 )
-from oatkit.types.reading import (
-    record_from_json,
-)
 from oatkit.types.tokenizer_records import (
     Ablation,
     Allocation,
@@ -103,5 +100,4 @@ __all__ = [
     "TokenizerMeasurement",
     "TokenizerSweep",
     "Tokens",
-    "record_from_json",
 ]

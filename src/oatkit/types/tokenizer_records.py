@@ -105,7 +105,7 @@ class Properties:
 
 @dataclass(frozen=True)
 class Allocation:
-    """How information spreads over the tokens of an ordered kind, in normalised units.
+    """How information spreads over the tokens of an ordered kind, in normalized units.
 
     The paper's identity is `expected_error = errors[0] - sum of survival * gains`.
     """

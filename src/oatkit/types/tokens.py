@@ -1,4 +1,4 @@
-"""The words every room shares: tokens, schedules and how actions are normalised."""
+"""The words every room shares: tokens, schedules and how actions are normalized."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("transformers", reason="vision-language policies need oatkit[vlm]")
 
-from oatkit.policies.backbones.families import FAMILIES
-from oatkit.policies.backbones.family import ScratchSize
-from oatkit.policies.backbones.loading import write_scratch
+from oatkit.policies.vlm.backbones.family import ScratchSize
+from oatkit.policies.vlm.backbones.family_table import FAMILIES
+from oatkit.policies.vlm.backbones.loading import write_scratch
 from tests.policies import tiny
 
 

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from oatkit.data import Dataset
 from oatkit.measure.invariants import stages_alone
-from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmPolicy
-from oatkit.policies.backbones.backbone import Context
-from oatkit.policies.bar import Feed, generate, pack
-from oatkit.policies.observation import IMAGES, STATE
-from oatkit.policies.token_head import new_rows
+from oatkit.policies.generation.blockwise import Feed, generate, pack
+from oatkit.policies.observation.observation_spec import IMAGES, STATE
+from oatkit.policies.vlm.backbones.backbone import Context
+from oatkit.policies.vlm.token_head import new_rows
 from oatkit.types import Schedule, Tokens
 from tests.policies import tiny
 from tests.policies.vlm import tiny_vlm

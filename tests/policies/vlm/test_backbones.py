@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 from transformers import AutoImageProcessor
 
-from oatkit.errors import ArtefactError, OatkitError
-from oatkit.policies.backbones.backbone import Backbone, Context
-from oatkit.policies.backbones.cache import Growing
-from oatkit.policies.backbones.families import FAMILIES
-from oatkit.policies.backbones.loading import load_backbone, require_version
-from oatkit.policies.backbones.options import BackboneOptions
-from oatkit.policies.backbones.prompt import Part
+from oatkit.errors import ArtifactError, OatkitError
+from oatkit.policies.vlm.backbones.backbone import Backbone, Context
+from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
+from oatkit.policies.vlm.backbones.family_table import FAMILIES
+from oatkit.policies.vlm.backbones.key_value_cache import Growing
+from oatkit.policies.vlm.backbones.loading import load_backbone, require_version
+from oatkit.policies.vlm.backbones.prompt import Part
 
 SIZES = ((20, 24), (40, 30))
 TASKS = ("open the door", "close the other door now")
@@ -220,7 +220,7 @@ def test_pixels_are_those_of_the_image_processor(
     wanted = whole([np.moveaxis(image[0].numpy(), 0, -1)], return_tensors="pt", **options)
     pixels = backbone.processor.pixels(image)
     assert pixels.dtype == torch.uint8
-    shape = pixels.shape[: backbone.family.colour_axis]
+    shape = pixels.shape[: backbone.family.color_axis]
     normal = (pixels.float().reshape(*shape, 3, -1) - backbone.mean) / backbone.std
     close(normal.flatten(), wanted["pixel_values"].float().flatten(), 1e-5)
 
@@ -250,13 +250,13 @@ def test_the_prompt_of_qwen_is_that_of_its_processor(checkpoints: dict[str, Path
 
 def test_another_family_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llava"}))
-    with pytest.raises(ArtefactError, match="another family: unknown model type 'llava'"):
+    with pytest.raises(ArtifactError, match="another family: unknown model type 'llava'"):
         load_backbone(str(tmp_path), BackboneOptions())
-    with pytest.raises(ArtefactError, match="none does not exist, and is no id of the Hugging"):
+    with pytest.raises(ArtifactError, match="none does not exist, and is no id of the Hugging"):
         load_backbone(str(tmp_path / "none"), BackboneOptions())
     (tmp_path / "tokenizer").mkdir()
     (tmp_path / "tokenizer/config.json").write_text("{}")
-    with pytest.raises(ArtefactError, match="is a policy, not a backbone: start from it with"):
+    with pytest.raises(ArtifactError, match="is a policy, not a backbone: start from it with"):
         load_backbone(str(tmp_path), BackboneOptions())
 
 
@@ -326,7 +326,7 @@ def test_a_window_bounds_the_context(name: str, backbones: dict[str, Backbone]) 
 
 
 def test_positions_are_two_dimensional_where_images_are() -> None:
-    from oatkit.policies.backbones.prompt import lay_out
+    from oatkit.policies.vlm.backbones.prompt import lay_out
 
     parts = [
         Part("image", num_slots=4, image=0, grid=(2, 2)),

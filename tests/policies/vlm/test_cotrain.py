@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from oatkit.data import Dataset
-from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmPolicy
-from oatkit.policies.backbones.backbone import Backbone, Context
-from oatkit.policies.bar import bar_loss, generate, pack_shifted
-from oatkit.policies.observation import IMAGES, Observations
-from oatkit.policies.vlm_config import ExpertConfig, VlmConfig
+from oatkit.policies.generation.blockwise import bar_loss, generate, pack_shifted
+from oatkit.policies.observation.observation_spec import IMAGES, Observations
+from oatkit.policies.vlm.backbones.backbone import Backbone, Context
+from oatkit.policies.vlm.vlm_config import ExpertConfig, VlmConfig
 from oatkit.tokenizers import KINDS
 from oatkit.types import Schedule, Tokens
 from tests.policies import tiny
@@ -190,7 +190,7 @@ def test_a_batch_is_its_rows(family: str, policies: dict[str, VlmPolicy], datase
         np.testing.assert_allclose(alone.chunk[0], together.chunk[i], rtol=1e-3, atol=1e-3)
 
 
-def test_actions_are_normalised_inside(policies: dict[str, VlmPolicy], dataset: Dataset) -> None:
+def test_actions_are_normalized_inside(policies: dict[str, VlmPolicy], dataset: Dataset) -> None:
     policy = policies["qwen3-vl"]
     statistics = dataset.action_statistics()
     ends = policy.actions.normalize(np.stack([statistics.min, statistics.max]))

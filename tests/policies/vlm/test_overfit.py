@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from oatkit.data import Dataset
-from oatkit.measure.policy import measure_slots
-from oatkit.nn.random import SampleRandom, sample_keys
+from oatkit.measure.policy_metrics import measure_slots
+from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmConfig, VlmPolicy
-from oatkit.policies.observation import Observations
-from oatkit.policies.vlm_config import ExpertConfig, Objective
+from oatkit.policies.observation.observation_spec import Observations
+from oatkit.policies.vlm.vlm_config import ExpertConfig, Objective
 from tests.policies import tiny
 from tests.policies.vlm import tiny_vlm
 

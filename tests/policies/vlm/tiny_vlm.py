@@ -9,7 +9,7 @@ import torch
 
 from oatkit.data import Dataset
 from oatkit.policies import VlmConfig, VlmPolicy
-from oatkit.policies.vlm_config import ExpertConfig
+from oatkit.policies.vlm.vlm_config import ExpertConfig
 from tests.policies import tiny
 
 EXPERT = ExpertConfig(width=24, num_steps=3)

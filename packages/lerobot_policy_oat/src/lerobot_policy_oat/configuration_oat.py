@@ -18,7 +18,7 @@ class OATConfig(PreTrainedConfig):
     """oatkit's light policy on the tokens of an oatkit tokenizer.
 
     Attributes:
-        tokenizer_path: Tokenizer artefact, folder or hub id. It is stored with the policy, whose
+        tokenizer_path: Tokenizer artifact, folder or hub id. It is stored with the policy, whose
             configuration then has none.
         chunk_size: Steps of a chunk; the tokenizer's horizon.
         n_action_steps: How many of them are executed; half of them by default.
@@ -26,7 +26,7 @@ class OATConfig(PreTrainedConfig):
         budget: The most tokens to generate; all by default.
         temperature: Of sampling; 0 takes the likeliest ids.
         top_k: Only so many of the likeliest ids.
-        normalization_mapping: The policy normalises for itself, so that its artefact is whole.
+        normalization_mapping: The policy normalizes for itself, so that its artifact is whole.
     """
 
     n_obs_steps: int = 2
@@ -76,7 +76,7 @@ class OATConfig(PreTrainedConfig):
         for kind, mode in self.normalization_mapping.items():
             if mode is not NormalizationMode.IDENTITY:
                 raise ValueError(
-                    f"oat normalises for itself, but normalization_mapping says {mode.value} for "
+                    f"oat normalizes for itself, but normalization_mapping says {mode.value} for "
                     f"{kind}: leave it out"
                 )
 

@@ -16,12 +16,12 @@ class PI0FastOATConfig(PI0FastConfig):
     """LeRobot's `pi0_fast` with tokens of a fixed number that always decode.
 
     Attributes:
-        action_tokenizer_name: Tokenizer artefact, folder or hub id.
+        action_tokenizer_name: Tokenizer artifact, folder or hub id.
         weights_path: Checkpoint of `pi0_fast` whose weights a new policy starts from; folder or
             hub id.
         budget: The most tokens to generate; all by default.
         max_action_tokens: Room for the tokens and the text around them.
-        normalization_mapping: The tokenizer normalises actions for itself. A pipeline that does so
+        normalization_mapping: The tokenizer normalizes actions for itself. A pipeline that does so
             first must do it as the tokenizer would.
     """
 
@@ -40,8 +40,8 @@ class PI0FastOATConfig(PI0FastConfig):
     )
 
     @property
-    def normalised_input(self) -> bool:
-        """Whether actions are normalised before they reach the tokenizer."""
+    def normalized_input(self) -> bool:
+        """Whether actions are normalized before they reach the tokenizer."""
         return self.normalization_mapping["ACTION"] is not NormalizationMode.IDENTITY
 
     def open_tokenizer(self) -> ActionTokenizer:
@@ -52,7 +52,7 @@ class PI0FastOATConfig(PI0FastConfig):
                 "its folder with --policy.action_tokenizer_name"
             )
         tokenizer = load_tokenizer(
-            self.action_tokenizer_name, normalised_input=self.normalised_input
+            self.action_tokenizer_name, normalized_input=self.normalized_input
         )
         if not (tokenizer.is_total and tokenizer.is_fixed_length):
             raise ValueError(
@@ -66,9 +66,9 @@ class PI0FastOATConfig(PI0FastConfig):
                 f"{max(1, tokenizer.horizon // 2)}"
             )
         mode = self.normalization_mapping["ACTION"].value.lower()
-        if self.normalised_input and mode != tokenizer.normalizer.mode:
+        if self.normalized_input and mode != tokenizer.normalizer.mode:
             raise ValueError(
-                f"actions are normalised by {mode}, the tokenizer was fitted on "
+                f"actions are normalized by {mode}, the tokenizer was fitted on "
                 f"{tokenizer.normalizer.mode}: let normalization_mapping say IDENTITY for ACTION"
             )
         return tokenizer

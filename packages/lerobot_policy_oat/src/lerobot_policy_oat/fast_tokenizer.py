@@ -1,7 +1,7 @@
-"""oatkit's `fast` artefacts for LeRobot's own `pi0_fast`, which loads FAST by `AutoProcessor`.
+"""oatkit's `fast` artifacts for LeRobot's own `pi0_fast`, which loads FAST by `AutoProcessor`.
 
 `pi0_fast` calls the tokenizer to encode, but decodes by hand from `bpe_tokenizer`, `min_token` and
-`scale`. Its pipeline normalises the actions first, so they are taken and given normalised.
+`scale`. Its pipeline normalizes the actions first, so they are taken and given normalized.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from oatkit import ActionTokenizer, load_tokenizer
-from oatkit.errors import ArtefactError
+from oatkit.errors import ArtifactError
 from oatkit.tokenizers.fast import Fast
 
 
@@ -21,14 +21,14 @@ class OatkitFastTokenizer:
     """A `fast` tokenizer with FAST's calls and attributes.
 
     Args:
-        tokenizer: Of kind `fast`, with normalised input.
+        tokenizer: Of kind `fast`, with normalized input.
     """
 
     def __init__(self, tokenizer: ActionTokenizer) -> None:
         from transformers import PreTrainedTokenizerFast
 
         if not isinstance(tokenizer.codec, Fast):
-            raise ArtefactError(
+            raise ArtifactError(
                 f"LeRobot's pi0_fast decodes only fast tokens by hand, not {tokenizer.kind}: use "
                 "--policy.type=pi0_fast_oat"
             )
@@ -49,14 +49,14 @@ class OatkitFastTokenizer:
     ) -> OatkitFastTokenizer:
         """Open a folder or, by its id, a repository of the hub; `AutoProcessor` gives options that
         mean nothing here."""
-        return cls(load_tokenizer(pretrained_model_name_or_path, normalised_input=True))
+        return cls(load_tokenizer(pretrained_model_name_or_path, normalized_input=True))
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> Path:
-        """Write the artefact."""
+        """Write the artifact."""
         return self._tokenizer.save_pretrained(save_directory)
 
     def __call__(self, actions: ArrayLike) -> list[list[int]]:
-        """Ids of normalised chunks, (B, T, A) or (T, A)."""
+        """Ids of normalized chunks, (B, T, A) or (T, A)."""
         return self._tokenizer(actions)
 
     def decode(
@@ -66,7 +66,7 @@ class OatkitFastTokenizer:
         time_horizon: int | None = None,
         action_dim: int | None = None,
     ) -> NDArray[np.float32]:
-        """Normalised chunks, (B, T, A); what is no whole chunk raises `DecodeError`."""
+        """Normalized chunks, (B, T, A); what is no whole chunk raises `DecodeError`."""
         asked = (time_horizon or self.time_horizon, action_dim or self.action_dim)
         if asked != (self.time_horizon, self.action_dim):
             raise ValueError(

@@ -1,7 +1,7 @@
 """oatkit's light policy as a policy of LeRobot: training, acting, and one folder for both.
 
     config.json          LeRobot's        oatkit.json   oatkit's
-    model.safetensors    the weights      tokenizer/    with its normaliser
+    model.safetensors    the weights      tokenizer/    with its normalizer
 
 `oatkit.load_policy`, `oatkit serve` and `oatkit policy eval` open the same folder.
 
@@ -24,11 +24,11 @@ from lerobot.policies.pretrained import PreTrainedPolicy
 from lerobot.utils.constants import ACTION, OBS_STATE
 from oatkit import load_policy, load_tokenizer
 from oatkit.data import Normalizer, Statistics
-from oatkit.nn.random import SampleRandom
+from oatkit.nn.sample_random import SampleRandom
 from oatkit.policies import LightPolicy
-from oatkit.policies.observation import IMAGES, STATE, TASK, ObservationSpec
+from oatkit.policies.observation.observation_spec import IMAGES, STATE, TASK, ObservationSpec
+from oatkit.storage.artifact import CONFIG_BESIDE_LEROBOT
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.tokenizers.artefact import CONFIG_BESIDE_LEROBOT
 from oatkit.types import Tokens
 from torch import Tensor, nn
 
@@ -42,7 +42,7 @@ class OATPolicy(PreTrainedPolicy):
 
     Args:
         config: With the features of the dataset.
-        dataset_stats: By feature; a new policy normalises its state with them.
+        dataset_stats: By feature; a new policy normalizes its state with them.
         dataset_meta: LeRobot's description of the dataset; a new policy learns its tasks.
         light: The policy to wrap; a new one by default.
     """
@@ -138,7 +138,7 @@ class OATPolicy(PreTrainedPolicy):
         )
         return prediction.chunk
 
-    # The artefact
+    # The artifact
 
     def _save_pretrained(self, save_directory: Path) -> None:
         folder = self.light.save_pretrained(save_directory)

@@ -22,7 +22,7 @@ from lerobot.configs.policies import PreTrainedConfig
 from lerobot.policies.pi0_fast.modeling_pi0_fast import PI0FastPolicy, PI0FastPytorch
 from lerobot.policies.pretrained import PreTrainedPolicy
 from lerobot.utils.constants import OBS_LANGUAGE_ATTENTION_MASK, OBS_LANGUAGE_TOKENS
-from oatkit.tokenizers.artefact import local_folder
+from oatkit.storage.artifact import local_folder
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoTokenizer
@@ -141,7 +141,7 @@ class PI0FastOATPolicy(PI0FastPolicy):
         if budget is not None:
             self.action_tokenizer.decode([[0] * budget])  # raises where it is none
 
-    # The artefact
+    # The artifact
 
     def _take_weights(self, checkpoint: str) -> None:
         state = load_file(cached_file(checkpoint, "model.safetensors"))

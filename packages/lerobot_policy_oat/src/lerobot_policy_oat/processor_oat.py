@@ -20,7 +20,7 @@ def make_oat_pre_post_processors(
 ) -> tuple[Any, Any]:
     """The pipelines before and after the policy.
 
-    The normalisers do nothing here (every mode is the identity); `lerobot-train` expects to find
+    The normalizers do nothing here (every mode is the identity); `lerobot-train` expects to find
     them when it goes on from a checkpoint.
 
     Args:

@@ -29,13 +29,13 @@ ACTION_LEAD = "Action: "
 @ProcessorStepRegistry.register(name="oat_action_tokenizer_processor")
 @dataclass
 class OATActionTokenizerProcessorStep(ActionTokenizerProcessorStep):
-    """Actions to tokens between text, as LeRobot's step does, by an artefact of oatkit.
+    """Actions to tokens between text, as LeRobot's step does, by an artifact of oatkit.
 
     Attributes:
-        normalised_input: Whether actions are normalised before this step.
+        normalized_input: Whether actions are normalized before this step.
     """
 
-    normalised_input: bool = False
+    normalized_input: bool = False
 
     def __post_init__(self) -> None:
         self.action_tokenizer_input_object = _OpenedAtFirstUse(self)
@@ -56,7 +56,7 @@ class OATActionTokenizerProcessorStep(ActionTokenizerProcessorStep):
             "max_action_tokens": self.max_action_tokens,
             "fast_skip_tokens": self.fast_skip_tokens,
             "paligemma_tokenizer_name": self.paligemma_tokenizer_name,
-            "normalised_input": self.normalised_input,
+            "normalized_input": self.normalized_input,
         }
 
 
@@ -78,7 +78,7 @@ class _OpenedAtFirstUse:
     def _open(self) -> Any:
         step = self._step
         tokenizer = load_tokenizer(
-            step.action_tokenizer_name, normalised_input=step.normalised_input
+            step.action_tokenizer_name, normalized_input=step.normalized_input
         )
         needed = tokenizer.max_tokens + step.num_slots_of_text
         if needed > step.max_action_tokens:
@@ -118,7 +118,7 @@ def make_pi0_fast_oat_pre_post_processors(
             max_action_tokens=config.max_action_tokens,
             fast_skip_tokens=config.fast_skip_tokens,
             paligemma_tokenizer_name=config.text_tokenizer_name,
-            normalised_input=config.normalised_input,
+            normalized_input=config.normalized_input,
         ),
         DeviceProcessorStep(device=config.device),
     ]

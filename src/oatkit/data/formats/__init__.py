@@ -16,7 +16,7 @@ from oatkit.errors import DatasetError
 
 @dataclass(frozen=True)
 class Format:
-    """How one format is recognised and opened; `open` imports what it needs when called."""
+    """How one format is recognized and opened; `open` imports what it needs when called."""
 
     name: str
     layout: str

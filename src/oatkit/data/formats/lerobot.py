@@ -392,7 +392,7 @@ def _row_groups(path: Path, mtime_ns: int) -> tuple[pq.ParquetFile, NDArray[np.i
 
 @lru_cache(maxsize=4)
 def _row_group(path: Path, mtime_ns: int, group: int, key: str) -> pa.ChunkedArray:
-    """One column of one row group; neighbouring frames usually share it."""
+    """One column of one row group; neighboring frames usually share it."""
     return _row_groups(path, mtime_ns)[0].read_row_group(group, columns=[key]).column(key)
 
 

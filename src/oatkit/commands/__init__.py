@@ -1,0 +1,1 @@
+"""The options of each command, one file a command."""

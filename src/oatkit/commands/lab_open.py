@@ -1,0 +1,102 @@
+"""`oatkit lab`: tokenizers and a dataset as a page to play with, live or written to disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console
+from tyro.conf import Positional, arg
+
+from oatkit.commands.dataset_options import Columns, DatasetOptions
+from oatkit.lab import Lab
+from oatkit.lab.static_page import choose_places, static_page
+from oatkit.tokenizers import load_tokenizer
+
+NUM_CHUNKS = 8
+"""Of an export, unless they are named."""
+
+
+@dataclass(frozen=True)
+class OpenLab:
+    """Look at the chunks of a dataset through tokenizers, and play with the tokens.
+
+    Example:
+        oatkit lab out/compared/oat out/compared/oat-pow2 --data out/metaworld
+    """
+
+    tokenizers: Positional[tuple[Path, ...]]
+    """Artifacts of one horizon."""
+    data: Annotated[str, arg(metavar="PATH")]
+    """Dataset: file, folder or hub id."""
+    port: int = 8765
+    """On this machine; 0 for any that is free."""
+    export: Annotated[Path | None, arg(metavar="DIR")] = None
+    """Write a page for a few chunks into this folder instead; it opens from disk."""
+    chunks: Annotated[tuple[str, ...], arg(metavar="EPISODE:FRAME")] = ()
+    """Which chunks to export; some lively held-out ones by default."""
+    columns: Columns = DatasetOptions()
+
+
+def open_lab(options: OpenLab, console: Console) -> int:
+    """Serve the page until ctrl-C, or export it."""
+    if options.chunks and options.export is None:
+        raise ValueError("--chunks names what --export writes: give both")
+    lab = _load(options, console)
+    if options.export is not None:
+        places = [_place(text) for text in options.chunks] or choose_places(lab, NUM_CHUNKS)
+        page = write_page(static_page(lab, places), options.export)
+        console.print(
+            f"wrote {page}, {len(places)} chunks\nnext: open it in a browser",
+            markup=False,
+            soft_wrap=True,
+        )
+        return 0
+    from oatkit.lab.app import serve_lab
+
+    serve_lab(lab, options.port, lambda url: console.print(f"open {url}\nctrl-C stops"))
+    console.print("stopped")
+    return 0
+
+
+def _load(options: OpenLab, console: Console) -> Lab:
+    """Load everything, and say where data and tokenizers do not fit."""
+    names = tokenizer_names(options.tokenizers)
+    tokenizers = {name: load_tokenizer(folder) for name, folder in names.items()}
+    lab = Lab(tokenizers, options.columns.open(options.data))
+    for name, tokenizer in tokenizers.items():
+        for difference in tokenizer.check(lab.dataset):
+            console.print(f"note: {name}: {difference}", markup=False, soft_wrap=True)
+    return lab
+
+
+def write_page(html: str, folder: Path) -> Path:
+    """Write an exported page; gives its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "index.html"
+    path.write_text(html)
+    return path
+
+
+def tokenizer_names(folders: Sequence[Path]) -> Mapping[str, Path]:
+    """Each by the last part of its path, and by as many more as it takes to tell them apart."""
+    names: dict[str, Path] = {}
+    for folder in folders:
+        parts = folder.resolve().parts[1:] or (str(folder),)
+        taken = 1
+        while (name := "/".join(parts[-taken:])) in names:
+            if names[name].resolve() == folder.resolve():
+                raise ValueError(f"{folder} is given twice")
+            taken += 1
+        names[name] = folder
+    return names
+
+
+def _place(text: str) -> tuple[int, int]:
+    try:
+        episode, frame = text.split(":")
+        return int(episode), int(frame)
+    except ValueError as error:
+        raise ValueError(f"chunk {text!r} is no EPISODE:FRAME, such as 3:40") from error

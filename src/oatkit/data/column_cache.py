@@ -1,0 +1,166 @@
+"""Columns of numbers decoded once to memory-mapped files.
+
+Reading a column costs no anonymous memory however large the dataset is: its pages belong to
+the file and the kernel drops them when it needs room. The cache may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import Progress
+
+from oatkit.data.source import Source
+from oatkit.errors import DatasetError, unknown_name
+from oatkit.storage.atomic_write import written_whole
+
+VERSION = 1
+ROWS_PER_BLOCK = 65_536
+
+
+def default_cache_dir() -> Path:
+    """`$OATKIT_CACHE`, else `$XDG_CACHE_HOME/oatkit`, else `~/.cache/oatkit`."""
+    if "OATKIT_CACHE" in os.environ:
+        return Path(os.environ["OATKIT_CACHE"]).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "oatkit"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One feature over all rows, and where its first NaN or infinity is, if any."""
+
+    path: Path
+    first_nonfinite_row: int | None
+
+    def open(self) -> NDArray[Any]:
+        """(rows, size), memory-mapped and read-only."""
+        # A plain array over the map: np.memmap's own indexing is several times slower.
+        return np.asarray(np.load(self.path, mmap_mode="r"))
+
+
+class ColumnCache:
+    """The decoded columns of one source, made when first asked for.
+
+    The folder is named after the sizes and times of the source's files, so a dataset that
+    changes on disk is decoded anew.
+    """
+
+    def __init__(
+        self, source: Source, cache_dir: Path | None = None, *, show_progress: bool = False
+    ) -> None:
+        self._source = source
+        self._show_progress = show_progress
+        self.dir = (cache_dir or default_cache_dir()) / "data" / source_key(source)
+
+    def column(self, key: str) -> Column:
+        """The feature `key`, (rows, size) float32."""
+        if key not in self._source.features:
+            raise DatasetError(
+                f"{self._source.root}: {unknown_name('column', key, self._source.features)}"
+            )
+        size = self._source.features[key].size
+        return self._column(key, self._source.read(key), (size,), np.dtype(np.float32))
+
+    def task_index(self) -> Column:
+        """Which task each row belongs to, (rows,) int32."""
+        # a name that no column has: '%' is escaped in those
+        return self._column("%tasks", self._source.read_task_index(), (), np.dtype(np.int32))
+
+    def episode_digests(self, key: str) -> NDArray[np.uint8]:
+        """(episodes, 16): a hash of each episode's rows of the column `key`."""
+        path = self._path(key, ".digests.npy")
+        if not path.exists():
+            rows = self.column(key).open()
+            ends = np.cumsum(self._source.episode_lengths)
+            digests = [
+                hashlib.blake2b(rows[end - length : end].tobytes(), digest_size=16)
+                for length, end in zip(self._source.episode_lengths, ends, strict=True)
+            ]
+            array = np.frombuffer(b"".join(d.digest() for d in digests), np.uint8)
+            with written_whole(path) as aside:
+                np.save(aside, array.reshape(-1, 16))
+        digests_E16: NDArray[np.uint8] = np.load(path)
+        return digests_E16
+
+    def _column(
+        self,
+        key: str,
+        blocks: Iterator[NDArray[Any]],
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+    ) -> Column:
+        path, facts_path = self._path(key, ".npy"), self._path(key, ".json")
+        if not facts_path.exists():
+            first_nonfinite = self._decode(key, blocks, path, shape, dtype)
+            with written_whole(facts_path) as aside:
+                aside.write_text(json.dumps({"first_nonfinite_row": first_nonfinite}))
+        return Column(path, **json.loads(facts_path.read_text()))
+
+    def _decode(
+        self,
+        key: str,
+        blocks: Iterator[NDArray[Any]],
+        path: Path,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+    ) -> int | None:
+        """Stream `blocks` into `path`; gives the first row that is not finite."""
+        num_rows = int(self._source.episode_lengths.sum())
+        first_nonfinite: int | None = None
+        row = 0
+        path.parent.mkdir(parents=True, exist_ok=True)
+        console = Console(stderr=True)
+        is_quiet = not (self._show_progress and console.is_terminal)
+        with (
+            written_whole(path) as aside,
+            Progress(console=console, transient=True, disable=is_quiet) as progress,
+        ):
+            out = np.lib.format.open_memmap(aside, "w+", dtype, (num_rows, *shape))
+            task = progress.add_task(f"reading {key}", total=num_rows)
+            for block in blocks:
+                if row + len(block) > num_rows:
+                    raise DatasetError(f"{self._source.root}: {key!r} has too many rows")
+                out[row : row + len(block)] = block
+                if first_nonfinite is None:
+                    first_nonfinite = _first_nonfinite(block, row)
+                row += len(block)
+                progress.update(task, completed=row)
+            if row != num_rows:
+                raise DatasetError(
+                    f"{self._source.root}: {key!r} has {row} rows but the episodes have {num_rows}"
+                )
+            out.flush()
+        return first_nonfinite
+
+    def _path(self, key: str, suffix: str) -> Path:
+        name = key if key == "%tasks" else quote(key, safe="")
+        return self.dir / (name + suffix)
+
+
+def source_key(source: Source) -> str:
+    """Changes when a file of the dataset changes its name, size or time."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(f"{VERSION}\0{source.format}\0{source.root.resolve()}".encode())
+    digest.update(source.episode_lengths.tobytes())
+    for path in source.files():
+        try:
+            stat = path.stat()
+        except OSError as error:
+            raise DatasetError(f"{path} cannot be read: {error.strerror}") from error
+        digest.update(f"\0{path}\0{stat.st_size}\0{stat.st_mtime_ns}".encode())
+    return digest.hexdigest()
+
+
+def _first_nonfinite(block: NDArray[Any], row: int) -> int | None:
+    is_bad = ~np.isfinite(block).reshape(len(block), -1).all(axis=1)
+    return row + int(np.argmax(is_bad)) if is_bad.any() else None

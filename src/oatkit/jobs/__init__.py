@@ -1,0 +1,1 @@
+"""Whole jobs that join rooms, callable from Python."""

@@ -1,0 +1,221 @@
+"""`oatkit export`: a tokenizer's decoder, and the light policy, as ONNX files with a JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from rich.console import Console
+from tyro.conf import Positional
+
+from oatkit.errors import ArtifactError
+from oatkit.nn.frozen_decoder import FrozenDecoder
+from oatkit.nn.onnx.graph import open_session, ports
+from oatkit.nn.onnx.stage_decoder import OnnxDecoder
+from oatkit.policies import LightPolicy, load_policy
+from oatkit.policies.generation.blockwise import pack
+from oatkit.policies.generation.token_acting import blank_observation
+from oatkit.policies.light.light_onnx import encoder_model, generation_facts, stage_model
+from oatkit.policies.observation.observation_spec import IMAGES, STATE, TASK
+from oatkit.storage.artifact import local_folder
+from oatkit.tokenizers import ActionTokenizer, load_tokenizer
+from oatkit.tokenizers.codec_onnx import decoder_model
+from oatkit.types import Tokens
+
+EXPORT = "export.json"
+VERSION = 1
+TOLERANCE = 1e-3
+"""The most by which ONNX Runtime may differ from torch, in normalized units."""
+BATCH_SIZES = (1, 3)
+"""With which the files are compared with torch."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a tokenizer's decoder, and a light policy, as ONNX files that need no torch.
+
+    Example:
+        oatkit export out/policy --format onnx --out out/onnx
+    """
+
+    artifact: Positional[Path]
+    """A policy or a tokenizer: folder or hub id."""
+    out: Path | None = None
+    """Folder for the files and `export.json`; `onnx` in the artifact's own by default."""
+    format: Literal["onnx"] = "onnx"
+    """What to write."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the files go."""
+        if self.out is not None:
+            return self.out
+        if not self.artifact.is_dir():
+            raise ValueError(
+                f"{self.artifact} is no folder here: name one for the files with --out"
+            )
+        return self.artifact / "onnx"
+
+
+def export_model(options: Export, console: Console) -> int:
+    """Make the files, run them beside torch, write them, say what is where."""
+    out, folder = options.folder, local_folder(options.artifact)
+    policy = _policy(folder)
+    light = policy if isinstance(policy, LightPolicy) else None
+    tokenizer = load_tokenizer(folder) if policy is None else policy.tokenizer
+    models = {"decoder": decoder_model(tokenizer)}
+    differences = {"decoder": _decoder_difference(tokenizer, models["decoder"])}
+    if light is not None:
+        models |= {"encoder": encoder_model(light), "stage": stage_model(light)}
+        differences["encoder"] = _encoder_difference(light, models["encoder"])
+        differences["stage"] = _stage_difference(light, models["stage"])
+    for name, difference in differences.items():
+        if not difference <= TOLERANCE:
+            raise ArtifactError(f"{name}.onnx differs from torch by {difference:g}")
+    facts = {
+        **_tokenizer_facts(tokenizer),
+        "decoder": _file("decoder", models),
+        "policy": None if light is None else _policy_facts(light, models),
+        "difference_from_torch": differences,
+    }
+    lines = _write(out, models, facts)
+    lines.append(f"differs from torch by at most {max(differences.values()):.1g}")
+    if policy is not None and light is None:
+        lines.append(f"a {policy.kind} policy stays where torch is: only its decoder was written")
+    console.print("\n".join(lines), markup=False, soft_wrap=True)
+    return 0
+
+
+def _write(out: Path, models: Mapping[str, bytes], facts: dict[str, Any]) -> list[str]:
+    """All files, the JSON last; gives what was written, a line each."""
+    out.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for name, model in models.items():
+        (out / f"{name}.onnx").write_bytes(model)
+        lines.append(f"wrote {out / name}.onnx, {len(model) / 1e6:.1f} MB")
+    (out / EXPORT).write_text(json.dumps(facts, indent=2) + "\n")
+    return [*lines, f"wrote {out / EXPORT}"]
+
+
+def _policy(folder: Path) -> Any:
+    """The policy in a folder; None where it holds a tokenizer."""
+    try:
+        config = json.loads((folder / "config.json").read_text())
+        schema = config.get("schema")
+    except (OSError, ValueError, AttributeError) as error:
+        raise ArtifactError(f"{folder} is no readable artifact ({error})") from error
+    return None if schema == "oatkit/tokenizer" else load_policy(folder)
+
+
+def _tokenizer_facts(tokenizer: ActionTokenizer) -> dict[str, Any]:
+    return {
+        "schema": "oatkit/export",
+        "version": VERSION,
+        "format": "onnx",
+        "fingerprint": tokenizer.fingerprint,
+        "kind": tokenizer.kind,
+        "horizon": tokenizer.horizon,
+        "action_dim": tokenizer.action_dim,
+        "action_names": list(tokenizer.data.action_names),
+        "fps": tokenizer.data.fps,
+        "vocab_size": tokenizer.vocab_size,
+        "max_tokens": tokenizer.max_tokens,
+        "budgets": list(tokenizer.budgets),
+        "schedule": list(tokenizer.schedule.endpoints),
+        "normalization": tokenizer.normalizer.to_json(),
+    }
+
+
+def _policy_facts(policy: LightPolicy, models: Mapping[str, bytes]) -> dict[str, Any]:
+    return {
+        **policy.spec.to_json(),
+        "auto": None if policy.auto is None else asdict(policy.auto),
+        **generation_facts(policy),
+        "encoder": _file("encoder", models),
+        "stage": _file("stage", models),
+    }
+
+
+def _file(name: str, models: Mapping[str, bytes]) -> dict[str, Any]:
+    return {"file": f"{name}.onnx", **ports(models[name])}
+
+
+def _decoder_difference(tokenizer: ActionTokenizer, model: bytes) -> float:
+    """Of random tokens of every budget, in normalized units."""
+    rng, largest = np.random.default_rng(0), 0.0
+    session = open_session(model)
+    names = [value.name for value in session.get_inputs()]
+    for batch_size in BATCH_SIZES:
+        for budget in tokenizer.budgets:
+            shape = (batch_size, tokenizer.max_tokens)
+            inputs = {
+                "tokens": rng.integers(tokenizer.vocab_size, size=shape),
+                "lengths": np.full(batch_size, budget),
+            }
+            (found,) = session.run(None, {name: inputs[name] for name in names})
+            wanted = tokenizer.decode(Tokens.full(torch.from_numpy(inputs["tokens"])), budget)
+            scaled = (found - wanted.numpy()) / tokenizer.normalizer.scale
+            largest = max(largest, float(np.abs(scaled).max()))
+    return largest
+
+
+@torch.inference_mode()
+def _encoder_difference(policy: LightPolicy, model: bytes) -> float:
+    """Of random observations, relative to the largest number."""
+    rng, largest = np.random.default_rng(0), 0.0
+    session, frozen = open_session(model), FrozenDecoder(policy.net.decoder)
+    for batch_size in BATCH_SIZES:
+        observation = _random_observation(policy, batch_size, rng)
+        observations, _ = policy.read(observation)
+        into, back = frozen.fold(policy.net.encode(observations), batch_size).unbind(dim=1)
+        wanted = (into.transpose(2, 3).flatten(0, 1).numpy(), back.flatten(0, 1).numpy())
+        inputs = {name: value for name, value in observation.items() if name != TASK}
+        found = session.run(None, {TASK: observations.task.numpy(), **inputs})
+        for one, other in zip(found, wanted, strict=True):
+            largest = max(largest, _relative(one, other))
+    return largest
+
+
+@torch.inference_mode()
+def _stage_difference(policy: LightPolicy, model: bytes) -> float:
+    """Of the logits of all stages for random tokens and observations, relative to the largest."""
+    rng, largest = np.random.default_rng(0), 0.0
+    frozen = FrozenDecoder(policy.net.decoder)
+    decoder = OnnxDecoder(frozen, model)
+    for batch_size in BATCH_SIZES:
+        observations, _ = policy.read(_random_observation(policy, batch_size, rng))
+        context = policy.net.encode(observations)
+        feeds = [
+            one.start(context, batch_size, 2 * policy.schedule.num_tokens).feed
+            for one in (decoder, frozen)
+        ]
+        for stage in pack(policy.schedule).stages:
+            shape = (batch_size, len(stage.positions))
+            symbols_BG = torch.from_numpy(rng.integers(policy.tokenizer.vocab_size, size=shape))
+            found, wanted = (
+                feed(symbols_BG, stage.positions, stage.mask, stage.num_kept).numpy()
+                for feed in feeds
+            )
+            largest = max(largest, _relative(found, wanted))
+    return largest
+
+
+def _random_observation(
+    policy: LightPolicy, batch_size: int, rng: np.random.Generator
+) -> dict[str, Any]:
+    observation = blank_observation(policy.spec, batch_size)
+    for key, value in observation.items():
+        if key == STATE:
+            observation[key] = value + rng.uniform(-1, 1, value.shape).astype(np.float32)
+        elif key.startswith(IMAGES):
+            observation[key] = rng.integers(256, size=value.shape, dtype=np.uint8)
+    return observation
+
+
+def _relative(found: Any, wanted: Any) -> float:
+    return float(np.abs(found - wanted).max() / np.abs(wanted).max())

@@ -1,0 +1,22 @@
+"""How many training steps fit into a given time, from a short trial that is thrown away."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from oatkit.jobs.tokenizer_training import read_log
+from oatkit.train import TrainConfig, train
+from oatkit.train.loop import Job
+
+TRIAL_STEPS = 20
+
+
+def steps_within(job: Job, config: TrainConfig, minutes: float) -> int:
+    """Steps that take so many minutes at the speed of the trial's later half."""
+    trial = replace(config, steps=TRIAL_STEPS, log_every=TRIAL_STEPS // 2)
+    with tempfile.TemporaryDirectory() as folder:
+        train(job, trial, Path(folder), show_progress=False)
+        later_half = read_log(Path(folder))[-1]
+    return max(1, round(minutes * 60 * later_half["samples_per_s"] / config.batch_size))

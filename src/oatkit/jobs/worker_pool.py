@@ -1,0 +1,48 @@
+"""Worker processes that end when their parent does, however it ends."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+
+from oatkit.evaluate.simulator_workers import ctrl_c_ignored
+
+
+@contextmanager
+def worker_pool(num_workers: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool whose workers end at once when the block fails or this process dies.
+
+    Workers read from a pipe whose other end only this process holds, and end when it closes.
+    """
+    context = multiprocessing.get_context("spawn")
+    lifeline, held_end = context.Pipe(duplex=False)
+    with lifeline, held_end:
+        pool = ProcessPoolExecutor(
+            num_workers, mp_context=context, initializer=_prepare_worker, initargs=(lifeline,)
+        )
+        with ctrl_c_ignored():  # workers inherit it: the parent alone decides what it means
+            for _ in range(num_workers):
+                pool.submit(os.getpid)  # starts a worker
+        try:
+            yield pool
+        except BaseException:
+            held_end.close()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _prepare_worker(lifeline: Connection) -> None:
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+
+
+def _end_with(lifeline: Connection) -> None:
+    try:
+        lifeline.recv_bytes()
+    except EOFError:
+        os._exit(1)

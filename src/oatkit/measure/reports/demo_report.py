@@ -1,0 +1,185 @@
+"""`report.html` of `oatkit demo`: the records of its parts as one story."""
+
+from __future__ import annotations
+
+import shlex
+from html import escape
+from pathlib import Path
+
+from oatkit.measure.reports import charts, evaluation_report
+from oatkit.measure.reports import comparison_report as report
+from oatkit.measure.reports.html_page import bullets, commands, how_made, lab, page, table, warning
+from oatkit.measure.reports.verdict import share_left, trained, worse_than_analytic
+from oatkit.types import DemoRecord, KindComparison, PolicyEvaluation, TokenizerComparison
+
+DONE = {
+    "demonstrations": "scripted experts solve the tasks in MetaWorld",
+    "tokenizers": "every kind is trained or fitted, and measured on held-out episodes",
+    "policy": "the light policy learns to predict the tokens from the state",
+    "simulator": "the policy acts at every budget, on goals that no demonstration has",
+}
+
+
+def write_demo_report(
+    demo: DemoRecord, comparison: TokenizerComparison, evaluation: PolicyEvaluation, folder: Path
+) -> Path:
+    """Write `report.html` into the demo's folder, whose `eval` has the videos."""
+    path = folder / "report.html"
+    path.write_text(render(demo, comparison, evaluation, folder))
+    return path
+
+
+def render(
+    demo: DemoRecord, comparison: TokenizerComparison, evaluation: PolicyEvaluation, folder: Path
+) -> str:
+    """The page."""
+    seconds = sum(stage.seconds for stage in demo.stages)
+    lead = (
+        "Ordered action tokens, from demonstrations to a robot that acts on them: made on this "
+        f"machine ({escape(demo.machine)}) in {seconds / 60:.1f} minutes."
+    )
+    own = next(k for k in comparison.kinds if k.measurement.kind == evaluation.kind)
+    return page(
+        "oatkit demo",
+        lead,
+        summary=_short(demo, comparison, evaluation),
+        figures={
+            "The robot at work": evaluation_report.videos(evaluation, folder / "eval"),
+            "Success by budget": evaluation_report.success(evaluation),
+            "Time by budget": evaluation_report.cost(evaluation),
+            "Error against tokens and bits": report.rate_distortion(
+                comparison, charts.rate_distortion(comparison)
+            ),
+            "A chunk token by token": report.prefixes(
+                comparison, own, charts.prefixes(comparison, own)
+            ),
+            "Prefix lab": lab(folder / "compared"),
+        },
+        tables={**evaluation_report.tables(evaluation), "Tokenizers": _tokenizers(comparison)},
+        made=_made(demo, evaluation),
+        after={"What to try next": _next(demo, folder)},
+    )
+
+
+def _short(demo: DemoRecord, comparison: TokenizerComparison, evaluation: PolicyEvaluation) -> str:
+    tasks = ", ".join(demo.settings["tasks"])
+    kinds = ", ".join(k.measurement.kind for k in comparison.kinds)
+    first = comparison.kinds[0].measurement
+    done = (
+        f"{demo.num_episodes} demonstrations ({demo.num_frames:,} steps) of {tasks} were made in "
+        f"the MetaWorld simulator by its scripted experts. On chunks of {first.horizon} actions "
+        f"these tokenizers were made and compared: {kinds}. A small policy learned to predict the "
+        f"tokens of {evaluation.kind} from the simulator's state, for {demo.policy_steps:,} steps, "
+        f"and was then let loose on {demo.settings['episodes']} new goals a task, with all of its "
+        "tokens and with only the first of them."
+    )
+    warned = [
+        *evaluation_report.cautions(evaluation),
+        *worse_than_analytic(comparison),
+        "Mostly easy tasks, a state that holds the goal, and minutes of training: this shows how "
+        "things work, not how good they get.",
+    ]
+    return f"{bullets(findings(comparison, evaluation))}<p>{escape(done)}</p>{warning(warned)}"
+
+
+def findings(comparison: TokenizerComparison, evaluation: PolicyEvaluation) -> list[str]:
+    """What came out, one sentence each."""
+    return [
+        *evaluation_report.sentences(evaluation),
+        *_tokenizer_sentences(comparison, evaluation.kind),
+    ]
+
+
+def _tokenizer_sentences(comparison: TokenizerComparison, kind: str) -> list[str]:
+    """What the policy's own tokens keep, and which kind keeps most with as many tokens."""
+    own = next(k for k in comparison.kinds if k.measurement.kind == kind)
+    rows = trained(own)
+    left = ", ".join(f"{share_left(comparison, b.mse)} % with {b.budget}" for b in rows)
+    said = [
+        f"Of the variance of the actions, the tokens of {kind} leave unexplained: {left}. Every "
+        "prefix is a chunk that can be executed."
+    ]
+    points = [(k.measurement.kind, b) for k in comparison.kinds for b in trained(k)]
+    fair = [(name, b) for name, b in points if b.tokens <= rows[-1].tokens]
+    name, best = min(fair, key=lambda point: point[1].mse)
+    said.append(
+        f"Least of all with at most {rows[-1].tokens:.0f} tokens: {name}, "
+        f"{share_left(comparison, best.mse)} % with {best.tokens:.3g}. Little error is "
+        "not all: a policy must also be able to predict the tokens."
+    )
+    return said
+
+
+def _tokenizers(comparison: TokenizerComparison) -> str:
+    rows = [_row(comparison, kind) for kind in comparison.kinds]
+    headings = ("kind", "tokens", "bits", "MSE", "left of the variance", "made in")
+    note = "With all tokens, on held-out episodes."
+    return (
+        table(note, headings, rows)
+        + '<p class="soft">All of it, with reconstructions of every kind, properties, cautions '
+        'and diagnostics: <a href="compared/report.html">compared/report.html</a>.</p>'
+    )
+
+
+def _row(comparison: TokenizerComparison, kind: KindComparison) -> list[str]:
+    b = trained(kind)[-1]
+    how = "trained" if kind.losses else "fitted"
+    return [
+        kind.measurement.kind,
+        f"{b.tokens:.3g}",
+        f"{b.bits:.0f}",
+        f"{b.mse:.2e}",
+        f"{share_left(comparison, b.mse)} %",
+        f"{how}, {kind.seconds:.0f} s",
+    ]
+
+
+def _made(demo: DemoRecord, evaluation: PolicyEvaluation) -> str:
+    stages = [[stage.name, f"{stage.seconds:.0f} s", DONE[stage.name]] for stage in demo.stages]
+    rule = f"{evaluation.settings['execute']} of {evaluation.settings['horizon']} steps of a chunk"
+    facts = {
+        "seeds": "0 everywhere; goals of episodes never occur in demonstrations",
+        "executed": rule,
+        "machine": demo.machine,
+    }
+    return (
+        table("", ("part", "time", "what"), stages, is_words=True)
+        + "<p>By hand, the same:</p>"
+        + how_made([s.command for s in demo.stages], demo.settings, facts, demo.versions)
+    )
+
+
+def _next(demo: DemoRecord, folder: Path) -> str:
+    out = shlex.quote(str(folder))
+    data, policy = f"{out}/metaworld", f"{out}/policy"
+    return (
+        "<p>More of the same, and better: twice the time, into another folder.</p>"
+        + commands([f"oatkit demo --minutes {2 * demo.settings['minutes']:g} --out {out}-longer"])
+        + "<p>Your own data (LeRobot, HDF5, zarr, npz, or a hub id): look, check, compare.</p>"
+        + commands(
+            [
+                "oatkit data check PATH",
+                "oatkit tokenizer compare --data PATH --out out/compared",
+            ]
+        )
+        + "<p>The policy without a simulator, and on the paper's 50 episodes a task.</p>"
+        + commands(
+            [
+                f"oatkit policy measure {policy} --data {data} "
+                "--state-key observation.environment_state",
+                f"oatkit policy eval {policy} --env metaworld --episodes 50 --budgets 1 2 4 8 auto "
+                f"--out {out}/eval",
+            ]
+        )
+        + "<p>The same policy on another tokenizer, compared pair by pair on the same goals.</p>"
+        + commands(
+            [
+                f"oatkit policy train --data {data} --tokenizer {out}/compared/quest "
+                f"--state-key observation.environment_state --steps {demo.policy_steps} "
+                f"--out {out}/policy-quest",
+                f"oatkit policy eval {out}/policy-quest --env metaworld "
+                f"--episodes {demo.settings['episodes']} --against {out}/eval/evaluation.json "
+                f"--out {out}/eval-quest",
+            ]
+        )
+    )

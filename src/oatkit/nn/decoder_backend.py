@@ -1,0 +1,55 @@
+"""A decoder made ready to generate, by the fastest means that is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from oatkit.nn.frozen_decoder import FrozenDecoder
+from oatkit.nn.onnx.stage_decoder import OnnxDecoder
+from oatkit.nn.token_decoder import TokenDecoder
+
+OLDEST = {"onnx": (1, 18), "onnxruntime": (1, 24)}
+"""The first versions that know what `onnx_decoder` writes."""
+
+
+class Generation(Protocol):
+    """One generation: a context and a cache."""
+
+    def feed(
+        self, inputs_BG: Tensor, positions_G: Tensor, mask_GS: Tensor | None, num_kept: int
+    ) -> Tensor:
+        """Logits (B, G, V); only the first `num_kept` slots stay in the cache."""
+
+
+class Frozen(Protocol):
+    """A decoder that generates with the weights it was made from."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the decoder's weights are still those."""
+
+    def start(
+        self, context: Sequence[tuple[Tensor, Tensor]], batch_size: int, num_slots: int
+    ) -> Generation:
+        """Generation with an empty cache; see `FrozenDecoder.start`."""
+
+
+def freeze(decoder: TokenDecoder) -> Frozen:
+    """By ONNX Runtime on a CPU where it is installed (`oatkit[onnx]`), else by torch."""
+    frozen = FrozenDecoder(decoder)
+    is_plain = frozen.head.device.type == "cpu" and frozen.head.dtype == torch.float32
+    return OnnxDecoder(frozen) if is_plain and has_onnx() else frozen
+
+
+def has_onnx() -> bool:
+    """Whether the packages of `oatkit[onnx]` are there and new enough."""
+    try:
+        found = {name: version(name).split(".")[:2] for name in OLDEST}
+    except PackageNotFoundError:
+        return False
+    return all(tuple(map(int, found[name])) >= oldest for name, oldest in OLDEST.items())

@@ -1,0 +1,63 @@
+"""Random numbers that belong to a sample, not to a process.
+
+A draw depends on the sample's key and on which draw of that sample it is, on nothing else. So a
+training step gives the same result on one process or many, and after any restart.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+# splitmix64, in the two's complement of torch's int64
+_INCREMENT = 0x9E3779B97F4A7C15 - 2**64
+_MULTIPLY_1 = 0xBF58476D1CE4E5B9 - 2**64
+_MULTIPLY_2 = 0x94D049BB133111EB - 2**64
+
+
+class SampleRandom:
+    """Uniform numbers for every sample of a batch.
+
+    Args:
+        keys: (B,) int64, one per sample; see `sample_keys`.
+    """
+
+    def __init__(self, keys: Tensor) -> None:
+        self._keys = keys
+        self._num_draws = 0
+
+    def uniform(self, *shape: int) -> Tensor:
+        """(B, *shape) in [0, 1); every call gives new numbers."""
+        self._num_draws += 1
+        number = torch.tensor(self._num_draws, device=self._keys.device)
+        stream_B = _mix(self._keys + number * _INCREMENT)
+        count = torch.Size(shape).numel()
+        counter_N = torch.arange(count, device=self._keys.device) * _INCREMENT
+        bits_BN = _mix(stream_B[:, None] + counter_N)
+        # the top 24 bits fill a float32 exactly
+        top_BN = (bits_BN >> 40) & 0xFFFFFF
+        return (top_BN.float() / 2**24).reshape(-1, *shape)
+
+    def normal(self, *shape: int) -> Tensor:
+        """(B, *shape), standard normal."""
+        middle = self.uniform(*shape) + 2**-25  # of the cell of 2^-24, so never 0
+        return torch.special.ndtri(middle)
+
+
+def sample_keys(seed: int, step: int, indices: Tensor) -> Tensor:
+    """Keys of the samples at places `indices` (B,) of the global batch at `step`."""
+    base = torch.tensor([seed, step], dtype=torch.int64, device=indices.device)
+    mixed = _mix(_mix(base[:1]) + base[1:] * _INCREMENT)
+    return _mix(mixed + (indices + 1) * _INCREMENT)
+
+
+def _mix(x: Tensor) -> Tensor:
+    """splitmix64's finalizer: a bijection of 64-bit numbers that scatters their bits."""
+    x = (x ^ _shift(x, 30)) * _MULTIPLY_1
+    x = (x ^ _shift(x, 27)) * _MULTIPLY_2
+    return x ^ _shift(x, 31)
+
+
+def _shift(x: Tensor, bits: int) -> Tensor:
+    """A logical shift to the right; torch's own keeps the sign."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)

@@ -1,0 +1,1 @@
+"""Generating tokens stage by stage, and decoding them into chunks."""

@@ -1,0 +1,1 @@
+"""What a policy observes, checked and made into tensors."""

@@ -1,0 +1,139 @@
+"""Checkpoints of `transformers` to backbones and back; its version is checked here.
+
+`transformers` moved the scale of Gemma's embeddings and changed its caches in 5.4; one code path
+serves what came after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from oatkit.errors import ArtifactError, MissingExtraError, OatkitError
+from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
+
+try:
+    import transformers
+    from transformers import AutoConfig, AutoImageProcessor, AutoTokenizer
+except ImportError as error:
+    raise MissingExtraError("vlm") from error
+
+from oatkit.policies.vlm.backbones.backbone import Backbone
+from oatkit.policies.vlm.backbones.family import Family, ScratchSize
+from oatkit.policies.vlm.backbones.family_table import family_named, family_of
+from oatkit.policies.vlm.backbones.processor import Processor
+
+OLDEST, TOO_NEW = (5, 4), (6, 0)
+
+
+def require_version(found: str = transformers.__version__) -> None:
+    """Refuse a version of `transformers` that the families are not written for."""
+    release = tuple(int(part) for part in found.split(".")[:2])
+    if not OLDEST <= release < TOO_NEW:
+        raise OatkitError(
+            f"transformers {found} is installed, vision-language policies need 5.4 or later and "
+            "below 6: pip install 'oatkit[vlm]'"
+        )
+
+
+def load_backbone(checkpoint: str, options: BackboneOptions) -> Backbone:
+    """A pretrained backbone from a folder or, by its id, from the Hugging Face hub."""
+    require_version()
+    family, _ = _family_at(checkpoint)
+    attention = _attention(family, options)
+    with _problems_named(checkpoint):
+        model = family.model_class.from_pretrained(
+            checkpoint,
+            dtype=getattr(torch, options.dtype),
+            attn_implementation=attention,
+            device_map=options.device_map,
+        )
+        processor = _load_processor(family, checkpoint, model.config)
+    return _prepared(Backbone(family, model.model, processor), options)
+
+
+def build_backbone(folder: Path, options: BackboneOptions) -> Backbone:
+    """A backbone without its weights, from what `Processor.save_pretrained` wrote."""
+    require_version()
+    family, config = _family_at(str(folder))
+    config._attn_implementation = _attention(family, options)
+    with _problems_named(str(folder)):
+        model = family.model_class._from_config(config, dtype=getattr(torch, options.dtype))
+        processor = _load_processor(family, str(folder), config)
+    return _prepared(Backbone(family, model.model, processor), options)
+
+
+def write_scratch(
+    name: str, folder: Path, size: ScratchSize, corpus: Sequence[str], seed: int = 0
+) -> Path:
+    """Write a checkpoint of a family with random weights and a vocabulary fitted to `corpus`."""
+    require_version()
+    family = family_named(name)
+    config, tokenizer, images = family.scratch(size, corpus)
+    torch.manual_seed(seed)
+    family.model_class._from_config(config).save_pretrained(folder)
+    for thing in (tokenizer, images):
+        thing.save_pretrained(folder)
+    return folder
+
+
+def _family_at(checkpoint: str) -> tuple[Family, Any]:
+    """The family of a checkpoint and its config."""
+    path = Path(checkpoint)
+    if (path / "config.json").exists() and (path / "tokenizer/config.json").exists():
+        raise ArtifactError(f"{path} is a policy, not a backbone: start from it with --init {path}")
+    if not path.exists() and (path.is_absolute() or len(path.parts) > 2):
+        raise ArtifactError(f"{path} does not exist, and is no id of the Hugging Face hub")
+    with _problems_named(checkpoint):
+        config = AutoConfig.from_pretrained(checkpoint)
+    return family_of(config.model_type, checkpoint), config
+
+
+def _load_processor(family: Family, where: str, config: Any) -> Processor:
+    tokenizer = AutoTokenizer.from_pretrained(where)
+    images = AutoImageProcessor.from_pretrained(where, backend="pil")
+    return Processor(family, tokenizer, images, config)
+
+
+def _attention(family: Family, options: BackboneOptions) -> str:
+    if options.attention == "sdpa" and family.attention == "eager":
+        raise ValueError(
+            f"{family.name} caps its attention scores, which sdpa cannot: leave --attention out"
+        )
+    return options.attention or family.attention
+
+
+def _prepared(backbone: Backbone, options: BackboneOptions) -> Backbone:
+    if options.lora_rank and options.freeze_language:
+        raise ValueError("--lora-rank trains what --freeze-language freezes: leave one of them out")
+    if options.lora_rank:
+        _add_adapters(backbone, options.lora_rank)
+    backbone.freeze(vision=options.freeze_vision, language=options.freeze_language)
+    if options.save_memory:
+        backbone.save_memory()
+    backbone.speed_up()
+    return backbone.eval()
+
+
+def _add_adapters(backbone: Backbone, rank: int) -> None:
+    """Adapters in every linear layer of the language model, whose own weights are frozen."""
+    from peft import LoraConfig, inject_adapter_in_model
+
+    language = backbone.family.language_model(backbone.model)
+    language.requires_grad_(False)
+    config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
+    inject_adapter_in_model(config, language)
+
+
+@contextmanager
+def _problems_named(checkpoint: str) -> Iterator[None]:
+    """What `transformers` cannot read becomes one sentence."""
+    try:
+        yield
+    except (OSError, KeyError, ValueError) as error:
+        why = str(error).splitlines()[0]
+        raise ArtifactError(f"{checkpoint} is no readable backbone checkpoint ({why})") from error

@@ -1,0 +1,111 @@
+"""Text to ids and images to pixels by a checkpoint's own tokenizer and image processor.
+
+Both run in the processes that read data. Images are only resized and cut into patches there and
+stay uint8, a quarter of the bytes; the backbone normalizes them where it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from oatkit.policies.vlm.backbones.family import Family
+from oatkit.policies.vlm.backbones.prompt import Part
+
+MAX_TASK_TOKENS = 128
+
+
+class Processor:
+    """A tokenizer and an image processor of `transformers`.
+
+    Args:
+        family: Of the model.
+        tokenizer: Its own.
+        images: Its image processor, the one without torchvision.
+        config: Of the model.
+    """
+
+    def __init__(self, family: Family, tokenizer: Any, images: Any, config: Any) -> None:
+        self.family = family
+        self.tokenizer = tokenizer
+        self.images = images
+        self.config = config
+        self.num_known = len(tokenizer)
+
+    def image_statistics(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of uint8 colors, (3, 1)."""
+        scale = self.images.rescale_factor if self.images.do_rescale else 1.0
+        mean, std = [0.0] * 3, [1.0] * 3
+        if self.images.do_normalize:
+            mean, std = self.images.image_mean, self.images.image_std
+        return torch.tensor(mean)[:, None] / scale, torch.tensor(std)[:, None] / scale
+
+    def add_action_tokens(self, vocab_size: int, *, has_end: bool) -> None:
+        """Let the vocabulary grow by the action tokens; their ids follow one another."""
+        names = action_token_names(vocab_size, has_end=has_end)
+        known = self.tokenizer.get_vocab()
+        taken = [name for name in names if name in known]
+        if taken:
+            raise ValueError(
+                f"the backbone's vocabulary already has {taken[0]!r}: start from a checkpoint "
+                "without action tokens"
+            )
+        self.tokenizer.add_tokens(names, special_tokens=True)
+
+    def parts(self, sizes: Sequence[tuple[int, int]], num_states: int) -> list[Part]:
+        """The prompt with an image of each size (height, width)."""
+        images = [(self.num_image_slots(size), self.grid(size)) for size in sizes]
+        return self.family.parts(self.tokenizer, images, num_states)
+
+    def grid(self, size: tuple[int, int]) -> tuple[int, int] | None:
+        """Rows and columns of the slots of an image of this size, where they matter."""
+        return self.family.image_grid(self.images, size)
+
+    def num_image_slots(self, size: tuple[int, int]) -> int:
+        blank = torch.zeros(1, 3, *size, dtype=torch.uint8)
+        return self.family.num_image_slots(self.config, self.pixels(blank).shape[1:])
+
+    def task_ids(self, tasks: Sequence[str], *, has_images: bool) -> Tensor:
+        """(B, L): ids of the instructions; -1 after the end of the shorter ones.
+
+        The name of a special token in an instruction is text like any other: it neither ends the
+        question nor speaks an action.
+        """
+        texts = [self.family.task_text(task, has_images) for task in tasks]
+        found = self.tokenizer(texts, add_special_tokens=False, split_special_tokens=True)
+        lengths = [len(ids) for ids in found["input_ids"]]
+        longest = max(lengths)
+        if longest > MAX_TASK_TOKENS:
+            raise ValueError(
+                f"an instruction has {longest} tokens, expected at most {MAX_TASK_TOKENS}: it "
+                f"begins {tasks[lengths.index(longest)][:40]!r}"
+            )
+        rows = [[*ids, *[-1] * (longest - len(ids))] for ids in found["input_ids"]]
+        return torch.tensor(rows, dtype=torch.int64)
+
+    def pixels(self, images_N3HW: Tensor) -> Tensor:
+        """What the vision tower reads of uint8 images, not yet normalized, (N, ...) uint8."""
+        found = self.images(
+            list(images_N3HW.numpy()),
+            do_rescale=False,
+            do_normalize=False,
+            return_tensors="pt",
+            input_data_format="channels_first",
+            **self.family.image_options(),
+        )["pixel_values"]
+        return found.reshape(self.family.pixel_shape(len(images_N3HW), found)).to(torch.uint8)
+
+    def save_pretrained(self, folder: Path) -> None:
+        """Write config, tokenizer and image processor, all that a model without weights is."""
+        for thing in (self.config, self.tokenizer, self.images):
+            thing.save_pretrained(folder)
+
+
+def action_token_names(vocab_size: int, *, has_end: bool) -> list[str]:
+    """Of the codes, then of the end symbol if there is one, then of the mask."""
+    codes = [f"<|action_{code}|>" for code in range(vocab_size)]
+    return [*codes, *(["<|action_end|>"] if has_end else []), "<|action_mask|>"]

@@ -1,0 +1,182 @@
+"""The network of vision-language policies: a backbone, a token head, a flow expert, or both.
+
+    images, instruction, state ── backbone ── keys and values ──┬── token head: logits
+                                                                └── flow expert: velocity
+
+Shape letters: B batch, K token slot, T step in the chunk, A action dimension, N image.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from oatkit.nn.flow import flow_times, integrate, noised
+from oatkit.nn.flow_expert import FlowExpert, Memory
+from oatkit.nn.sample_random import SampleRandom
+from oatkit.policies.generation.blockwise import Feed, bar_loss, fitted
+from oatkit.policies.observation.observation_spec import Observations, ObservationSpec
+from oatkit.policies.vlm.backbones.backbone import Backbone, Context
+from oatkit.policies.vlm.backbones.processor import MAX_TASK_TOKENS
+from oatkit.policies.vlm.token_head import TokenHead
+from oatkit.policies.vlm.vlm_config import VlmConfig
+from oatkit.tokenizers import ActionTokenizer
+from oatkit.types import Schedule, Tokens
+
+
+class VlmNet(nn.Module):
+    """Observations to tokens, velocities, or both; see the module's drawing.
+
+    Args:
+        config: Which heads.
+        backbone: Pretrained or not.
+        spec: What is observed.
+        tokenizer: Whose tokens, and whose chunks.
+    """
+
+    def __init__(
+        self,
+        config: VlmConfig,
+        backbone: Backbone,
+        spec: ObservationSpec,
+        tokenizer: ActionTokenizer,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = backbone
+        sizes = [size for size in spec.cameras.values() for _ in range(spec.history)]
+        self._parts = backbone.processor.parts(sizes, spec.history if spec.state_dim else 0)
+        self._grids = [backbone.processor.grid(size) for size in sizes]
+        num_fixed, num_tokens = sum(len(part) for part in self._parts), tokenizer.max_tokens
+        if num_fixed + MAX_TASK_TOKENS + num_tokens > backbone.max_slots:
+            raise ValueError(
+                f"images and states take {num_fixed} slots, an instruction up to {MAX_TASK_TOKENS} "
+                f"and tokens {num_tokens}, more than the {backbone.max_slots} of the backbone: use "
+                "fewer cameras or frames"
+            )
+        self.state = nn.Linear(spec.state_dim, backbone.width) if spec.state_dim else None
+        self.tokens = None
+        if "tokens" in config.heads:
+            self.tokens = TokenHead(
+                backbone.known_rows(),
+                vocab_size=tokenizer.vocab_size,
+                has_end=not tokenizer.is_fixed_length,
+                is_shifted=config.objective == "vlm-tc",
+            )
+        self.expert: FlowExpert | None = None
+        self._layers: list[int] = []
+        self._chunk = (tokenizer.horizon, tokenizer.action_dim)
+        if "flow" in config.heads:
+            self.expert, self._layers = _expert(config, backbone, tokenizer.action_dim)
+        if self.tokens is None:
+            backbone.freeze_unread()
+
+    @property
+    def blocks(self) -> list[nn.Module]:
+        """The layers: what is gathered one at a time where weights are spread over processes."""
+        expert = [] if self.expert is None else list(self.expert.layers)
+        return [*self.backbone.layers, *expert]
+
+    @property
+    def mask_id(self) -> int:
+        return self._head.mask_id
+
+    @property
+    def end_id(self) -> int | None:
+        return self._head.end_id
+
+    @property
+    def _head(self) -> TokenHead:
+        assert self.tokens is not None
+        return self.tokens
+
+    def encode(self, observations: Observations) -> Context:
+        """Run the context of a batch."""
+        images = [
+            pixels[:, frame] for pixels in observations.images for frame in range(pixels.shape[1])
+        ]
+        is_seen_BN = observations.is_seen.transpose(1, 2).flatten(1)
+        state = observations.state
+        projected = state.new_zeros(len(state), 0, self.backbone.width)
+        if self.state is not None:
+            projected = self.state(state)
+        return self.backbone.prefill(
+            self._parts, observations.task, images, self._grids, is_seen_BN, projected
+        )
+
+    def shrunk(self, observations: Observations) -> Observations:
+        """As they are: images are already as small as they are read."""
+        return observations
+
+    # Tokens
+
+    def logits(self, ids_BK: Tensor, schedule: Schedule, context: Context) -> Tensor:
+        """The packed pass: (B, K, V), slot k predicts token k."""
+        return self._head.logits(self.backbone, ids_BK, schedule, context)
+
+    def start(self, context: Context, schedule: Schedule) -> Feed:
+        """The network with an empty cache, for `generate`."""
+        return self._head.start(self.backbone, context, schedule)
+
+    # Flow
+
+    def memory(self, context: Context) -> Memory:
+        """What the expert reads of a context."""
+        pairs = context.detached_pairs() if self.config.is_insulated else context.pairs
+        rotary = self.backbone.rotary(context, self._chunk[0])
+        return Memory([pairs[layer] for layer in self._layers], context.is_seen, rotary)
+
+    def flow_loss(self, context: Context, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
+        """Mean squared error of the velocity at a random time; actions are normalized."""
+        assert self.expert is not None
+        time_B = flow_times(random.uniform())
+        noisy_BTA, velocity_BTA = noised(actions_BTA, random.normal(*self._chunk), time_B)
+        found_BTA = self.expert(noisy_BTA, time_B, self.memory(context))
+        return F.mse_loss(found_BTA, velocity_BTA)
+
+    def flow(self, context: Context, noise_BTA: Tensor) -> Tensor:
+        """Normalized chunks from noise; the context is read again in every step, never run."""
+        assert self.expert is not None
+        expert, memory = self.expert, self.memory(context)
+        return integrate(
+            lambda point, time_B: expert(point, time_B, memory),
+            noise_BTA,
+            self.config.expert.num_steps,
+        )
+
+    def loss(
+        self,
+        observations: Observations,
+        tokens: Tokens,
+        actions_BTA: Tensor,
+        schedule: Schedule,
+        random: SampleRandom,
+    ) -> Tensor:
+        """The training loss, a scalar; actions are normalized."""
+        context = self.encode(observations)
+        parts: list[Tensor] = []
+        if self.tokens is not None:
+            tokens, schedule = fitted(tokens, schedule, self.end_id)
+            logits_BKV = self.logits(tokens.ids, schedule, context)
+            parts.append(bar_loss(logits_BKV, tokens, schedule, self.end_id))
+        if self.expert is not None:
+            parts.append(self.config.flow_weight * self.flow_loss(context, actions_BTA, random))
+        return torch.stack(parts).sum()
+
+
+def _expert(config: VlmConfig, backbone: Backbone, action_dim: int) -> tuple[FlowExpert, list[int]]:
+    """The expert and which layers of the backbone it reads."""
+    most = backbone.num_layers
+    count = config.expert.num_layers or most
+    if count > most:
+        raise ValueError(f"the expert has {count} layers, the backbone only {most}")
+    expert = FlowExpert(
+        action_dim,
+        width=config.expert.width,
+        num_layers=count,
+        num_heads=backbone.num_heads,
+        num_kv_heads=backbone.num_kv_heads,
+        head_dim=backbone.head_dim,
+    )
+    return expert, [(number + 1) * most // count - 1 for number in range(count)]

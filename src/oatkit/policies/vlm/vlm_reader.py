@@ -1,0 +1,116 @@
+"""What a vision-language policy reads of an observation: text as ids, images as pixels.
+
+Any instruction that is not empty is read; it may be left out where training had only one. A camera
+may be missing: its key is left out or None, or in a batch some of its rows are None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from oatkit.policies.observation.observation_spec import (
+    IMAGES,
+    STATE,
+    TASK,
+    Observations,
+    ObservationSpec,
+    as_array,
+)
+from oatkit.policies.vlm.backbones.processor import Processor
+
+
+class VlmReader:
+    """Reads observations for a backbone.
+
+    Args:
+        spec: What is observed.
+        processor: Of the backbone's text and images.
+    """
+
+    def __init__(self, spec: ObservationSpec, processor: Processor) -> None:
+        self._spec = replace(spec, tasks=())  # tasks are text here, not places in a list
+        self._processor = processor
+        # where there was but one it goes without saying
+        self._only_task = spec.tasks[0] if len(spec.tasks) == 1 else None
+
+    def read(self, observation: Mapping[str, Any]) -> tuple[Observations, bool]:
+        """The tensors of an observation, and whether it was one frame (history and batch are 1)."""
+        batch_size = self._batch_size(observation)
+        whole, seen = dict(observation), []
+        for camera, size in self._spec.cameras.items():
+            key = f"{IMAGES}{camera}"
+            whole[key], is_seen = self._filled(key, whole.get(key), size, batch_size)
+            seen.append(is_seen)
+        found, is_single = self._spec.read(whole)
+        is_seen_BC = torch.tensor(seen, dtype=torch.bool).reshape(len(seen), len(found)).t()
+        pixels = tuple(self._pixels(image) for image in found.images)
+        texts = _texts(observation.get(TASK, self._only_task), len(found))
+        task = self._processor.task_ids(texts, has_images=bool(self._spec.cameras))
+        is_seen_BSC = is_seen_BC[:, None].expand(-1, found.state.shape[1], -1)
+        return Observations(task, found.state, pixels, is_seen_BSC), is_single
+
+    def _batch_size(self, observation: Mapping[str, Any]) -> int | None:
+        """None for one frame; what is there decides."""
+        if self._spec.state is not None and STATE in observation:
+            state = observation[STATE]
+            return len(state) if np.ndim(state) == 3 else None
+        for camera in self._spec.cameras:
+            images = observation.get(f"{IMAGES}{camera}")
+            if images is not None:
+                return None if _is_array(images) and images.ndim == 3 else len(images)
+        raise ValueError(
+            f"the observation has neither {STATE!r} nor an image; it has {sorted(observation)}, "
+            f"and the policy reads cameras {list(self._spec.cameras)}"
+        )
+
+    def _filled(
+        self, key: str, images: Any, size: tuple[int, int], batch_size: int | None
+    ) -> tuple[Any, list[bool]]:
+        """Images with black ones where they are missing, and which rows are there."""
+        count = 1 if batch_size is None else batch_size
+        blank: NDArray[np.uint8] = np.zeros((self._spec.history, *size, 3), np.uint8)
+        if images is None:
+            missing = blank[0] if batch_size is None else np.stack([blank] * count)
+            return missing, [False] * count
+        if isinstance(images, Sequence) and any(row is None for row in images):
+            rows = [None if row is None else as_array(key, row) for row in images]
+            given = [row for row in rows if row is not None]
+            found = sorted({f"{row.shape} {row.dtype}" for row in given})
+            if len(found) > 1:
+                raise ValueError(f"{key} holds images of several shapes or types: {found}")
+            dark = np.zeros_like(given[0]) if given else blank
+            filled = [dark if row is None else row for row in rows]
+            return np.stack(filled), [row is not None for row in rows]
+        return images, [True] * count
+
+    def _pixels(self, images_BSCHW: Tensor) -> Tensor:
+        """(B, history, ...) uint8, as the vision tower reads them."""
+        images = images_BSCHW.cpu()
+        if images.is_floating_point():
+            images = (255 * images).round().to(torch.uint8)
+        found = self._processor.pixels(images.flatten(0, 1))
+        return found.view(*images.shape[:2], *found.shape[1:])
+
+
+def _texts(task: Any, batch_size: int) -> list[str]:
+    texts: list[Any] = [task] * batch_size if np.ndim(task) == 0 else list(task)
+    if len(texts) != batch_size:
+        raise ValueError(f"there are {len(texts)} tasks for {batch_size} observations")
+    for text in texts:
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(
+                f"the instruction is {text!r}, expected text under the key {TASK!r}: the policy "
+                "reads language"
+            )
+    return texts
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray | Tensor)

@@ -1,0 +1,1 @@
+"""What is written to disk: artifacts, atomic writes, digests and versioned JSON records."""

@@ -1,0 +1,391 @@
+"""`ActionTokenizer`: raw action chunks to tokens and back, and the artifact on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from oatkit.data import Dataset, Normalizer, Statistics
+from oatkit.errors import DecodeError
+from oatkit.storage.artifact import (
+    load_state,
+    local_folder,
+    read_artifact,
+    upload,
+    write_artifact,
+)
+from oatkit.tokenizers.codec import (
+    Codec,
+    HasFiles,
+    decode_in_parts,
+    encode_in_parts,
+    tokens_of_lists,
+)
+from oatkit.tokenizers.kind_table import kind_named, make_codec, make_config
+from oatkit.types import NormalizationMode, Schedule, Tokens
+
+FORMAT_VERSION = 1
+MAX_DRIFT = 0.25
+"""Share of a dimension's fitted 1 % to 99 % range by which its ends may move unnoticed."""
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What a tokenizer remembers of the data it was made from."""
+
+    statistics: Statistics
+    fingerprint: str = ""
+    action_names: tuple[str, ...] = ()
+    fps: float | None = None
+
+
+class ActionTokenizer:
+    """A codec with the normalizer and the facts of its data: all that an artifact holds.
+
+    Raw action units go in and come out. numpy arrays or lists give numpy arrays, torch tensors
+    give torch tensors on the same device.
+
+    Args:
+        codec: Any kind, trained or not.
+        normalizer: Raw to normalized units, fitted on the same data.
+        data: What is remembered of that data.
+        extras: Further JSON for `config.json`, such as how it was trained.
+        normalized_input: Actions come and go normalized, for pipelines that normalize first, such
+            as LeRobot's; they must do so as `normalizer` does.
+    """
+
+    def __init__(
+        self,
+        codec: Codec,
+        normalizer: Normalizer,
+        data: DataFacts,
+        extras: dict[str, Any] | None = None,
+        *,
+        normalized_input: bool = False,
+    ) -> None:
+        if normalizer.dim != codec.config.action_dim:
+            raise ValueError(
+                f"the normalizer has {normalizer.dim} dimensions and the codec "
+                f"{codec.config.action_dim}"
+            )
+        self.codec = codec
+        self.normalizer = normalizer
+        self.data = data
+        self.extras = extras or {}
+        self.normalized_input = normalized_input
+
+    @classmethod
+    def for_dataset(
+        cls, config: Any, dataset: Dataset, normalization: NormalizationMode | None = None
+    ) -> ActionTokenizer:
+        """An untrained tokenizer whose normalizer and facts are those of `dataset`."""
+        if config.action_dim != dataset.action_dim:
+            raise ValueError(
+                f"the tokenizer is for {config.action_dim} action dimensions, {dataset.path} has "
+                f"{dataset.action_dim}"
+            )
+        statistics = dataset.action_statistics()
+        mode = normalization or kind_named(config.kind).normalization
+        facts = DataFacts(statistics, dataset.fingerprint, dataset.action.names, dataset.fps)
+        return cls(make_codec(config), Normalizer.fit(statistics, mode), facts)
+
+    @property
+    def kind(self) -> str:
+        return str(self.codec.config.kind)
+
+    @property
+    def horizon(self) -> int:
+        return int(self.codec.config.horizon)
+
+    @property
+    def action_dim(self) -> int:
+        return int(self.codec.config.action_dim)
+
+    @property
+    def vocab_size(self) -> int:
+        return self.codec.vocab_size
+
+    @property
+    def max_tokens(self) -> int:
+        return self.codec.max_tokens
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """Budgets with direct supervision."""
+        return self.codec.budgets
+
+    @property
+    def schedule(self) -> Schedule:
+        """How this kind is meant to be generated."""
+        return self.codec.schedule
+
+    @property
+    def is_ordered(self) -> bool:
+        return self.codec.is_ordered
+
+    @property
+    def is_total(self) -> bool:
+        return self.codec.is_total
+
+    @property
+    def is_fixed_length(self) -> bool:
+        return self.codec.is_fixed_length
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with what decides how ids decode (the byte pairs of `fast` aside)."""
+        written = self.to_json()
+        settings = [written[name] for name in ("kind", "codec", "normalization")]
+        digest = hashlib.blake2b(json.dumps(settings).encode(), digest_size=16)
+        for name, tensor in sorted(self.codec.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.cpu().numpy().tobytes())
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        return (
+            f"ActionTokenizer({self.kind}: {self.horizon} x {self.action_dim} actions, "
+            f"{self.max_tokens} tokens of {self.vocab_size})"
+        )
+
+    @torch.inference_mode()
+    def encode(self, actions: ArrayLike | Tensor) -> Tokens:
+        """Tokens of raw chunks, (B, horizon, action_dim)."""
+        actions_BTA = self._as_tensor(actions)
+        if not self.normalized_input:
+            actions_BTA = self.normalizer.normalize(actions_BTA)
+        return encode_in_parts(self.codec, actions_BTA)
+
+    @overload
+    def decode(self, tokens: Tokens | Tensor, budget: int | None = None) -> Tensor: ...
+
+    @overload
+    def decode(
+        self, tokens: Sequence[Sequence[int]] | NDArray[np.integer], budget: int | None = None
+    ) -> NDArray[np.float32]: ...
+
+    @torch.inference_mode()
+    def decode(self, tokens: Any, budget: int | None = None) -> Any:
+        """Raw chunks of tokens, (B, horizon, action_dim).
+
+        Args:
+            tokens: `Tokens`, an integer tensor or array (B, K), or a list of lists of ids.
+            budget: Only the first so many tokens count; all by default.
+        """
+        is_torch = isinstance(tokens, Tokens | Tensor)
+        checked = self._checked(tokens, budget)
+        chunks_BTA = decode_in_parts(self.codec, checked)
+        if not self.normalized_input:
+            chunks_BTA = self.normalizer.unnormalize(chunks_BTA)
+        return chunks_BTA if is_torch else chunks_BTA.cpu().numpy()
+
+    def try_decode(self, tokens: Tokens) -> list[Tensor | None]:
+        """Raw chunks of tokens one by one; None where a sequence does not decode."""
+        if self.is_total:
+            return list(self.decode(tokens))
+        found: list[Tensor | None] = []
+        for ids, length in zip(tokens.ids, tokens.lengths, strict=True):
+            try:
+                found.append(self.decode(Tokens(ids[None], length[None]))[0])
+            except DecodeError:
+                found.append(None)
+        return found
+
+    def __call__(self, actions: ArrayLike | Tensor) -> list[list[int]]:
+        """Ids as lists, one per chunk; a single chunk (horizon, action_dim) is a batch of one."""
+        if np.ndim(actions) == 2:
+            actions = actions[None] if isinstance(actions, Tensor) else np.asarray(actions)[None]
+        tokens = self.encode(actions)
+        rows = zip(tokens.ids.tolist(), tokens.lengths.tolist(), strict=True)
+        return [ids[:length] for ids, length in rows]
+
+    def to(self, device: torch.device | str) -> ActionTokenizer:
+        """Move what was learned to a device; gives itself."""
+        assert isinstance(self.codec, nn.Module)
+        self.codec.to(device)
+        return self
+
+    def _as_tensor(self, actions: ArrayLike | Tensor) -> Tensor:
+        if not isinstance(actions, Tensor):
+            actions = torch.from_numpy(np.asarray(actions, np.float32))
+        if tuple(actions.shape[1:]) != (self.horizon, self.action_dim) or actions.ndim != 3:
+            raise ValueError(
+                f"actions are {tuple(actions.shape)}, expected (batch, {self.horizon}, "
+                f"{self.action_dim})"
+            )
+        if not torch.isfinite(actions).all():
+            raise ValueError("actions are not finite")
+        return actions.float()
+
+    def _checked(self, tokens: Any, budget: int | None) -> Tokens:
+        """Tokens whose ids and lengths this kind decodes."""
+        if not isinstance(tokens, Tokens):
+            tokens = _to_tokens(tokens)
+        if budget is not None:
+            if not 1 <= budget <= self.max_tokens:
+                raise ValueError(f"budget {budget} is outside 1 .. {self.max_tokens}")
+            tokens = tokens.prefix(budget)
+        slot_K = torch.arange(tokens.ids.shape[1], device=tokens.ids.device)
+        is_real_BK = slot_K < tokens.lengths[:, None]
+        is_bad_BK = is_real_BK & ((tokens.ids < 0) | (tokens.ids >= self.vocab_size))
+        if is_bad_BK.any():
+            row, slot = torch.nonzero(is_bad_BK)[0].tolist()
+            raise ValueError(
+                f"id {int(tokens.ids[row, slot])} at slot {slot} of sequence {row} is outside the "
+                f"vocabulary 0 .. {self.vocab_size - 1}"
+            )
+        self._check_lengths(tokens)
+        return Tokens(tokens.ids * is_real_BK, tokens.lengths)
+
+    def _check_lengths(self, tokens: Tokens) -> None:
+        if not len(tokens):
+            return
+        shortest, longest = int(tokens.lengths.min()), int(tokens.lengths.max())
+        if longest > self.max_tokens and self.is_fixed_length:
+            raise ValueError(f"a sequence has {longest} tokens, {self.kind} has {self.max_tokens}")
+        if shortest < self.max_tokens and not self.codec.has_prefixes and self.is_fixed_length:
+            raise ValueError(
+                f"{self.kind} decodes only all of its tokens: budget {shortest} is none of "
+                f"{list(self.budgets)}"
+            )
+
+    def check(self, dataset: Dataset) -> list[str]:
+        """How `dataset` differs from the data this was fitted on, a sentence each; empty if fit."""
+        return self.drift(dataset.action_statistics(), dataset.action.names, dataset.fps)
+
+    def drift(self, now: Statistics, names: Sequence[str], fps: float | None) -> list[str]:
+        """How actions differ from those this was fitted on, a sentence each.
+
+        Args:
+            now: Their statistics.
+            names: Of their dimensions.
+            fps: Steps a second.
+        """
+        then = self.data.statistics
+        if now.dim != self.action_dim:
+            return [f"actions have {now.dim} dimensions, fitted on {self.action_dim}"]
+        found = []
+        if self.data.fps and fps and self.data.fps != fps:
+            found.append(f"fps is {fps:g}, fitted on {self.data.fps:g}")
+        room = MAX_DRIFT * np.maximum(then.q99 - then.q01, 1e-6)
+        for dim in range(self.action_dim):
+            moved = max(abs(now.q01[dim] - then.q01[dim]), abs(now.q99[dim] - then.q99[dim]))
+            if moved > room[dim]:
+                found.append(
+                    f"dimension {dim} ('{names[dim]}') drifted: 98 % lie between "
+                    f"{now.q01[dim]:.4g} and {now.q99[dim]:.4g}, fitted on {then.q01[dim]:.4g} to "
+                    f"{then.q99[dim]:.4g}"
+                )
+        return found
+
+    # The artifact
+
+    def to_json(self) -> dict[str, Any]:
+        """What `config.json` holds."""
+        return {
+            "schema": "oatkit/tokenizer",
+            "version": FORMAT_VERSION,
+            "kind": self.kind,
+            "codec": {k: v for k, v in asdict(self.codec.config).items() if k != "kind"},
+            "normalization": self.normalizer.to_json(),
+            "data": {
+                "fingerprint": self.data.fingerprint,
+                "action_names": list(self.data.action_names),
+                "fps": self.data.fps,
+                "statistics": self.data.statistics.to_json(),
+            },
+            **self.extras,
+        }
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
+        """Write the artifact: `config.json`, `model.safetensors`, and a model card."""
+        path = Path(folder)
+        if isinstance(self.codec, HasFiles):
+            path.mkdir(parents=True, exist_ok=True)
+            self.codec.write_files(path)
+        write_artifact(path, self.to_json(), self.codec.state_dict(), self._card())
+        return path
+
+    @classmethod
+    def from_pretrained(
+        cls, folder: str | os.PathLike[str], *, normalized_input: bool = False
+    ) -> ActionTokenizer:
+        """Read an artifact from a folder or, by its id, from the Hugging Face hub."""
+        path = local_folder(folder)
+        config, state = read_artifact(path, "tokenizer", FORMAT_VERSION)
+        codec = make_codec(make_config(config["kind"], **config["codec"]))
+        if isinstance(codec, HasFiles):
+            codec.read_files(path)
+        load_state(codec.load_state_dict, state, path)
+        assert isinstance(codec, nn.Module)
+        codec.eval()
+        facts = config["data"]
+        data = DataFacts(
+            Statistics.from_json(facts["statistics"]),
+            facts["fingerprint"],
+            tuple(facts["action_names"]),
+            facts["fps"],
+        )
+        known = {"schema", "version", "kind", "codec", "normalization", "data"}
+        extras = {k: v for k, v in config.items() if k not in known}
+        normalizer = Normalizer.from_json(config["normalization"])
+        return cls(codec, normalizer, data, extras, normalized_input=normalized_input)
+
+    def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
+        """Upload the artifact to the Hugging Face hub; gives its address."""
+        return upload(self.save_pretrained, repo_id, private=private)
+
+    def _card(self) -> str:
+        lines = [
+            "---",
+            "library_name: oatkit",
+            "tags: [robotics, action-tokenizer]",
+            "---",
+            f"# {self.kind} action tokenizer",
+            "",
+            f"Chunks of {self.horizon} x {self.action_dim} actions in up to {self.max_tokens} "
+            f"tokens out of {self.vocab_size}; normalization `{self.normalizer.mode}`.",
+            "",
+            "```python",
+            "import oatkit",
+            "",
+            'tokenizer = oatkit.load_tokenizer("this folder or hub id")',
+            "tokens = tokenizer.encode(actions)",
+            "actions = tokenizer.decode(tokens, budget=4)",
+            "```",
+        ]
+        rows = self.extras.get("rate_distortion", [])
+        if rows:
+            lines += ["", "| budget | bits | MSE, raw units |", "|---|---|---|"]
+            lines += [f"| {r['budget']:g} | {r['bits']:.0f} | {r['mse']:.3g} |" for r in rows]
+        return "\n".join(lines) + "\n"
+
+
+def load_tokenizer(
+    folder: str | os.PathLike[str], *, normalized_input: bool = False
+) -> ActionTokenizer:
+    """Open a trained tokenizer from a folder or, by its id, from the Hugging Face hub.
+
+    Args:
+        folder: Or hub id.
+        normalized_input: Actions come and go normalized, for pipelines that normalize first.
+    """
+    return ActionTokenizer.from_pretrained(folder, normalized_input=normalized_input)
+
+
+def _to_tokens(ids: Any) -> Tokens:
+    if isinstance(ids, Tensor):
+        return Tokens.full(ids.long())
+    if isinstance(ids, np.ndarray) and ids.ndim == 2:
+        return _to_tokens(torch.from_numpy(ids.astype(np.int64)))
+    return tokens_of_lists(ids)

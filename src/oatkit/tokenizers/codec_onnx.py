@@ -1,0 +1,148 @@
+"""The decoder of a tokenizer as an ONNX file: tokens in, raw actions out, with any batch.
+
+Whatever depends on one id alone is computed here for the whole vocabulary, so that a decoder
+begins with looking tokens up.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import torch
+from torch import Tensor
+
+from oatkit.nn.onnx import layers as modules
+from oatkit.nn.onnx.graph import Graph, Port
+from oatkit.tokenizers.acodec import Acodec
+from oatkit.tokenizers.action_tokenizer import ActionTokenizer
+from oatkit.tokenizers.bin import Bin
+from oatkit.tokenizers.codec import Codec
+from oatkit.tokenizers.fast import Fast
+from oatkit.tokenizers.klt import Klt
+from oatkit.tokenizers.oat import Oat
+from oatkit.tokenizers.quest import Quest
+from oatkit.tokenizers.refined import Refined
+
+TOKENS, LENGTHS, ACTIONS = "tokens", "lengths", "actions"
+
+
+@torch.inference_mode()
+def decoder_model(tokenizer: ActionTokenizer) -> bytes:
+    """The file.
+
+    tokens   (B, max_tokens) int64, in the vocabulary; anything in it past a row's length
+    lengths  (B,) int64, the budget of each row; missing where a kind has no prefixes
+    actions  (B, horizon, action_dim) float32, raw units
+    """
+    graph, codec = Graph(), tokenizer.codec
+    shape = (tokenizer.horizon, tokenizer.action_dim)
+    chunks = graph.reshape(decoder(codec, graph, TOKENS, LENGTHS), [-1, *shape])
+    scale, offset = (
+        graph.weight(torch.tensor(values, dtype=torch.float32))
+        for values in (tokenizer.normalizer.scale, tokenizer.normalizer.offset)
+    )
+    actions = graph.add("Add", graph.add("Mul", chunks, scale), offset)
+    inputs = {TOKENS: Port("int64", ("B", tokenizer.max_tokens))}
+    if codec.has_prefixes:
+        inputs[LENGTHS] = Port("int64", ("B",))
+    return graph.model(
+        inputs,
+        {ACTIONS: (actions, Port("float32", ("B", *shape)))},
+        opset=modules.OPSET,
+        ir_version=modules.IR_VERSION,
+    )
+
+
+@singledispatch
+def decoder(codec: Codec, graph: Graph, tokens: str, lengths: str) -> str:
+    """Nodes that decode: normalized chunks, (B, horizon, action_dim) or flattened."""
+    raise ValueError(f"{codec.config.kind} has no decoder in ONNX: export another kind")
+
+
+@decoder.register
+def _(codec: Fast, graph: Graph, tokens: str, lengths: str) -> str:
+    raise ValueError(
+        "fast has no decoder in ONNX: its tokens are byte pairs, which are read by the tokenizers "
+        "package; export another kind, or decode where oatkit is"
+    )
+
+
+@decoder.register
+def _(codec: Bin, graph: Graph, tokens: str, lengths: str) -> str:
+    num_bins = codec.config.num_bins
+    centers_V = (torch.arange(num_bins) + 0.5) / num_bins * 2 - 1
+    return graph.add("Gather", graph.weight(centers_V), tokens)
+
+
+@decoder.register
+def _(codec: Oat, graph: Graph, tokens: str, lengths: str) -> str:
+    ids_V = torch.arange(codec.vocab_size, device=codec.slots.device)
+    source = _look_up(graph, codec.from_code(codec.quantizer.codes(ids_V)), tokens)
+    source = graph.add("Add", source, graph.weight(codec.slots))
+    is_kept = _is_kept(graph, codec.max_tokens, lengths)
+    source = graph.add("Where", is_kept, source, graph.weight(codec.masks))
+    return _read(graph, codec, codec.queries, source)
+
+
+@decoder.register
+def _(codec: Quest, graph: Graph, tokens: str, lengths: str) -> str:
+    ids_V = torch.arange(codec.vocab_size, device=codec.positions.device)
+    source = _look_up(graph, codec.from_code(codec.quantizer.codes(ids_V)), tokens)
+    source = graph.add("Add", source, graph.weight(codec.positions[: codec.max_tokens]))
+    return _read(graph, codec, codec.positions[None], source)
+
+
+@decoder.register
+def _(codec: Acodec, graph: Graph, tokens: str, lengths: str) -> str:
+    source = _look_up(graph, codec.from_code(codec.quantizer.codebook), tokens)
+    source = graph.add("Add", source, graph.weight(codec.slots))
+    return _read(graph, codec, codec.queries, source)
+
+
+@decoder.register
+def _(codec: Klt, graph: Graph, tokens: str, lengths: str) -> str:
+    tables_KVD = _joined_tables(codec)
+    first_K = graph.weight(codec.vocab_size * torch.arange(codec.max_tokens))
+    vectors = _look_up(graph, tables_KVD.flatten(0, 1), graph.add("Add", tokens, first_K))
+    is_kept = _is_kept(graph, codec.max_tokens, lengths)
+    vectors = graph.add("Where", is_kept, vectors, graph.weight(0.0))
+    summed = graph.add("ReduceSum", vectors, graph.weight([1]), keepdims=0)
+    return graph.add("Add", summed, graph.weight(codec.mean))
+
+
+@decoder.register
+def _(codec: Refined, graph: Graph, tokens: str, lengths: str) -> str:
+    count, shape = codec.learned.max_tokens, [-1, codec.config.horizon, codec.config.action_dim]
+    sizes = graph.weight([count, codec.tail.max_tokens])
+    first, later = graph.add_many("Split", 2, tokens, sizes, axis=1)
+    left = graph.add("Sub", lengths, graph.weight([count]))
+    coarse = decoder(codec.learned, graph, first, lengths)
+    fine = graph.reshape(decoder(codec.tail, graph, later, left), shape)
+    is_past = graph.reshape(graph.add("Greater", left, graph.weight([0])), [-1, 1, 1])
+    fine = graph.add("Where", is_past, fine, graph.weight(0.0))
+    return graph.add("Add", coarse, fine)
+
+
+def _look_up(graph: Graph, table_VD: Tensor, tokens: str) -> str:
+    """(B, K) -> (B, K, D)."""
+    return graph.add("Gather", graph.weight(table_VD), tokens)
+
+
+def _read(graph: Graph, codec: Oat | Quest | Acodec, queries_1TD: Tensor, source: str) -> str:
+    """(B, K, D) -> (B, T, A)."""
+    x = modules.cross_decoder(graph, codec.decoder, graph.weight(queries_1TD), source)
+    return modules.linear(graph, codec.head, x)
+
+
+def _is_kept(graph: Graph, num_tokens: int, lengths: str) -> str:
+    """(B, K, 1) bool."""
+    slots = graph.weight(torch.arange(num_tokens)[None, :, None])
+    return graph.add("Less", slots, graph.reshape(lengths, [-1, 1, 1]))
+
+
+def _joined_tables(codec: Klt) -> Tensor:
+    """(K, V, D): the vector of each id of each token."""
+    digits_VC = codec.quantizer.digits(torch.arange(codec.vocab_size, device=codec.mean.device))
+    tables_KCVD = codec.tables.view(codec.max_tokens, -1, *codec.tables.shape[1:])
+    parts = [tables_KCVD[:, c, digits_V] for c, digits_V in enumerate(digits_VC.unbind(dim=-1))]
+    return torch.stack(parts).sum(dim=0)

@@ -1,0 +1,115 @@
+"""`oatkit policy sweep` as a user runs it, in a fast simulator."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oatkit import cli
+from oatkit.envs.simulator_table import SIMULATORS
+from oatkit.jobs import policy_sweep as sweep_policy
+from oatkit.jobs.policy_sweep import SweepPolicy, plans
+from oatkit.storage.records import record_from_json
+from oatkit.types import PolicySweep
+from tests.evaluate.plane import PLANE, TASKS
+
+KEYS = ("observation.state", "observation.environment_state")
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setitem(SIMULATORS, "metaworld", PLANE)
+    monkeypatch.setattr(sweep_policy, "HORIZONS", (8, 16))
+    monkeypatch.setattr(sweep_policy, "NUM_TOKENS", (2,))
+    monkeypatch.setattr(sweep_policy, "LEVELS", ((8, 6, 5),))
+    rng = np.random.default_rng(0)
+    for index in range(10):
+        columns = {"action": rng.uniform(-1, 1, (40, 2))}
+        columns |= {key: rng.uniform(0, 2, (40, 2)) for key in KEYS}
+        np.savez(tmp_path / f"{index}.npz", **columns, task=TASKS["near"], fps=10)
+    return tmp_path
+
+
+def sweep(data: Path, out: Path, *flags: str) -> int:
+    small = ("--preset", "tiny", "--steps", "2", "--tokenizer-steps", "2", "--episodes", "2")
+    where = ("--data", str(data), "--out", str(out), "--workers", "1", "--state-key", *KEYS)
+    return cli.main(["policy", "sweep", *where, *small, *flags])
+
+
+def read(path: Path) -> PolicySweep:
+    return record_from_json(PolicySweep, json.loads(path.read_text()))
+
+
+def test_plans_are_the_papers() -> None:
+    rows = list(plans(SweepPolicy("data", Path("s.json"))))
+    assert Counter(row.ablation for row in rows) == {
+        "horizons-half": 16,
+        "horizons-fixed": 16,
+        "levels": 5,
+    }
+    assert {row.execute / row.horizon for row in rows if row.ablation == "horizons-half"} == {0.5}
+    assert {row.execute for row in rows if row.ablation == "horizons-fixed"} == {8}
+    assert {(row.horizon, row.num_tokens) for row in rows if row.ablation == "levels"} == {(32, 8)}
+    assert len({row.name for row in rows}) == 16 + 5 - 1  # one policy is in all three
+
+
+def test_a_sweep_goes_on_after_a_kill_and_trains_nothing_twice(
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "s.json"
+    real, trained = sweep_policy.train_policy, []
+
+    def dying(options: Any, console: Any) -> Any:
+        trained.append(options.out.parent.name)
+        if len(trained) == 2:
+            raise OSError("the power went out")
+        return real(options, console)
+
+    monkeypatch.setattr(sweep_policy, "train_policy", dying)
+    assert sweep(data, out) == 2
+    assert [row.horizon for row in read(out).rows] == [8]
+    assert sweep(data, out) == 0
+    short, long = "levels8555-horizon8-tokens2", "levels8555-horizon16-tokens2"
+    assert trained == [short, long, long, "levels865-horizon32-tokens8"]
+    found = read(out)
+    assert [(row.ablation, row.horizon, row.execute) for row in found.rows] == [
+        ("horizons-half", 8, 4),
+        ("horizons-half", 16, 8),
+        ("horizons-fixed", 8, 8),
+        ("horizons-fixed", 16, 8),
+        ("levels", 32, 16),
+    ]
+    for row in found.rows:
+        assert row.result.success.episodes == 2
+        assert row.result.tokens == row.num_tokens
+    assert found.rows[1].result == found.rows[3].result  # half of 16 is 8
+    assert found.rows[-1].vocab_size == 240
+    shown = capsys.readouterr().out
+    assert "8,6,5: 240 codes" in shown
+    assert f"wrote {out}" in shown
+
+
+def test_one_ablation_and_wrong_options(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "s.json"
+    assert sweep(data, out, "--only", "levels") == 0
+    assert [row.ablation for row in read(out).rows] == ["levels"]
+    capsys.readouterr()
+    assert sweep(data, out, "--only", "levels", "--temperature", "0") == 2
+    assert "made with another temperature (was 1.0, now 0.0)" in capsys.readouterr().err
+    assert sweep(data, tmp_path / "s.txt") == 2
+    assert "expected a name that ends in .json" in capsys.readouterr().err
+    assert sweep(data, out, "--execute", "9") == 2
+    assert "execute is 9, expected 1 to 8, the shortest chunk" in capsys.readouterr().err
+    out.unlink()
+    assert sweep(data, out, "--only", "levels") == 2
+    assert "holds an artifact, but" in capsys.readouterr().err

@@ -1,0 +1,295 @@
+"""Vision-language policies as a user trains, measures, checks and lists them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import tyro
+from safetensors.torch import load_file
+
+from oatkit.storage.records import record_from_json
+
+pytest.importorskip("transformers", reason="vision-language policies need oatkit[vlm]")
+
+import oatkit
+from oatkit import cli
+from oatkit.data import Dataset
+from oatkit.jobs.policy_training import PolicyJob, TrainPolicy
+from oatkit.policies import VlmConfig, VlmPolicy
+from oatkit.policies.vlm.backbones.family import ScratchSize
+from oatkit.policies.vlm.backbones.family_table import FAMILIES
+from oatkit.policies.vlm.backbones.loading import write_scratch
+from oatkit.policies.vlm.combinations import Cell, cells
+from oatkit.policies.vlm.vlm_config import ExpertConfig
+from oatkit.presets import VLM_PRESETS
+from oatkit.tokenizers import KINDS, ActionTokenizer
+from oatkit.train import TrainConfig, train
+from oatkit.types import BackboneCheck, PolicyMeasurement
+from tests.policies import tiny
+
+SIZE = ScratchSize(width=16, num_layers=1, vision_width=16, vision_layers=1)
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("checkpoints")
+    return {name: write_scratch(name, folder / name, SIZE, tiny.TASKS) for name in FAMILIES}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.write_dataset(tmp_path_factory.mktemp("data") / "npz")
+
+
+@pytest.fixture(scope="module")
+def dataset(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return oatkit.open_dataset(data, cache_dir=tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def tokenizers(dataset: Dataset) -> dict[str, ActionTokenizer]:
+    return {kind: tiny.make_tokenizer(kind, dataset) for kind in KINDS}
+
+
+@pytest.mark.parametrize("cell", cells(), ids=lambda cell: cell.name)
+def test_every_cell_is_built_and_trained(
+    cell: Cell,
+    checkpoints: dict[str, Path],
+    dataset: Dataset,
+    tokenizers: dict[str, ActionTokenizer],
+    tmp_path: Path,
+) -> None:
+    config = VlmConfig(cell.objective, expert=ExpertConfig(width=8, num_steps=2))  # type: ignore[arg-type]
+    policy = VlmPolicy.for_dataset(
+        config,
+        str(checkpoints[cell.family]),
+        tokenizers[cell.kind or "bin"],
+        dataset,
+        cameras=("front",),
+    )
+    job = PolicyJob(policy, dataset, dataset.split(fraction=0.1, seed=0)[1], None)
+    before = {name: p.detach().clone() for name, p in policy.net.named_parameters()}
+    recipe = TrainConfig(steps=2, batch_size=2, learning_rate=1e-3, log_every=1, evaluate_every=9)
+    train(job, recipe, tmp_path, show_progress=False)
+    moved = {
+        name.split(".")[0] for name, p in policy.net.named_parameters() if (p != before[name]).any()
+    }
+    wanted = {"backbone", "state"}
+    wanted |= {"tokens"} if "tokens" in policy.heads else set()
+    wanted |= {"expert"} if "flow" in policy.heads else set()
+    assert moved == wanted
+
+
+def test_cells_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["vlm", "cells"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(cells()) == (2 * len(KINDS) + 1) * len(FAMILIES)
+    papers = {"oat", "oat-pow2", "bin", "fast", "quest", "acodec"}
+    assert sum(cell.kind in papers or cell.kind is None for cell in cells()) >= 36
+    assert any(line.startswith("vlm-tc/fast/paligemma2 ") for line in lines)
+    assert "--policy vlm-flow --backbone Qwen/Qwen3-VL-2B-Instruct" in "\n".join(lines)
+    for cell in cells():
+        cli_options = tyro.cli(TrainPolicy, args=cell.command.split()[3:])
+        assert cell.name.replace("/", "-") == cli_options.out.name
+
+
+def run(data: Path, out: Path, backbone: Path, *flags: str) -> int:
+    shared = ("--data", str(data), "--out", str(out), "--preset", "tiny", "--cameras", "front")
+    return cli.main(["policy", "train", *shared, "--backbone", str(backbone), *flags])
+
+
+@pytest.mark.parametrize(
+    ("objective", "family", "kind"),
+    [
+        ("vlm-ar", "paligemma2", "oat-pow2"),
+        ("vlm-tc", "qwen3-vl", "fast"),
+        ("vlm-flow", "smolvlm", None),
+    ],
+)
+def test_a_policy_is_trained_and_measured(
+    objective: str,
+    family: str,
+    kind: str | None,
+    data: Path,
+    checkpoints: dict[str, Path],
+    tokenizers: dict[str, ActionTokenizer],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flags = ["--policy", objective, "--steps", "6", "--workers", "1"]
+    if kind:
+        tokenizers[kind].save_pretrained(tmp_path / "t")
+        flags += ["--tokenizer", str(tmp_path / "t")]
+    else:
+        flags += ["--horizon", "8"]
+    out = tmp_path / "p"
+    assert run(data, out, checkpoints[family], *flags) == 0
+    assert f"next: oatkit policy measure {out}" in capsys.readouterr().out
+    log = [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
+    assert ("val_flow_loss" in log[-1]) == (objective != "vlm-ar")
+    assert ("val_accuracy" in log[-1]) == (objective != "vlm-flow")
+    record = tmp_path / "m.json"
+    where = ("--data", str(data), "--out", str(record))
+    assert cli.main(["policy", "measure", str(out), *where]) == 0
+    (rows,) = json.loads(record.read_text())
+    found = record_from_json(PolicyMeasurement, rows)
+    assert found.budgets[-1].mse is not None
+    assert found.budgets[-1].calls == (4 if objective == "vlm-ar" else 10)
+    assert bool(found.slots) == (objective != "vlm-flow")
+    policy = oatkit.load_policy(out)
+    assert policy.kind == objective
+    assert policy.tokenizer.horizon == tiny.HORIZON
+    assert (policy.auto is not None) == (objective == "vlm-ar")
+
+
+def test_flags_reach_the_policy(
+    data: Path,
+    checkpoints: dict[str, Path],
+    tokenizers: dict[str, ActionTokenizer],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tokenizers["oat-pow2"].save_pretrained(tmp_path / "t")
+    flags = (
+        *("--tokenizer", str(tmp_path / "t"), "--policy", "vlm-tc", "--history", "2"),
+        *("--expert-width", "12", "--expert-layers", "1", "--flow-weight", "0.3"),
+        *("--lora-rank", "2", "--freeze-vision", "--attention", "eager", "--save-memory"),
+        *("--steps", "1", "--batch-size", "2", "--accumulate", "2", "--no-state"),
+    )
+    assert run(data, tmp_path / "p", checkpoints["qwen3-vl"], *flags) == 0
+    net = json.loads((tmp_path / "p/config.json").read_text())["net"]
+    assert net["expert"]["width"] == 12
+    assert net["expert"]["num_layers"] == 1
+    assert net["flow_weight"] == 0.3
+    assert net["backbone"]["lora_rank"] == 2
+    assert net["backbone"]["freeze_vision"]
+    assert net["backbone"]["save_memory"]
+    assert net["backbone"]["attention"] == "eager"
+    policy = oatkit.load_policy(tmp_path / "p")
+    assert (policy.spec.history, policy.spec.state_dim) == (2, 0)
+    more = ("--init", str(tmp_path / "p"), "--steps", "1", "--batch-size", "2")
+    shared = ("--data", str(data), "--out", str(tmp_path / "q"), "--preset", "tiny")
+    assert cli.main(["policy", "train", *shared, *more]) == 0
+    assert oatkit.load_policy(tmp_path / "q").kind == "vlm-tc"
+    before, after = (load_file(tmp_path / name / "model.safetensors") for name in "pq")
+    moved = {key for key in before if not torch.equal(before[key], after[key])}
+    assert moved
+    assert {key for key in moved if key.startswith("backbone.")} == {
+        key for key in before if "lora_" in key and key in moved
+    }
+    assert any("lora_" in key for key in moved)
+    for flags, name in ((("--lora-rank", "4"), "lora-rank"), (("--no-state",), "no-state")):
+        assert cli.main(["policy", "train", *shared, *more, *flags]) == 2
+        assert f"has its own {name}: leave --{name} out" in capsys.readouterr().err
+
+
+def launch(data: Path, out: Path, backbone: Path, *flags: str, is_sharded: bool) -> None:
+    """Two processes of `accelerate launch`."""
+    command = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch", "--cpu")
+    command += ("--num_processes", "2", "--num_machines", "1", "--mixed_precision", "no")
+    command += ("--dynamo_backend", "no", "--main_process_port", "0", "-m", "oatkit.cli")
+    command += ("policy", "train", "--data", str(data), "--out", str(out), "--preset", "tiny")
+    ran = subprocess.run(
+        [*command, "--cameras", "front", "--backbone", str(backbone), *flags],
+        env=os.environ | {"ACCELERATE_USE_FSDP": str(is_sharded).lower(), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_sharded", [False, True])
+def test_two_processes_equal_one(
+    is_sharded: bool,
+    data: Path,
+    checkpoints: dict[str, Path],
+    tokenizers: dict[str, ActionTokenizer],
+    tmp_path: Path,
+) -> None:
+    tokenizers["oat-pow2"].save_pretrained(tmp_path / "t")
+    flags = (
+        *("--tokenizer", str(tmp_path / "t"), "--policy", "vlm-tc", "--steps", "4"),
+        *("--batch-size", "4", "--accumulate", "2", "--checkpoint-every", "2", "--ema", "0.5"),
+    )
+    one, two = tmp_path / "1", tmp_path / "2"
+    assert run(data, one, checkpoints["qwen3-vl"], *flags) == 0
+    launch(data, two, checkpoints["qwen3-vl"], *flags, is_sharded=is_sharded)
+    shutil.rmtree(two / "checkpoints/step-00000004")  # as if it had been killed on the way
+    (two / "config.json").unlink()
+    launch(data, two, checkpoints["qwen3-vl"], *flags, is_sharded=is_sharded)
+    for name in ("model.safetensors", "checkpoints/step-00000004/optimizer.safetensors"):
+        wanted, found = load_file(one / name), load_file(two / name)
+        assert wanted.keys() == found.keys()
+        for key in wanted:
+            torch.testing.assert_close(found[key], wanted[key], rtol=1e-3, atol=1e-5)
+    assert oatkit.load_policy(two).kind == "vlm-tc"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--policy", "vlm-ar"), "name the checkpoint of vlm-ar with --backbone"),
+        (("--policy", "vlm-ar", "--backbone", "none"), "none is no readable backbone checkpoint"),
+        (("--backbone", "x"), "the light policy has no backbone"),
+        (("--policy", "vlm-tc", "--backbone", "x", "--dropout", "0.1"), "vlm-tc has no dropout"),
+    ],
+)
+def test_wrong_flags_are_explained(
+    flags: tuple[str, ...],
+    message: str,
+    data: Path,
+    tokenizers: dict[str, ActionTokenizer],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tokenizers["oat-pow2"].save_pretrained(tmp_path / "t")
+    shared = ("--data", str(data), "--out", str(tmp_path / "p"), "--tokenizer", str(tmp_path / "t"))
+    assert cli.main(["policy", "train", *shared, *flags]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_papers_recipes() -> None:
+    spoken, taught = (VLM_PRESETS["paper"][name].train for name in ("vlm-ar", "vlm-tc"))
+    assert (spoken.learning_rate, spoken.batch_size) == (1e-4, 16)
+    assert (spoken.schedule, spoken.min_ratio, spoken.weight_decay) == ("cosine", 0.1, 1e-6)
+    assert (taught.learning_rate, taught.batch_size, taught.schedule) == (5e-5, 32, "constant")
+
+
+@pytest.mark.parametrize("placed", [(), ("--device-map", "cpu")], ids=["device", "device-map"])
+def test_a_backbone_is_written_and_checked(
+    placed: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path / "b")
+    assert cli.main(["vlm", "scratch", "--family", "qwen3-vl", "--out", folder]) == 0
+    assert f"next: oatkit vlm check {folder}" in capsys.readouterr().out
+    assert cli.main(["vlm", "scratch", "--family", "qwen3-vl", "--out", folder]) == 2
+    assert "holds a checkpoint already" in capsys.readouterr().err
+    record = tmp_path / "c.json"
+    flags = ("--image-size", "32", "--expert-width", "16", "--out", str(record))
+    assert cli.main(["vlm", "check", folder, *flags, *placed]) == 0
+    found = record_from_json(BackboneCheck, json.loads(record.read_text()))
+    assert len(found.invariants) == 15
+    assert all(invariant.holds for invariant in found.invariants)
+    assert min(found.train_s, found.prefill_ms, found.suffix_ms, found.train_bytes) > 0
+    assert "the flow loss gives the VLM no gradient" in capsys.readouterr().out
+
+
+def test_a_broken_invariant_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from oatkit.policies.vlm.backbones.backbone import Context
+
+    folder = str(tmp_path / "b")
+    assert cli.main(["vlm", "scratch", "--family", "smolvlm", "--out", folder]) == 0
+    monkeypatch.setattr(Context, "detached_pairs", lambda self: self.pairs)
+    assert cli.main(["vlm", "check", folder, "--image-size", "32", "--expert-width", "16"]) == 1
+    assert "BROKEN  the flow loss gives the VLM no gradient" in capsys.readouterr().out

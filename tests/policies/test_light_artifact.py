@@ -1,0 +1,68 @@
+"""The light policy as an artifact."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oatkit
+from oatkit.data import Dataset
+from oatkit.errors import ArtifactError
+from oatkit.policies import LightPolicy
+from oatkit.policies.generation import early_stop as auto
+from oatkit.tokenizers import KINDS
+from oatkit.types import Schedule
+from tests.policies import tiny
+from tests.policies.tiny import seeded
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_an_artifact_is_the_same_policy(
+    kind: str, policies: dict[str, LightPolicy], dataset: Dataset, tmp_path: Path
+) -> None:
+    policy = policies[kind]
+    policy.extras = {"note": "kept"}
+    policy.save_pretrained(tmp_path / "p")
+    back = oatkit.load_policy(tmp_path / "p")
+    assert back.to_json() == policy.to_json()
+    assert (back.extras, back.auto, back.schedule) == (policy.extras, policy.auto, policy.schedule)
+    names = {"config.json", "model.safetensors", "README.md", "tokenizer"}
+    assert {p.name for p in (tmp_path / "p").iterdir()} == names
+    if kind != "fast":
+        observation = tiny.batch(policy, dataset)
+        a, b = (p.predict_action_chunk(observation, generator=seeded()) for p in (policy, back))
+        np.testing.assert_array_equal(a.ids, b.ids)
+        np.testing.assert_array_equal(a.chunk, b.chunk)
+
+
+def test_an_artifact_keeps_schedule_and_cameras(dataset: Dataset, tmp_path: Path) -> None:
+    tokenizer = tiny.make_tokenizer("oat", dataset)
+    config = replace(tiny.CONFIG, endpoints=(2, 6))
+    policy = LightPolicy.for_dataset(config, tokenizer, dataset, history=3, cameras=("front",))
+    policy.auto = auto.AutoThresholds(0.5, 0.25)
+    policy.save_pretrained(tmp_path)
+    back = oatkit.load_policy(tmp_path)
+    assert back.schedule == Schedule((2, 6))
+    assert back.spec.cameras == {"front": (tiny.HEIGHT, tiny.WIDTH)}
+    assert (back.spec.history, back.spec.tasks) == (3, tiny.TASKS)
+    assert back.auto == policy.auto
+    assert "camera `front`, 20 x 24" in (tmp_path / "README.md").read_text()
+
+
+def test_broken_artifacts(dataset: Dataset, tmp_path: Path) -> None:
+    policy = tiny.make_policy("bin", dataset)
+    policy.save_pretrained(tmp_path / "p")
+    with pytest.raises(ArtifactError, match="is of the kind 'tokenizer', expected a policy"):
+        oatkit.load_policy(tmp_path / "p/tokenizer")
+    config = json.loads((tmp_path / "p/config.json").read_text())
+    config["net"]["width"] = 32
+    (tmp_path / "p/config.json").write_text(json.dumps(config))
+    with pytest.raises(ArtifactError, match=r"model.safetensors is of another config"):
+        oatkit.load_policy(tmp_path / "p")
+    (tmp_path / "p/model.safetensors").write_bytes(b"short")
+    with pytest.raises(ArtifactError, match="is no readable policy artifact"):
+        oatkit.load_policy(tmp_path / "p")
