@@ -110,7 +110,7 @@ def in_numbers(record: PolicyEvaluation, trained_in: Path) -> dict[str, Any]:
     """What the result file keeps of an evaluation and of the policy's training."""
     policy = load_policy(trained_in)
     train, log = policy.extras["train"], read_log(trained_in)
-    protocol = ("execute", "horizon", "temperature", "top_k", "endpoints", "seed")
+    protocol = ("execute", "horizon", "sampling", "endpoints", "seed")
     return {
         "kind": record.kind,
         "tokens": policy.tokenizer.max_tokens,

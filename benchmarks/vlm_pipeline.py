@@ -56,7 +56,7 @@ from oatkit.policies import Prediction, VlmConfig, VlmPolicy
 from oatkit.policies.observation.observation_spec import IMAGES, TASK, Observations
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import load_tokenizer
-from oatkit.types import EpisodeResult
+from oatkit.types import EpisodeResult, Sampling
 
 NAME = "vlm_pipeline"
 COMPARED = "paligemma2"
@@ -243,7 +243,7 @@ def closed_loop(
         execute=options.horizon // 2,
         endpoints=endpoints,
         seed=options.seed,
-        temperature=0.0,
+        sampling=Sampling(temperature=0.0),
         state_keys=(STATE_KEY,),
     )
     jobs = [

@@ -13,6 +13,7 @@ from oatkit.envs.simulator import STATE_KEY, ImageSize
 from oatkit.errors import DecodeError
 from oatkit.policies import Prediction
 from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.types import Sampling
 from tests.evaluate.plane import HORIZON, TASKS
 
 
@@ -31,8 +32,7 @@ class Pilot:
         *,
         budget: Any,
         schedule: Any = None,
-        temperature: float,
-        top_k: int | None,
+        sampling: Sampling,
         generator: Any,
     ) -> Prediction:
         self.spec.read(observation)  # checks it
@@ -44,7 +44,7 @@ class Pilot:
             speed = 1.0 if budget == "auto" else min(1.0, budget / 4)
             chunk = []
             for _ in range(HORIZON):
-                noise = self.noise * temperature * torch.randn(2, generator=own).numpy()
+                noise = self.noise * sampling.temperature * torch.randn(2, generator=own).numpy()
                 action = np.clip((goal - at) * 10, -speed, speed) + noise
                 at = at + 0.1 * action
                 chunk.append(action)

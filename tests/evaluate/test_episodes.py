@@ -11,7 +11,7 @@ import pytest
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY, evaluation_seed
 from oatkit.errors import OatkitError
 from oatkit.evaluate.episodes import Evaluation, Job, Rollout, query_generator
-from oatkit.types import EpisodeResult
+from oatkit.types import EpisodeResult, Sampling
 from tests.evaluate.pilot import Mute, Pilot
 from tests.evaluate.plane import (
     HORIZON,
@@ -59,8 +59,7 @@ def by_hand(job: Job, rollout: Rollout = ROLLOUT) -> tuple[bool, int, float, int
         found = pilot.predict_action_chunk(
             {STATE_KEY: np.stack(frames[-2:])[None], "task": [TASKS[job.task]]},
             budget="auto" if job.budget is None else job.budget,
-            temperature=rollout.temperature,
-            top_k=rollout.top_k,
+            sampling=rollout.sampling,
             generator=[query_generator(rollout.seed, job, queries)],
         )
         queries += 1
@@ -133,7 +132,7 @@ def test_the_policy_is_asked_every_so_many_steps(execute: int) -> None:
 
 def test_history_is_of_successive_frames() -> None:
     pilot = Pilot(history=3)
-    rollout = replace(ROLLOUT, execute=2, temperature=0)
+    rollout = replace(ROLLOUT, execute=2, sampling=Sampling(0))
     run(jobs(1, tasks=("never",), budgets=(4,)), pilot, rollout)
     seen = [asked[STATE_KEY][0, :, 0] for asked in pilot.asked[6:]]  # after measuring latency
     np.testing.assert_array_equal(seen[0], [0, 0, 0])
@@ -246,8 +245,8 @@ def test_a_wrong_chunk_is_refused(spoil: Any, message: str) -> None:
 
 def test_actions_outside_the_bounds_are_clipped_and_counted() -> None:
     wanted = jobs(1, tasks=("far",), budgets=(4,))
-    (tame,) = run(wanted, Pilot(), replace(ROLLOUT, temperature=0)).values()
-    (wild,) = run(wanted, Spoilt(lambda c: 7 * c), replace(ROLLOUT, temperature=0)).values()
+    (tame,) = run(wanted, Pilot(), replace(ROLLOUT, sampling=Sampling(0))).values()
+    (wild,) = run(wanted, Spoilt(lambda c: 7 * c), replace(ROLLOUT, sampling=Sampling(0))).values()
     assert (tame.is_success, tame.clipped) == (True, 0)
     assert wild.clipped > 0.5
 

@@ -13,6 +13,7 @@ import pytest
 
 from oatkit.envs.simulator import STATE_KEY
 from oatkit.evaluate.praxis import PraxisPolicy
+from oatkit.types import Sampling
 from tests.evaluate.pilot import Pilot
 from tests.evaluate.plane import HORIZON, MAX_STEPS, TASKS, Plane
 
@@ -113,7 +114,7 @@ def test_draws_depend_on_the_episode_alone() -> None:
         policy.reset()
         waves.append(policy.act([frame(0, 0, 1, 1)]))
     assert (waves[0] != waves[1]).any()
-    assert (made(seed=1).act([frame(0, 0, 1, 1)]) != waves[0]).any()
+    assert (made(sampling=Sampling(seed=1)).act([frame(0, 0, 1, 1)]) != waves[0]).any()
 
 
 def test_the_state_may_be_of_several_parts() -> None:

@@ -27,6 +27,7 @@ from oatkit.data import Dataset
 from oatkit.policies import LightPolicy
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.serve import ServeConfig, serving
+from oatkit.types import Sampling
 from tests.policies import tiny
 
 ALONE = """
@@ -88,7 +89,7 @@ def test_a_robot_without_torch(exported: tuple[Path, Path]) -> None:
     decoded = policy.tokenizer.decode([tokens], budget=2)[0]
     np.testing.assert_allclose(found["decoded"], decoded, atol=1e-3)
     observation = {"observation.state": np.array(state, np.float32), "task": "open the door"}
-    predicted = policy.predict_action_chunk(observation, temperature=0.0)
+    predicted = policy.predict_action_chunk(observation, sampling=Sampling(0))
     assert found["tokens"] == predicted.ids.tolist()
     np.testing.assert_allclose(found["actions"], predicted.chunk, atol=1e-3)
 
@@ -131,7 +132,7 @@ def test_images_history_and_every_budget(dataset: Dataset, tmp_path: Path) -> No
             predicted = policy.predict_action_chunk(
                 tiny.row({name: batch[name] for name in names.values()}, row),
                 budget=budget,
-                temperature=0.0,
+                sampling=Sampling(0),
             )
             reply = local.infer(observation, budget=budget)
             assert reply["tokens"] == predicted.ids[0][:budget].tolist()
@@ -273,7 +274,7 @@ def test_a_local_policy_stops_as_the_policy_does(
     policy = oatkit.load_policy(exported[0])
     assert isinstance(policy, LightPolicy)
     observation = {"observation.state": np.zeros(5, np.float32), "task": tiny.TASKS[0]}
-    whole = policy.predict_action_chunk(observation, temperature=0.0)
+    whole = policy.predict_action_chunk(observation, sampling=Sampling(0))
     with pytest.raises(ValueError, match="budget 'auto' has no thresholds"):
         LocalPolicy(exported[1]).infer(observation, budget="auto")
     used = set()
@@ -283,7 +284,7 @@ def test_a_local_policy_stops_as_the_policy_does(
         assert main(["export", str(tmp_path / "policy")]) == 0
         local = LocalPolicy(tmp_path / "policy" / "onnx", temperature=0)
         reply = local.infer(observation, budget="auto")
-        wanted = policy.predict_action_chunk(observation, budget="auto", temperature=0.0)
+        wanted = policy.predict_action_chunk(observation, budget="auto", sampling=Sampling(0))
         assert reply["budget_used"] == wanted.budget
         assert reply["calls"] == wanted.calls
         np.testing.assert_allclose(reply["actions"], wanted.chunk, atol=1e-3)
@@ -324,7 +325,7 @@ def test_only_tokens_travel(exported: tuple[Path, Path]) -> None:
     policy = oatkit.load_policy(folder)
     observation = {"observation/state": np.zeros(5), "prompt": tiny.TASKS[0]}
     with (
-        serving(policy, ServeConfig(port=0, max_batch=2, temperature=0.0)) as url,
+        serving(policy, ServeConfig(port=0, max_batch=2, sampling=Sampling(0))) as url,
         Client(url) as plain,
         Client(url, decoder=LocalDecoder(files)) as thin,
     ):

@@ -10,6 +10,7 @@ import pytest
 import oatkit
 from oatkit.evaluate.praxis import PraxisPolicy
 from oatkit.policies import LightPolicy
+from oatkit.types import Sampling
 from tests.policies import tiny
 
 praxis_eval = pytest.importorskip("praxis_eval", reason="needs the extra praxis")
@@ -34,7 +35,7 @@ def test_an_episode_of_metaworld(made_by_oatkit: Path, tmp_path: Path) -> None:
     height, width = policy.spec.cameras["corner2"]
     found = praxis_eval.evaluate(
         "metaworld",
-        policy=Watched(policy, budget=2, seed=3),
+        policy=Watched(policy, budget=2, sampling=Sampling(seed=3)),
         config=praxis_eval.EvalConfig(
             num_eval_per_task=1,
             output_dir=tmp_path,

@@ -18,6 +18,7 @@ import oatkit
 from oatkit.commands.serve_policy import PARTS
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
+from oatkit.types import Sampling
 from tests.policies import tiny
 from tests.policies.tiny import ACTION_DIM, HEIGHT, HORIZON, STATE_DIM, TASKS, WIDTH
 
@@ -188,7 +189,7 @@ def test_actions_come_from_a_queue_and_history_from_every_step(
     def chunk(earlier: int, now: int) -> Tensor:
         history = torch.stack([steps[t]["observation.state"] for t in (earlier, now)], dim=1)
         known = {"observation.state": history, "task": steps[now]["task"]}
-        return policy.light.predict_action_chunk(known, temperature=0.0).chunk[:, :3]
+        return policy.light.predict_action_chunk(known, sampling=Sampling(0)).chunk[:, :3]
 
     expected = torch.cat([chunk(0, 0), chunk(2, 3), chunk(5, 6)[:, :1]], dim=1)
     torch.testing.assert_close(chosen, expected)
@@ -204,7 +205,7 @@ def test_sampling_is_as_configured(
     found = []
 
     def predict(observation: Any, **given: Any) -> Any:
-        assert given == settings
+        assert given == {"budget": 2, "sampling": Sampling(temperature=0.5, top_k=3)}
         found.append(type(policy.light).predict_action_chunk(policy.light, observation, **given))
         return found[-1]
 
@@ -237,7 +238,7 @@ def test_one_folder_for_lerobot_and_oatkit(
         f"observation.images.{name}": frame[camera][:, None].expand(-1, 2, -1, -1, -1),
         "task": frame["task"],
     }
-    chunk = light.predict_action_chunk(known, temperature=0.0).chunk
+    chunk = light.predict_action_chunk(known, sampling=Sampling(0)).chunk
     torch.testing.assert_close(chunk, expected)
     assert light.extras["data"]["state_names"] == ["0", "1", "2", "3", "4"]
     read = {path.name for pattern in PARTS for path in tmp_path.glob(pattern)}

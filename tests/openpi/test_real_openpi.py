@@ -15,6 +15,7 @@ import pytest
 
 from oatkit.cli import main
 from oatkit.serve import ServeConfig, serving
+from oatkit.types import Sampling
 from tests.serve.slow import make_policy
 
 PYTHON = os.environ.get("OATKIT_OPENPI_PYTHON")
@@ -28,7 +29,7 @@ def test_openpis_client_and_chunk_broker_work_unchanged(tmp_path: Path) -> None:
     policy = make_policy(tmp_path, cameras=("front",))
     policy.save_pretrained(tmp_path / "policy")
     assert main(["export", str(tmp_path / "policy"), "--out", str(tmp_path / "onnx")]) == 0
-    config = ServeConfig(port=0, max_batch=2, api_key="s3cret", temperature=0.0)
+    config = ServeConfig(port=0, max_batch=2, api_key="s3cret", sampling=Sampling(0))
     alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with serving(policy, config) as url:
         ran = subprocess.run(

@@ -94,8 +94,6 @@ def test_bad_observations(case: str, dataset: Dataset) -> None:
             {"schedule": Schedule.pow2(4), "budget": 5},
             r"budget 5 is outside 1 \.\. 4, where the schedule ends at 4",
         ),
-        ("oat-pow2", {"temperature": -1.0}, "temperature is -1.0, expected 0 or more"),
-        ("oat-pow2", {"top_k": 0}, "top_k is 0, expected at least 1"),
         ("oat-pow2", {"deadline_ms": 0}, "deadline_ms is 0, expected more than 0"),
         ("bin", {"budget": 5}, r"bin decodes only all of its tokens: budget 5 is none of \[24\]"),
         ("quest", {"budget": "auto"}, "quest decodes only all of its tokens: budget auto is none"),

@@ -24,6 +24,7 @@ from websockets.sync.client import connect
 from oatkit.policies import LightPolicy
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.serve import ServeConfig, serving
+from oatkit.types import Sampling
 from tests.policies import tiny
 from tests.serve.slow import OBSERVATION, STATE, SlowPolicy, make_policy
 
@@ -374,7 +375,7 @@ def test_history_is_repeated_and_warned_of_once(tmp_path: Path) -> None:
         "observation/front_image": np.stack([frame["observation/front_image"]] * 2),
         "prompt": OBSERVATION["prompt"],
     }
-    with served(policy, temperature=0.0) as url, Client(url) as client:
+    with served(policy, sampling=Sampling(0)) as url, Client(url) as client:
         first = client.infer(frame)
         assert "reads 2 frames and got one, which was repeated" in first["warning"]
         assert "warning" not in client.infer(frame)
@@ -382,7 +383,11 @@ def test_history_is_repeated_and_warned_of_once(tmp_path: Path) -> None:
 
 
 def test_an_episode_repeats_with_a_seed(light: LightPolicy) -> None:
-    with served(light, seed=3) as url, Client(url) as client, Client(url) as other:
+    with (
+        served(light, sampling=Sampling(seed=3)) as url,
+        Client(url) as client,
+        Client(url) as other,
+    ):
         first = [client.infer(OBSERVATION)["tokens"] for _ in range(3)]
         client.reset()
         again = [client.infer(OBSERVATION)["tokens"] for _ in range(3)]

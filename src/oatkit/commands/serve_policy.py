@@ -16,12 +16,14 @@ from typing import Annotated, Literal
 from rich.console import Console
 from tyro.conf import Positional, UseAppendAction, arg
 
+from oatkit.commands.sampling_options import SamplingFlags
 from oatkit.policies import load_policy
 from oatkit.policies.policy_table import choose_head
 from oatkit.serve.access import check_free, exposure, read_api_key, tls_context
 from oatkit.serve.event_log import logging_to_stderr
 from oatkit.serve.server import PolicyServer, ServeConfig
 from oatkit.storage.artifact import local_folder
+from oatkit.types import Sampling
 
 PARTS = ("config.json", "oatkit.json", "*.safetensors", "tokenizer/**/*", "backbone/**/*")
 SWITCH_INTERVAL_S = 0.0005
@@ -52,12 +54,7 @@ class Serve:
     """The most tokens where a request names none; all by default."""
     head: Literal["flow", "tokens"] | None = None
     """What acts, where a policy has both: its flow expert by default."""
-    temperature: float = 1.0
-    """Of sampling; 0 takes the likeliest ids."""
-    top_k: int | None = 10
-    """Only so many of the likeliest ids."""
-    seed: int | None = None
-    """Draws repeat from the start of every episode."""
+    sampling: SamplingFlags = Sampling()
     map: UseAppendAction[tuple[str, ...]] = ()
     """KEY=observation.images.X (or observation.state, task) reads KEY as that; KEY= ignores it."""
     device: str | None = None
@@ -97,9 +94,7 @@ def serve_policy(options: Serve, console: Console) -> int:
         idle_timeout_s=options.idle_timeout_s,
         drain_s=options.drain_s,
         budget=options.budget,
-        temperature=options.temperature,
-        top_k=options.top_k,
-        seed=options.seed,
+        sampling=options.sampling,
         key_map=options.map,
     )
     danger = exposure(

@@ -30,7 +30,7 @@ from oatkit.evaluate.executable_actions import executable
 from oatkit.evaluate.simulator_workers import Begin, Film, Order, Play, Report, View, Worker
 from oatkit.policies import Prediction
 from oatkit.policies.observation.observation_spec import ObservationSpec
-from oatkit.types import EpisodeResult, Schedule
+from oatkit.types import EpisodeResult, Sampling, Schedule
 
 MAX_REPEATS = 3
 """How often an episode is begun anew when its worker dies or hangs; then it is no accident."""
@@ -52,8 +52,7 @@ class Policy(Protocol):
         *,
         budget: Any,
         schedule: Schedule | None,
-        temperature: float,
-        top_k: int | None,
+        sampling: Sampling,
         generator: Any,
     ) -> Prediction:
         """Chunks for a batch with its history."""
@@ -66,16 +65,14 @@ class Rollout:
     Attributes:
         execute: How many steps of a chunk are executed before the next query.
         seed: Decides goals and draws, the same for every policy and budget.
-        temperature: Of sampling; 0 takes the likeliest ids.
-        top_k: Only so many of the likeliest ids; None for all.
+        sampling: How ids are chosen; `seed` above decides the random numbers.
         state_keys: Parts of the simulator's observation that are the policy's state.
         endpoints: Of the schedule to generate by; None for the policy's own.
     """
 
     execute: int
     seed: int = 0
-    temperature: float = 1.0
-    top_k: int | None = 10
+    sampling: Sampling = Sampling()
     state_keys: tuple[str, ...] = ()
     endpoints: tuple[int, ...] | None = None
 
@@ -329,8 +326,7 @@ class Evaluation:
             observation,
             budget="auto" if jobs[0].budget is None else jobs[0].budget,
             schedule=None if rollout.endpoints is None else Schedule(rollout.endpoints),
-            temperature=rollout.temperature,
-            top_k=rollout.top_k,
+            sampling=rollout.sampling,
             generator=[
                 query_generator(rollout.seed, episode.job, len(episode.calls))
                 for episode, _ in rows

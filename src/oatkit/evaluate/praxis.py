@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 from zlib import crc32
 
@@ -31,6 +31,7 @@ from oatkit.evaluate.episodes import Policy, seeded_generator
 from oatkit.evaluate.executable_actions import executable
 from oatkit.policies import Prediction
 from oatkit.policies.observation.observation_spec import TASK
+from oatkit.types import Sampling
 
 
 class ActionSpec(Protocol):
@@ -76,9 +77,8 @@ class PraxisPolicy:
         execute: Steps of a chunk that are executed before the next query; its first half by
             default, as in the paper.
         budget: The most tokens, or "auto"; all by default.
-        temperature: Of sampling; 0 takes the likeliest ids.
-        top_k: Only so many of the likeliest ids; None for all.
-        seed: Of the draws, which depend on it, the episode's id and the query alone.
+        sampling: How ids are chosen. Random numbers depend on its seed (0 where it has none), the
+            episode's id and the query alone.
         state_keys: Parts of the observation that are joined to the policy's state.
         action_spec: Where `act` is not told any, as by praxis-eval's `LocalPolicy`.
     """
@@ -89,9 +89,7 @@ class PraxisPolicy:
         *,
         execute: int | None = None,
         budget: Any = None,
-        temperature: float = 1.0,
-        top_k: int | None = 10,
-        seed: int = 0,
+        sampling: Sampling = Sampling(),
         state_keys: Sequence[str] = (STATE_KEY,),
         action_spec: ActionSpec | None = None,
     ) -> None:
@@ -99,8 +97,8 @@ class PraxisPolicy:
             raise ValueError(f"execute is {execute}, expected 1 or more")
         self._policy = policy
         self._execute = execute
-        self._sampling = {"budget": budget, "temperature": temperature, "top_k": top_k}
-        self._seed = seed
+        self._settings: dict[str, Any] = {"budget": budget, "sampling": sampling}
+        self._seed = sampling.seed or 0
         self._state_keys = tuple(state_keys)
         self._action_spec = action_spec
         self._episodes: dict[str, _Episode] = {}
@@ -125,7 +123,7 @@ class PraxisPolicy:
         Args:
             observations: One frame of every episode, by LeRobot's keys.
             action_spec: The benchmark's bounds.
-            policy_kwargs: Another `budget`, `temperature` or `top_k` for this query.
+            policy_kwargs: Another `budget` for this query, or a field of `Sampling`.
             episode_ids: Whose the observations are.
         """
         if not len(observations):
@@ -139,7 +137,7 @@ class PraxisPolicy:
         ]
         asking = [episode for episode in episodes if not episode.queue]
         if asking:
-            self._query(asking, spec, self._settings(policy_kwargs or {}))
+            self._query(asking, spec, self._changed_settings(policy_kwargs or {}))
         actions_BA = np.stack([episode.queue.popleft() for episode in episodes])
         return actions_BA if spec is None else actions_BA.astype(spec.dtype)
 
@@ -173,11 +171,16 @@ class PraxisPolicy:
             raise ValueError("act() takes one frame of every episode, without batch or history")
         return frame
 
-    def _settings(self, changed: Mapping[str, Any]) -> dict[str, Any]:
-        for name in changed:
-            if name not in self._sampling:
-                raise ValueError(unknown_name("entry of policy_kwargs", name, self._sampling))
-        return {**self._sampling, **changed}
+    def _changed_settings(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        rules = [field.name for field in fields(Sampling)]
+        for name in changes:
+            if name != "budget" and name not in rules:
+                raise ValueError(unknown_name("entry of policy_kwargs", name, ["budget", *rules]))
+        changed_rules = {name: value for name, value in changes.items() if name in rules}
+        return {
+            "budget": changes.get("budget", self._settings["budget"]),
+            "sampling": replace(self._settings["sampling"], **changed_rules),
+        }
 
     def _query(
         self, episodes: Sequence[_Episode], spec: ActionSpec | None, settings: dict[str, Any]

@@ -45,6 +45,7 @@ from oatkit.types import (
     EpisodeVideo,
     PairedComparison,
     PolicyEvaluation,
+    Sampling,
     Schedule,
 )
 
@@ -118,8 +119,7 @@ def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
     rollout = Rollout(
         execute=options.execute or max(1, policy.tokenizer.horizon // 2),
         seed=options.seed,
-        temperature=options.temperature,
-        top_k=options.top_k or None,
+        sampling=Sampling(temperature=options.temperature, top_k=options.top_k or None),
         state_keys=options.state_key or tuple(data.get("state_keys", (STATE_KEY,))),
         endpoints=options.endpoints or None,
     )

@@ -25,6 +25,7 @@ from oatkit.policies.observation.observation_spec import TASK
 from oatkit.serve.latency_table import Pace
 from oatkit.serve.request import Request
 from oatkit.serve.served_policy import ServedPolicy, served_budgets
+from oatkit.types import Sampling
 
 PATIENCE_S = 1.0
 LEAST_MS = 0.01
@@ -80,8 +81,7 @@ class Batcher:
         policy: What acts; only one thread calls it.
         max_batch: The most requests that are answered together.
         max_queue: The most that may wait.
-        temperature: Of sampling.
-        top_k: Of sampling.
+        sampling: How ids are chosen.
     """
 
     def __init__(
@@ -90,12 +90,11 @@ class Batcher:
         *,
         max_batch: int,
         max_queue: int,
-        temperature: float = 1.0,
-        top_k: int | None = 10,
+        sampling: Sampling = Sampling(),
     ) -> None:
         self._policy = policy
         self._max_queue = max_queue
-        self._sampling: dict[str, Any] = {"temperature": temperature, "top_k": top_k}
+        self._sampling = sampling
         self._waiting: list[_Waiting] = []
         self._changed = threading.Condition()
         self._is_closed = False
@@ -174,7 +173,7 @@ class Batcher:
             budget=budget,
             generator=None,
             deadline_ms=3.6e6 if self.pace.budgets else None,
-            **self._sampling,
+            sampling=self._sampling,
         )
 
     def _take(self, now: float) -> tuple[list[_Waiting], int | None]:
@@ -247,7 +246,7 @@ class Batcher:
             budget=budget,
             generator=None if None in generators else generators,
             deadline_ms=deadline_ms,
-            **self._sampling,
+            sampling=self._sampling,
         )
         done = time.perf_counter()
         infer_ms = 1000 * (done - began)

@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from oatkit_client.wire import unpack
 
-from oatkit.policies.generation.prediction import Budget, resolve_budget
+from oatkit.policies.generation.prediction import resolve_budget
 from oatkit.policies.observation.observation_spec import IMAGES, STATE, TASK, as_array
 from oatkit.serve.key_map import BUDGET, DEADLINE, RESET, TOKENS_ONLY, KeyMap
 from oatkit.serve.served_policy import ServedPolicy, speaks_tokens
+from oatkit.types import Budget
 
 MAX_PROMPT = 2000
 """Characters; to look for the closest task to a text takes longer than its length."""

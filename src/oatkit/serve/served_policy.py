@@ -9,7 +9,7 @@ from oatkit.policies import Prediction
 from oatkit.policies.generation.prediction import can_stop
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Schedule
+from oatkit.types import Sampling, Schedule
 
 
 class ServedPolicy(Protocol):
@@ -31,8 +31,7 @@ class ServedPolicy(Protocol):
         observation: Mapping[str, Any],
         *,
         budget: Any,
-        temperature: float,
-        top_k: int | None,
+        sampling: Sampling,
         generator: Any,
         deadline_ms: float | None,
     ) -> Prediction:

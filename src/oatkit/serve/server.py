@@ -36,7 +36,6 @@ try:
 except ImportError as error:
     raise MissingExtraError("serve") from error
 
-from oatkit.policies.generation.prediction import Budget
 from oatkit.policies.generation.token_acting import blank_observation
 from oatkit.serve.access import is_allowed
 from oatkit.serve.batcher import Answer, Batcher, BusyError
@@ -45,6 +44,7 @@ from oatkit.serve.key_map import KeyMap
 from oatkit.serve.metrics import CONTENT_TYPE, Metrics
 from oatkit.serve.request import Request, RequestReader
 from oatkit.serve.served_policy import ServedPolicy, acting_head
+from oatkit.types import Budget, Sampling
 
 GOING_AWAY, INTERNAL_ERROR = 1001, 1011
 SMALL_BYTES = 1 << 16
@@ -70,9 +70,8 @@ class ServeConfig:
         idle_timeout_s: After which a silent client is disconnected.
         drain_s: How long requests may take to finish once the server is to stop.
         budget: Where a request names none.
-        temperature: Of sampling; 0 takes the likeliest ids.
-        top_k: Only so many of the likeliest ids; None for all.
-        seed: Of the draws: an episode of the same observations then gets the same actions.
+        sampling: How ids are chosen. With a seed, an episode of the same observations gets the
+            same actions.
         key_map: Changes of request keys, see `KeyMap.for_policy`.
     """
 
@@ -88,9 +87,7 @@ class ServeConfig:
     idle_timeout_s: float = 600.0
     drain_s: float = 30.0
     budget: Budget = None
-    temperature: float = 1.0
-    top_k: int | None = 10
-    seed: int | None = None
+    sampling: Sampling = Sampling()
     key_map: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -136,8 +133,7 @@ class PolicyServer:
             policy,
             max_batch=config.max_batch,
             max_queue=config.max_queue,
-            temperature=config.temperature,
-            top_k=config.top_k,
+            sampling=config.sampling,
         )
         self.metrics = Metrics(
             budgets=policy.tokenizer.budgets,
@@ -190,8 +186,7 @@ class PolicyServer:
         self._policy.predict_action_chunk(  # an impossible budget is told now, not to clients
             blank_observation(self._policy.spec, 1),
             budget=config.budget,
-            temperature=config.temperature,
-            top_k=config.top_k,
+            sampling=config.sampling,
             generator=None,
             deadline_ms=None,
         )
@@ -278,7 +273,7 @@ class PolicyServer:
     async def _handle(self, websocket: ServerConnection) -> None:
         self._num_sessions += 1
         gone = asyncio.ensure_future(websocket.wait_closed())
-        generator = None if self._config.seed is None else torch.Generator()
+        generator = None if self._config.sampling.seed is None else torch.Generator()
         session = _Session(self._num_sessions, websocket, generator, gone)
         self._sessions.add(session)
         self._begin_episode(session)
@@ -405,8 +400,9 @@ class PolicyServer:
         await session.websocket.close(INTERNAL_ERROR, "the previous frame says what is wrong")
 
     def _begin_episode(self, session: _Session) -> None:
-        if session.generator is not None and self._config.seed is not None:
-            session.generator.manual_seed(self._config.seed)
+        seed = self._config.sampling.seed
+        if session.generator is not None and seed is not None:
+            session.generator.manual_seed(seed)
 
     def _measure(self, session: _Session, request: Request, answer: Answer) -> None:
         now = time.perf_counter()

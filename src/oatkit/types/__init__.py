@@ -4,6 +4,7 @@ Every result file is one frozen dataclass with `schema` and `version`; reports, 
 only these.
 """
 
+from oatkit.types.budget import Budget, budget_name
 from oatkit.types.data_records import (
     CameraSummary,
     CheckKind,
@@ -32,6 +33,7 @@ from oatkit.types.policy_records import (
     SuccessRate,
     TaskResult,
 )
+from oatkit.types.sampling import Sampling
 from oatkit.types.tokenizer_records import (
     Ablation,
     Allocation,
@@ -60,6 +62,7 @@ __all__ = [
     "Ablation",
     "Allocation",
     "BackboneCheck",
+    "Budget",
     "BudgetMeasurement",
     "BudgetResult",
     "CameraSummary",
@@ -90,6 +93,7 @@ __all__ = [
     "Property",
     "Reconstruction",
     "Robustness",
+    "Sampling",
     "Schedule",
     "SlotMeasurement",
     "SuccessRate",
@@ -100,4 +104,5 @@ __all__ = [
     "TokenizerMeasurement",
     "TokenizerSweep",
     "Tokens",
+    "budget_name",
 ]

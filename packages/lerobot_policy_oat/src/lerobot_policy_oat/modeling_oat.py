@@ -29,7 +29,7 @@ from oatkit.policies import LightPolicy
 from oatkit.policies.observation.observation_spec import IMAGES, STATE, TASK, ObservationSpec
 from oatkit.storage.artifact import CONFIG_BESIDE_LEROBOT
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Tokens
+from oatkit.types import Sampling, Tokens
 from torch import Tensor, nn
 
 from lerobot_policy_oat.configuration_oat import OATConfig
@@ -133,8 +133,7 @@ class OATPolicy(PreTrainedPolicy):
         prediction = self.light.predict_action_chunk(
             observation,
             budget=self.config.budget,
-            temperature=self.config.temperature,
-            top_k=self.config.top_k,
+            sampling=Sampling(self.config.temperature, self.config.top_k),
         )
         return prediction.chunk
 

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from oatkit.types import Schedule, Tokens
+from oatkit.types import Sampling, Schedule, Tokens
 
 Generators = torch.Generator | Sequence[torch.Generator] | None
 """One for the batch, one for each row (a row then draws the same in any batch), or torch's own."""
@@ -174,36 +174,9 @@ def bar_loss(logits_BKV: Tensor, tokens: Tokens, schedule: Schedule, end_id: int
 
 
 def entropy_bits(logits_BGV: Tensor) -> Tensor:
-    """(B, G): how uncertain the model is about each token, before temperature and top-k."""
+    """(B, G): how uncertain the model is about each token, before sampling rules."""
     log_BGV = logits_BGV.float().log_softmax(dim=-1)
     return (log_BGV.exp() * log_BGV).sum(dim=-1) * (-1 / math.log(2))
-
-
-def sample(
-    logits_BGV: Tensor, uniform_BG: Tensor, *, temperature: float, top_k: int | None
-) -> Tensor:
-    """Ids (B, G) by inverting the distribution function at `uniform_BG`.
-
-    Args:
-        logits_BGV: Of the model.
-        uniform_BG: In [0, 1).
-        temperature: Divides the logits; at 0 the likeliest id is taken.
-        top_k: Only so many of the likeliest ids; None for all.
-    """
-    num_ids = logits_BGV.shape[-1]
-    if temperature == 0 or top_k == 1:
-        return logits_BGV.argmax(dim=-1)
-    likeliest, ids = logits_BGV.float().topk(min(top_k or num_ids, num_ids), dim=-1)
-    below = (likeliest / temperature).softmax(dim=-1).cumsum(dim=-1)
-    chosen = (below < uniform_BG[..., None] * below[..., -1:]).sum(dim=-1, keepdim=True)
-    return ids.gather(-1, chosen.clamp(max=ids.shape[-1] - 1)).squeeze(-1)
-
-
-def check_sampling(temperature: float, top_k: int | None) -> None:
-    if not 0 <= temperature < float("inf"):
-        raise ValueError(f"temperature is {temperature}, expected 0 or more")
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k is {top_k}, expected at least 1, or None for all ids")
 
 
 def uniforms(generators: Generators, batch_size: int, num_slots: int) -> Tensor:
@@ -237,8 +210,7 @@ def generate(
     *,
     mask_id: int,
     end_id: int | None = None,
-    temperature: float = 1.0,
-    top_k: int | None = 10,
+    sampling: Sampling = Sampling(),
 ) -> Iterator[Generated]:
     """Stage after stage, each computed only when it is asked for.
 
@@ -250,8 +222,7 @@ def generate(
         uniform_BK: See `uniforms`; its device is where ids are.
         mask_id: The input that stands for MASK.
         end_id: The id that ends a row, where lengths vary.
-        temperature: See `sample`.
-        top_k: See `sample`.
+        sampling: How ids are chosen.
     """
     batch_size = len(uniform_BK)
     block_BG = torch.empty(batch_size, 0, dtype=torch.int64, device=uniform_BK.device)
@@ -260,9 +231,7 @@ def generate(
     for stage, (start, end) in zip(stages, pairwise((0, *schedule.endpoints)), strict=True):
         inputs_BG = F.pad(block_BG, (0, end - start - stage.num_kept), value=mask_id)
         logits_BGV = feed(inputs_BG, stage)
-        block_BG = sample(
-            logits_BGV, uniform_BK[:, start:end], temperature=temperature, top_k=top_k
-        )
+        block_BG = sampling.choose(logits_BGV, uniform_BK[:, start:end])
         yield Generated(block_BG, entropy_bits(logits_BGV))
         if end_id is not None:
             has_ended_B |= (block_BG == end_id).any(dim=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ from oatkit.errors import DecodeError
 from oatkit.policies.generation.blockwise import (
     Feed,
     Generators,
-    check_sampling,
     covering,
     ended,
     generate,
@@ -24,12 +23,10 @@ from oatkit.policies.generation.blockwise import (
 )
 from oatkit.policies.generation.early_stop import AutoThresholds, chunk_change
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Schedule, Tokens
+from oatkit.types import Budget, Sampling, Schedule, Tokens
 
 MAX_DRAWS = 10
 """How often a sequence that does not decode (`fast`, strict) is drawn anew."""
-
-Budget = int | Literal["auto"] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +39,7 @@ class Prediction:
     Attributes:
         chunk: (B, horizon, action_dim) raw units.
         ids: (B, K) all ids that were generated.
-        entropy_bits: (B, K) how uncertain the model was about each, before temperature and top-k.
+        entropy_bits: (B, K) how uncertain the model was about each, before sampling rules.
         budget: (B,) how many leading ids the chunk was decoded from.
         calls: (B,) stages that were run for them.
         draws: (B,) 1, or more where a sequence did not decode and was drawn again.
@@ -104,8 +101,7 @@ class Drawing:
         budget: The most tokens that are decoded.
         mask_id: The input that stands for MASK.
         end_id: The id that ends a row; None where lengths do not vary.
-        temperature: Of the logits.
-        top_k: Only the likeliest ids; None for all.
+        sampling: How ids are chosen.
         auto: Stop early by these.
         deadline: Stop early for this.
     """
@@ -114,13 +110,9 @@ class Drawing:
     budget: int
     mask_id: int
     end_id: int | None
-    temperature: float = 1.0
-    top_k: int | None = 10
+    sampling: Sampling = Sampling()
     auto: AutoThresholds | None = None
     deadline: Deadline | None = None
-
-    def __post_init__(self) -> None:
-        check_sampling(self.temperature, self.top_k)
 
 
 def resolve_budget(tokenizer: ActionTokenizer, schedule: Schedule, budget: Budget) -> int:
@@ -207,8 +199,7 @@ def draw(
         uniform_NK,
         mask_id=drawing.mask_id,
         end_id=drawing.end_id,
-        temperature=drawing.temperature,
-        top_k=drawing.top_k,
+        sampling=drawing.sampling,
     )
     for num_calls, stage in enumerate(stages, start=1):
         ids.append(stage.ids)

@@ -19,7 +19,6 @@ from torch import Tensor
 from oatkit.policies.generation.blockwise import Feed, Generators, generate, uniforms
 from oatkit.policies.generation.early_stop import MARGIN, AutoThresholds, calibrate, chunk_change
 from oatkit.policies.generation.prediction import (
-    Budget,
     Deadline,
     Drawing,
     Drawn,
@@ -38,7 +37,7 @@ from oatkit.policies.observation.observation_spec import (
     ObservationSpec,
 )
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Schedule
+from oatkit.types import Budget, Sampling, Schedule
 
 LATENCY_REPEATS = 5
 
@@ -176,8 +175,7 @@ class TokenActing:
         *,
         budget: Budget = None,
         schedule: Schedule | None = None,
-        temperature: float = 1.0,
-        top_k: int | None = 10,
+        sampling: Sampling = Sampling(),
         generator: Generators = None,
         deadline_ms: float | None = None,
     ) -> Prediction:
@@ -189,9 +187,8 @@ class TokenActing:
             budget: The most tokens; all by default. Inside a block the block is run whole. "auto"
                 stops when the chunk no longer moves or the tokens are near certain.
             schedule: Another than the policy was trained under, which warns once.
-            temperature: Of sampling; 0 takes the likeliest ids.
-            top_k: Only so many of the likeliest ids; None for all.
-            generator: For the batch, or one for each row.
+            sampling: How ids are chosen.
+            generator: One for the batch or one for each row, instead of the seed of `sampling`.
             deadline_ms: Stop at the last trained budget that fits, at the first at the latest.
         """
         began = time.perf_counter()
@@ -200,13 +197,15 @@ class TokenActing:
         schedule = self._resolve_schedule(schedule)
         most = resolve_budget(self._speaker.tokenizer, schedule, budget)
         drawing = Drawing(
-            schedule, most, self._speaker.net.mask_id, self._speaker.net.end_id, temperature, top_k
+            schedule, most, self._speaker.net.mask_id, self._speaker.net.end_id, sampling
         )
         if budget == "auto":
             drawing = replace(drawing, auto=self._thresholds())
         observations, is_single = self._speaker.watcher.take(observation)
         if deadline_ms is not None:
             drawing = self._with_deadline(drawing, len(observations), began, deadline_ms)
+        if generator is None and sampling.seed is not None:
+            generator = torch.Generator().manual_seed(sampling.seed)
         drawn = self._draw(observations, drawing, generator)
         return handed_out(drawn, observation, is_single=is_single, began=began)
 

@@ -16,7 +16,7 @@ from oatkit.nn.decoder_backend import Frozen, freeze
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.policies.generation.blockwise import Feed, Generators
 from oatkit.policies.generation.early_stop import AutoThresholds
-from oatkit.policies.generation.prediction import Budget, Drawn, Prediction
+from oatkit.policies.generation.prediction import Drawn, Prediction
 from oatkit.policies.generation.token_acting import TokenActing, Watcher
 from oatkit.policies.light.light_net import Context, LightConfig, LightNet, cached_feed
 from oatkit.policies.observation.observation_spec import Observations, ObservationSpec
@@ -36,7 +36,7 @@ from oatkit.storage.artifact import (
     write_artifact,
 )
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
-from oatkit.types import Schedule, Tokens
+from oatkit.types import Budget, Sampling, Schedule, Tokens
 
 FORMAT_VERSION = 1
 
@@ -185,8 +185,7 @@ class LightPolicy(BasePolicy):
         *,
         budget: Budget = None,
         schedule: Schedule | None = None,
-        temperature: float = 1.0,
-        top_k: int | None = 10,
+        sampling: Sampling = Sampling(),
         generator: Generators = None,
         deadline_ms: float | None = None,
     ) -> Prediction:
@@ -195,8 +194,7 @@ class LightPolicy(BasePolicy):
             observation,
             budget=budget,
             schedule=schedule,
-            temperature=temperature,
-            top_k=top_k,
+            sampling=sampling,
             generator=generator,
             deadline_ms=deadline_ms,
         )

@@ -21,7 +21,7 @@ from oatkit.errors import ArtifactError
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.policies.generation.blockwise import Feed, Generators
 from oatkit.policies.generation.early_stop import AutoThresholds
-from oatkit.policies.generation.prediction import Budget, Drawn, Prediction
+from oatkit.policies.generation.prediction import Drawn, Prediction
 from oatkit.policies.generation.token_acting import TokenActing, Watcher
 from oatkit.policies.observation.observation_spec import Observations, ObservationSpec
 from oatkit.policies.policy import (
@@ -45,7 +45,7 @@ from oatkit.storage.artifact import (
 )
 from oatkit.storage.digest import folder_digest
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
-from oatkit.types import Schedule, Tokens
+from oatkit.types import Budget, Sampling, Schedule, Tokens
 
 FORMAT_VERSION = 1
 KNOWN = (
@@ -217,23 +217,21 @@ class VlmPolicy(BasePolicy):
         *,
         budget: Budget = None,
         schedule: Schedule | None = None,
-        temperature: float = 1.0,
-        top_k: int | None = 10,
+        sampling: Sampling = Sampling(),
         generator: Generators = None,
         deadline_ms: float | None = None,
     ) -> Prediction:
         """Generate tokens and decode them, see `TokenActing.predict`, or integrate the flow.
 
         The flow expert always does all of its steps: it has no budgets, schedules or deadlines, and
-        neither `temperature` nor `top_k` concern it.
+        of `sampling` only the seed concerns it.
         """
         if self.head == "tokens":
             return self.acting.predict(
                 observation,
                 budget=budget,
                 schedule=schedule,
-                temperature=temperature,
-                top_k=top_k,
+                sampling=sampling,
                 generator=generator,
                 deadline_ms=deadline_ms,
             )
@@ -243,6 +241,8 @@ class VlmPolicy(BasePolicy):
             )
         if deadline_ms is not None:
             raise ValueError(f"{self.kind} acts by its flow expert, which cannot stop early")
+        if generator is None and sampling.seed is not None:
+            generator = torch.Generator().manual_seed(sampling.seed)
         return self.flowing.predict(observation, generator)
 
     def draw_once(
