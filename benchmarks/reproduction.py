@@ -196,7 +196,7 @@ ITEMS = (
     Item(
         "Benchmark setup and generation settings",
         "Tasks, horizons, episodes and calls of every scheme.",
-        ("oatkit vlm cells",),
+        ("oatkit vlm combinations",),
         "as data",
         "nothing to measure",
         lambda: (

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from oatkit import cli
-from oatkit.commands.data_inspect import sparkline
+from oatkit.commands import doctor
+from oatkit.commands.data_info import sparkline
+from oatkit.commands.doctor import Doctor
 from tests.data import datasets
 from tests.data.datasets import make_demos
 
@@ -27,6 +32,15 @@ def leaves(node: cli.Group | cli.Command, words: list[str]) -> list[list[str]]:
     if isinstance(node, cli.Command):
         return [words]
     return [leaf for name, child in node.commands.items() for leaf in leaves(child, [*words, name])]
+
+
+def command(words: list[str]) -> cli.Command:
+    node: cli.Group | cli.Command = cli.OATKIT
+    for word in words:
+        assert isinstance(node, cli.Group)
+        node = node.commands[word]
+    assert isinstance(node, cli.Command)
+    return node
 
 
 COMMANDS = leaves(cli.OATKIT, [])
@@ -144,8 +158,6 @@ def test_data_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_doctor_names_what_is_missing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from oatkit.commands import doctor
-
     monkeypatch.setattr(doctor, "EXTRAS", {"data": ("h5py",), "fancy": ("no-such-package",)})
     monkeypatch.setenv("COLUMNS", "200")
     code, out, _ = run(["doctor"], capsys)
@@ -175,10 +187,36 @@ def test_warnings_are_one_line(
 ) -> None:
     import warnings
 
-    def warn(prog: str, args: list[str]) -> int:
+    def warn(options: Doctor, console: Console) -> int:
         warnings.simplefilter("always")
         warnings.warn("this has no effect", stacklevel=2)
         return 0
 
-    monkeypatch.setitem(cli.OATKIT.commands, "demo", cli.Command("", warn))
-    assert run(["demo"], capsys) == (0, "", "warning: this has no effect\n")
+    monkeypatch.setattr(doctor, "run", warn)
+    assert run(["doctor"], capsys) == (0, "", "warning: this has no effect\n")
+
+
+def test_a_former_name_of_a_command_still_works(capsys: pytest.CaptureFixture[str]) -> None:
+    former, present = (run(["vlm", word], capsys) for word in ("cells", "combinations"))
+    assert former == present
+    assert former[0] == 0
+    assert "cells" not in run(["vlm", "--help"], capsys)[1]
+
+
+@pytest.mark.parametrize("words", [[], ["policy"]], ids=" ".join)
+def test_the_help_of_a_group_is_instant(words: list[str]) -> None:
+    code = (
+        "import sys\n"
+        "from oatkit import cli\n"
+        f"cli.main([*{words}, '--help'])\n"
+        "assert not {'torch', 'numpy', 'transformers'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_the_file_of_a_command_has_its_name(words: list[str]) -> None:
+    """All but one: `lab.py` is the name of the lab itself."""
+    module = command(words).module
+    assert module == {"lab": "lab_page"}.get("_".join(words), "_".join(words))
+    assert (Path(cli.__file__).parent / "commands" / f"{module}.py").exists()

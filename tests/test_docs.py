@@ -18,7 +18,7 @@ from oatkit.tokenizers import KINDS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-QUICK = ("data info", "data check", "doctor", "vlm cells", "vlm scratch")
+QUICK = ("data info", "data check", "doctor", "vlm combinations", "vlm scratch")
 """Commands that take seconds: these are run, others only parsed."""
 PLACEHOLDERS = ("path/to/", "out/metaworld", "out/doors", "out/quick", "my_dataset")
 """Datasets that the docs name; a small one takes their place."""

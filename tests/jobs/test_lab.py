@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from oatkit import cli
-from oatkit.commands.lab_open import tokenizer_names
+from oatkit.commands.lab_page import tokenizer_names
 from oatkit.data import open_dataset
 from tests.lab import small
 

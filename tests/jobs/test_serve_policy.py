@@ -21,7 +21,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from oatkit import cli, load_policy
-from oatkit.commands.serve_policy import artifact_fingerprint
+from oatkit.commands.serve import artifact_fingerprint
 from oatkit.serve import ServeConfig, serving
 from oatkit.serve.access import exposure, is_allowed, read_api_key, tls_context
 from tests.serve.process import started

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import oatkit
-from oatkit.commands.serve_policy import PARTS
+from oatkit.commands.serve import PARTS
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
 from oatkit.types import Sampling

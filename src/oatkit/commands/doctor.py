@@ -59,7 +59,7 @@ class Diagnosis:
     remedy: str = ""
 
 
-def run_doctor(console: Console) -> int:
+def run(options: Doctor, console: Console) -> int:
     for diagnosis in diagnose():
         mark = Text("--", "yellow") if diagnosis.remedy else Text("ok", "green")
         line = Text.assemble(mark, f"  {diagnosis.what:<18}{diagnosis.detail}")

@@ -40,7 +40,7 @@ class MeasurePolicy:
     columns: Columns = DatasetOptions()
 
 
-def run_measure(options: MeasurePolicy, console: Console) -> int:
+def run(options: MeasurePolicy, console: Console) -> int:
     if not options.policies:
         raise ValueError("name at least one policy artifact")
     found = []

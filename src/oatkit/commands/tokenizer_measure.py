@@ -38,7 +38,7 @@ class MeasureTokenizer:
     columns: Columns = DatasetOptions()
 
 
-def run_measure(options: MeasureTokenizer, console: Console) -> int:
+def run(options: MeasureTokenizer, console: Console) -> int:
     if not options.tokenizers:
         raise ValueError("name at least one tokenizer artifact")
     dataset = options.columns.open(options.data)

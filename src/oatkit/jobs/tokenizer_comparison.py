@@ -16,7 +16,6 @@ from tyro.conf import arg
 
 from oatkit.commands.command_line import command_line
 from oatkit.commands.dataset_options import Columns, DatasetOptions
-from oatkit.commands.lab_open import write_page
 from oatkit.data import Dataset
 from oatkit.jobs.step_planning import steps_within
 from oatkit.jobs.tokenizer_training import (
@@ -31,7 +30,7 @@ from oatkit.jobs.tokenizer_training import (
     untrained,
 )
 from oatkit.lab import Lab
-from oatkit.lab.static_page import choose_places, static_page
+from oatkit.lab.static_page import choose_places, static_page, write_page
 from oatkit.measure import measure_tokenizer
 from oatkit.measure.allocation import measure_allocation
 from oatkit.measure.gaussian import eigenvalues

@@ -6,6 +6,7 @@ import json
 from base64 import b64encode
 from collections.abc import Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,14 @@ def choose_places(lab: Lab, count: int, num_episodes: int = 2) -> list[tuple[int
         frames = np.linspace(0, last, max(count // len(chosen), 1)).round().astype(int)
         places += [(episode, frame) for frame in sorted(set(frames.tolist()))]
     return places
+
+
+def write_page(html: str, folder: Path) -> Path:
+    """Write an exported page into a folder; returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "index.html"
+    path.write_text(html)
+    return path
 
 
 def _answers(lab: Lab, episode: int, frame: int, cameras: Sequence[str]) -> dict[str, Any]:

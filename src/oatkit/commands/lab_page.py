@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.lab import Lab
-from oatkit.lab.static_page import choose_places, static_page
+from oatkit.lab.static_page import choose_places, static_page, write_page
 from oatkit.tokenizers import load_tokenizer
 
 NUM_CHUNKS = 8
@@ -40,7 +40,7 @@ class OpenLab:
     columns: Columns = DatasetOptions()
 
 
-def open_lab(options: OpenLab, console: Console) -> int:
+def run(options: OpenLab, console: Console) -> int:
     """Serve the page until ctrl-C, or export it."""
     if options.chunks and options.export is None:
         raise ValueError("--chunks names what --export writes: give both")
@@ -70,14 +70,6 @@ def _load(options: OpenLab, console: Console) -> Lab:
         for difference in tokenizer.check(lab.dataset):
             console.print(f"note: {name}: {difference}", markup=False, soft_wrap=True)
     return lab
-
-
-def write_page(html: str, folder: Path) -> Path:
-    """Write an exported page; gives its path."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "index.html"
-    path.write_text(html)
-    return path
 
 
 def tokenizer_names(folders: Sequence[Path]) -> Mapping[str, Path]:

@@ -77,7 +77,7 @@ class Serve:
     """Of the JSON lines on stderr; `debug` has one for every request."""
 
 
-def serve_policy(options: Serve, console: Console) -> int:
+def run(options: Serve, console: Console) -> int:
     """Load, warm up, listen until SIGTERM or SIGINT, finish what was taken."""
     import torch
 

@@ -1,30 +1,28 @@
-"""`oatkit data info` and `oatkit data check`: open, look, print, and keep the record."""
+"""`oatkit data info`: a dataset at a glance."""
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from rich.console import Console, Group
-from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 from tyro.conf import Positional, arg
 
 from oatkit.commands.dataset_options import Columns, DatasetOptions
-from oatkit.data.check import check_dataset
+from oatkit.commands.record_output import write_result
+from oatkit.commands.text_output import print_lines
 from oatkit.data.info import summarize_dataset
-from oatkit.types import CheckKind, DatasetCheck, DatasetInfo, DimensionSummary, Finding
+from oatkit.types import DatasetInfo, DimensionSummary
 
 BARS = " ▁▂▃▄▅▆▇█"
 MAX_TASKS_SHOWN = 10
 MAX_DIMENSIONS_SHOWN = 16
 MAX_NAME_WIDTH = 16
-MAX_FINDINGS_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -42,57 +40,16 @@ class ShowInfo:
     columns: Columns = DatasetOptions()
 
 
-@dataclass(frozen=True)
-class RunCheck:
-    """Find what ruins training; exits with 1 when there is something.
-
-    Example:
-        oatkit data check my_dataset --horizon 32 --ignore constant
-    """
-
-    path: Positional[str]
-    """File, folder or hub id (org/name)."""
-    horizon: int = 32
-    """The chunk length that will be trained with."""
-    ignore: tuple[CheckKind, ...] = ()
-    """Kinds of findings that are known and fine."""
-    out: Annotated[Path | None, arg(metavar="FILE.json")] = None
-    """Also write the result as JSON."""
-    columns: Columns = DatasetOptions()
-
-
-def show_info(options: ShowInfo, console: Console) -> int:
+def run(options: ShowInfo, console: Console) -> int:
     info = summarize_dataset(options.columns.open(options.path))
-    console.print(_draw_info(info))
-    _write(info, options.out, console)
-    _say(console, f"next: oatkit data check {shlex.quote(options.path)}")
+    console.print(render_info(info))
+    write_result(info, options.out, console)
+    print_lines(console, f"next: oatkit data check {shlex.quote(options.path)}", style="dim")
     return 0
 
 
-def run_check(options: RunCheck, console: Console) -> int:
-    dataset = options.columns.open(options.path, allow_nonfinite=True)
-    found = check_dataset(dataset, horizon=options.horizon)
-    shown = [f for f in found.findings if f.kind not in options.ignore]
-    console.print(_draw_check(found, shown))
-    _write(found, options.out, console)
-    if not shown:
-        data = shlex.quote(options.path)
-        _say(console, f"next: oatkit tokenizer train --data {data} --out out/tokenizer")
-    return 1 if shown else 0
-
-
-def _write(record: DatasetInfo | DatasetCheck, out: Path | None, console: Console) -> None:
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(asdict(record), indent=2, ensure_ascii=False) + "\n")
-        _say(console, f"wrote {out}")
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(text, style="dim", soft_wrap=True, markup=False)
-
-
-def _draw_info(info: DatasetInfo) -> Group:
+def render_info(info: DatasetInfo) -> Group:
+    """Facts about the dataset, then the range of every dimension."""
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim")
     low, q25, median, q75, high = info.length_quantiles
@@ -113,9 +70,9 @@ def _draw_info(info: DatasetInfo) -> Group:
     for name, value in rows:
         facts.add_row(name, Text(value, overflow="fold"))
     facts.add_row("", "")
-    tables = [_draw_dimensions("action", info.action_keys, info.action)]
+    tables = [_render_dimensions("action", info.action_keys, info.action)]
     if info.state:
-        tables.append(_draw_dimensions("state", info.state_keys, info.state))
+        tables.append(_render_dimensions("state", info.state_keys, info.state))
     return Group(facts, *tables)
 
 
@@ -148,7 +105,7 @@ def _tasks(info: DatasetInfo) -> str:
     return "\n".join(lines)
 
 
-def _draw_dimensions(
+def _render_dimensions(
     word: str, keys: Sequence[str], dimensions: Sequence[DimensionSummary]
 ) -> Text:
     shown = dimensions[:MAX_DIMENSIONS_SHOWN]
@@ -171,28 +128,3 @@ def sparkline(counts: Sequence[int]) -> str:
     """Counts as tiny bars; anything above zero is visible."""
     top = max(counts)
     return "".join(BARS[-(-count * (len(BARS) - 1) // top)] for count in counts)
-
-
-def _draw_check(found: DatasetCheck, shown: Sequence[Finding]) -> Group:
-    heading = Text(f"{found.path}  ({found.format}, chunks of {found.horizon})", overflow="fold")
-    by_kind: dict[CheckKind, list[Finding]] = {}
-    for finding in shown:
-        by_kind.setdefault(finding.kind, []).append(finding)
-    panels = [_draw_findings(kind, findings) for kind, findings in by_kind.items()]
-    ignored = len(found.findings) - len(shown)
-    verdict = {0: "nothing wrong found", 1: "1 finding"}.get(len(shown), f"{len(shown)} findings")
-    if len(by_kind) < len(shown):
-        verdict += f" of {len(by_kind)} kind{'s' if len(by_kind) > 1 else ''}"
-    if ignored:
-        verdict += f", {ignored} ignored"
-    return Group(heading, *panels, Text(verdict, style="bold" if shown else "bold green"))
-
-
-def _draw_findings(kind: CheckKind, findings: Sequence[Finding]) -> Panel:
-    bullet = "• " if len(findings) > 1 else ""
-    lines = [bullet + f.message for f in findings[:MAX_FINDINGS_SHOWN]]
-    if len(findings) > MAX_FINDINGS_SHOWN:
-        lines.append(f"and {len(findings) - MAX_FINDINGS_SHOWN} more; --out has them all")
-    text = Text("\n".join(lines), overflow="fold")
-    text.append(f"\n→ {findings[0].remedy}", style="dim")
-    return Panel(text, title=kind, title_align="left", border_style="yellow")

@@ -1,0 +1,24 @@
+"""What commands print: plain lines, and rows of a table."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+
+def print_lines(console: Console, *lines: str, style: str | None = None) -> None:
+    """Print lines as they are: nothing is wrapped or taken for markup."""
+    console.print("\n".join(lines), style=style, soft_wrap=True, markup=False)
+
+
+def titled(title: str, details: str) -> Text:
+    """A text to append rows to, which begins with a title and a line of details."""
+    text = Text(overflow="fold")
+    text.append(title, style="bold")
+    text.append(f"  {details}\n", style="dim")
+    return text
+
+
+def table_row(*cells: str, width: int = 10) -> str:
+    """Cells of one width, each at the right of its column, and the end of the line."""
+    return "".join(f"{cell:>{width}}" for cell in cells) + "\n"
