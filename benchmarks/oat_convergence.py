@@ -25,6 +25,7 @@ from benchmarks.record import RESULTS, write_result
 from benchmarks.tokenizer_rate_distortion import metaworld
 from oatkit.data import Dataset
 from oatkit.nn.sample_random import SampleRandom, sample_keys
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.transformer import Mlp
 from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.oat import Oat, OatConfig
@@ -54,9 +55,10 @@ class Smooth(Oat):
 class WithoutRounding(Oat):
     """Real numbers instead of levels: what quantization costs."""
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
+    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
         codes_BKC = torch.tanh(self._latents(actions_BTA))
-        return F.mse_loss(self._reconstruct(codes_BKC, self.sample_budgets(random)), actions_BTA)
+        rebuilt_BTA = self._reconstruct(codes_BKC, self.sample_budgets(random))
+        return TrainingLoss(F.mse_loss(rebuilt_BTA, actions_BTA))
 
     def prefix_errors(self, actions_BTA: Tensor) -> list[float]:
         return errors(self, torch.tanh(self._latents(actions_BTA)), actions_BTA)
@@ -65,14 +67,15 @@ class WithoutRounding(Oat):
 class RelativeLoss(Oat):
     """Errors relative to what their budget leaves now: large ones do not drown small ones."""
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
+    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA))
         budget_B = self.sample_budgets(random)
         decoded_BTA = self._reconstruct(codes_BKC, budget_B)
         error_B = (decoded_BTA - actions_BTA).square().mean(dim=(1, 2))
         is_budget_KB = torch.tensor(self.budgets)[:, None] == budget_B
         mean_K = (is_budget_KB * error_B.detach()).sum(1) / is_budget_KB.sum(1).clamp_min(1)
-        return 0.05 * (error_B / (is_budget_KB * mean_K[:, None]).sum(0)).mean()
+        relative_B = error_B / (is_budget_KB * mean_K[:, None]).sum(0)
+        return TrainingLoss(0.05 * relative_B.mean())
 
 
 class FourierCodes(Oat):
@@ -129,9 +132,10 @@ class PrincipalStart(Oat):
             write_CD.copy_(torch.linalg.lstsq(codes_NC, left_ND).solution)
             left_ND = left_ND - codes_NC @ write_CD
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
+    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
         codes_BKC = self.codes(actions_BTA)
-        return F.mse_loss(self._reconstruct(codes_BKC, self.sample_budgets(random)), actions_BTA)
+        rebuilt_BTA = self._reconstruct(codes_BKC, self.sample_budgets(random))
+        return TrainingLoss(F.mse_loss(rebuilt_BTA, actions_BTA))
 
     def prefix_errors(self, actions_BTA: Tensor) -> list[float]:
         return errors(self, self.codes(actions_BTA), actions_BTA)
@@ -220,7 +224,7 @@ def measure(
     for step in range(steps):
         batch = chunks[torch.randint(len(chunks), (BATCH_SIZE,), generator=random)]
         keys = sample_keys(SEED, step, torch.arange(BATCH_SIZE))
-        torch.autograd.backward(codec.loss(batch, SampleRandom(keys)))
+        torch.autograd.backward(codec.loss(batch, SampleRandom(keys)).total)
         torch.nn.utils.clip_grad_norm_(codec.parameters(), 1.0)
         falling = 0.5 * (1 + math.cos(math.pi * step / steps))
         for optimizer in optimizers:

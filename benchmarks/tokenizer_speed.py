@@ -88,7 +88,7 @@ def measure(row: Row) -> dict[str, float]:
     def step() -> None:
         parts = (torch.split(whole, row.part) for whole in (actions, keys))
         for part, part_keys in zip(*parts, strict=True):
-            loss = codec.loss(part, SampleRandom(part_keys)) * len(part) / batch_size
+            loss = codec.loss(part, SampleRandom(part_keys)).total * len(part) / batch_size
             torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(codec.parameters(), 1.0)
         optimizer.step()

@@ -369,7 +369,7 @@ def learn(policy: VlmPolicy, read: Observations, actions: torch.Tensor, steps: i
         for group in optimizer.param_groups:
             group["lr"] = 1e-3 * min(1.0, (step + 1) / 50) * max(0.05, 1 - step / steps)
         keys = sample_keys(0, step, torch.arange(len(read)))
-        loss = policy.loss(read, tokens, actions, SampleRandom(keys))
+        loss = policy.loss(read, tokens, actions, SampleRandom(keys)).total
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(policy.net.parameters(), 1.0)

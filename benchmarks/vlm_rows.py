@@ -66,7 +66,8 @@ def measure(options: Options, family: str, spread: float, dataset: Dataset) -> d
     losses = []
     for step in range(options.steps):
         indices = sample_indices(pipeline.seed, step, pipeline.batch_size, job.num_samples)
-        loss = job.loss(job.batch(indices), SampleRandom(torch.zeros(len(indices)).long()))
+        random = SampleRandom(torch.zeros(len(indices)).long())
+        loss = job.loss(job.batch(indices), random).total
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(policy.net.parameters(), 1.0)

@@ -129,7 +129,7 @@ def test_the_loss_falls(kind: str, dataset: Dataset) -> None:
     optimizer = torch.optim.Adam(policy.net.parameters(), 1e-2)
     losses = []
     for _ in range(15):
-        loss = policy.net.loss(read, tokens, policy.schedule)
+        loss = policy.net.loss(read, tokens, policy.schedule).total
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

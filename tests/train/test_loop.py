@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -24,10 +25,12 @@ from torch import Tensor, nn
 
 from oatkit.errors import ArtifactError, TrainingError
 from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train import TrainConfig, train
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.loop import sample_indices
 
+ROOT = Path(__file__).parents[2]
 CONFIG = TrainConfig(
     steps=8,
     batch_size=16,
@@ -58,12 +61,20 @@ class Regression:
     def batch(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
         return (self._inputs[indices],)
 
-    def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> Tensor:
+    def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:
         (inputs,) = batch
         self._batch = inputs
         noisy = inputs + 0.1 * random.uniform(3)
-        loss = (self.module(noisy).squeeze(1) - inputs.sum(dim=1)).square().mean()
-        return loss * math.nan if self.steps == self._fail_at else loss * self._scale
+        errors = (self.module(noisy).squeeze(1) - inputs.sum(dim=1)).square()
+        loss = errors.mean()
+        parts = {
+            "error": loss,
+            "positive": torch.where(inputs[:, 0] > 0, errors, math.nan),
+            "negative": torch.where(inputs[:, 0] > 0, math.nan, errors),
+            "never": torch.full_like(errors, math.nan),
+        }
+        scale = math.nan if self.steps == self._fail_at else self._scale
+        return TrainingLoss(loss * scale, parts)
 
     def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:
         self.steps += 1
@@ -95,6 +106,48 @@ def test_training_lowers_the_loss_and_logs(tmp_path: Path) -> None:
     assert [row["step"] for row in rows if "size" in row] == list(range(4, 201, 4))
     assert rows[0]["learning_rate"] == CONFIG.learning_rate
     assert not job.module.training
+
+
+def test_parts_of_the_loss_are_logged(tmp_path: Path) -> None:
+    """A part that has no value in an interval is left out."""
+    job = Regression()
+    train(job, replace(CONFIG, trackers=("tensorboard",)), tmp_path, show_progress=False)
+    rows = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
+    for number, row in enumerate(rows):
+        assert list(row)[4:7] == ["error", "positive", "negative"]
+        assert "never" not in row
+        assert row["error"] == pytest.approx(row["loss"])
+        steps = (2 * number, 2 * number + 1)
+        indices = np.concatenate([sample_indices(0, step, 16, 100) for step in steps])
+        share = float((job.batch(indices)[0][:, 0] > 0).float().mean())
+        mean = share * row["positive"] + (1 - share) * row["negative"]
+        assert mean == pytest.approx(row["loss"])
+    events = next((tmp_path / "oatkit").rglob("*tfevents*")).read_bytes()
+    assert all(name in events for name in (b"loss", b"positive", b"negative"))
+
+
+def test_parts_of_a_batch_do_not_change_the_parts_of_the_loss(tmp_path: Path) -> None:
+    train(Regression(), CONFIG, tmp_path / "whole", show_progress=False)
+    train(Regression(), replace(CONFIG, accumulate=4), tmp_path / "parts", show_progress=False)
+    assert_same_logs(tmp_path / "whole", tmp_path / "parts")
+
+
+def assert_same_logs(*folders: Path) -> None:
+    """All that was logged but the speed, to rounding."""
+    logs = [
+        [json.loads(line) for line in (folder / "train.jsonl").read_text().splitlines()]
+        for folder in folders
+    ]
+    for rows in zip(*logs, strict=True):
+        known = [{k: v for k, v in row.items() if k != "samples_per_s"} for row in rows]
+        assert all(row == pytest.approx(known[0], rel=1e-4) for row in known)
+
+
+def test_the_progress_line_shows_the_parts(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    train(Regression(), CONFIG, tmp_path)
+    line = capsys.readouterr().err
+    assert re.search(r"8/8 steps.*loss [\d.]+ .*samples/s", line)
+    assert "error" in line
 
 
 def test_part_of_a_run_then_the_rest_equals_the_whole(tmp_path: Path) -> None:
@@ -261,7 +314,7 @@ def start(out: Path, steps: int, script: str = SCRIPT) -> subprocess.Popen[str]:
         [sys.executable, "-c", script, str(out), str(steps)],
         stderr=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
     )
 
 
@@ -348,7 +401,7 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "accelerate.commands.accelerate_cli", *launch, *more]
         ran = subprocess.run(
             [*command, str(tmp_path / "script.py"), str(out), "12"],
-            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, *sys.path)))},
             capture_output=True,
             text=True,
             timeout=180,
@@ -357,8 +410,4 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
         ends.append(load_file(out / "end.safetensors"))
     for name in ends[0]:
         torch.testing.assert_close(ends[1][name], ends[0][name], rtol=1e-4, atol=1e-6)
-    assert json.loads((tmp_path / "2/train.jsonl").read_text().splitlines()[-1])[
-        "loss"
-    ] == pytest.approx(
-        json.loads((tmp_path / "1/train.jsonl").read_text().splitlines()[-1])["loss"], rel=1e-4
-    )
+    assert_same_logs(tmp_path / "1", tmp_path / "2")

@@ -146,7 +146,7 @@ def _train_step(
     optimizer = torch.optim.AdamW(trained, 1e-5)
     began = time.perf_counter()
     keys = sample_keys(0, 1, torch.arange(len(observations))).to(policy.device)
-    loss = policy.loss(observations, tokens, actions_BTA, SampleRandom(keys))
+    loss = policy.loss(observations, tokens, actions_BTA, SampleRandom(keys)).total
     loss.backward()  # type: ignore[no-untyped-call]
     optimizer.step()
     if not torch.isfinite(loss):

@@ -21,6 +21,7 @@ from oatkit.jobs.step_planning import steps_within
 from oatkit.jobs.token_cache import cached_tokens
 from oatkit.measure.policy_metrics import measure_flow, measure_slots, observations_to_measure
 from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies import AnyPolicy, LightPolicy, VlmConfig, VlmPolicy, load_policy
 from oatkit.policies.observation.observation_spec import Observations
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
@@ -327,7 +328,7 @@ class PolicyJob:
         actions_BTA = torch.from_numpy(chunks["action"])
         return (tokens.ids, tokens.lengths, actions_BTA, *observations.tensors())
 
-    def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> Tensor:
+    def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:
         ids_BK, lengths_B, actions_BTA, *tensors = batch
         tokens, observations = Tokens(ids_BK, lengths_B), Observations.of(tensors)
         return self._policy.loss(observations, tokens, actions_BTA, random)

@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from oatkit.jobs.tokenizer_training import read_log
-from oatkit.train import TrainConfig, train
-from oatkit.train.loop import Job
+from oatkit.train import TrainConfig, TrainingJob, train
 
 TRIAL_STEPS = 20
 
 
-def steps_within(job: Job, config: TrainConfig, minutes: float) -> int:
+def steps_within(job: TrainingJob, config: TrainConfig, minutes: float) -> int:
     """Steps that take so many minutes at the speed of the trial's later half."""
     trial = replace(config, steps=TRIAL_STEPS, log_every=TRIAL_STEPS // 2)
     with tempfile.TemporaryDirectory() as folder:

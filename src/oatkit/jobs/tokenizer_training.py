@@ -22,6 +22,7 @@ from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.train_options import changed
 from oatkit.data import Chunks, Dataset
 from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.presets import tokenizer_preset
 from oatkit.tokenizers import KINDS, ActionTokenizer, make_config
 from oatkit.tokenizers.acodec import Acodec
@@ -220,8 +221,8 @@ class TokenizerJob:
     def batch(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
         return (_normalized(self._tokenizer, self._chunks, indices),)
 
-    def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> Tensor:
-        loss: Tensor = self._tokenizer.codec.loss(*batch, random)  # type: ignore[attr-defined]
+    def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:
+        loss: TrainingLoss = self._tokenizer.codec.loss(*batch, random)  # type: ignore[attr-defined]
         return loss
 
     def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.transformer import CrossDecoder, RegisterEncoder, sinusoids
 from oatkit.nn.vq import VectorQuantizer
 from oatkit.types import Schedule, Tokens
@@ -91,11 +92,13 @@ class Acodec(nn.Module):
     def decode(self, tokens: Tokens) -> Tensor:
         return self._reconstruct(self.quantizer.codes(tokens.ids))
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
+    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
         latents_BKD = self._latents(actions_BTA, random)
         self.latest_latents = latents_BKD.detach()
         codes_BKD, _, commitment = self.quantizer(latents_BKD)
-        return F.mse_loss(self._reconstruct(codes_BKD, random), actions_BTA) + commitment
+        reconstruction = F.mse_loss(self._reconstruct(codes_BKD, random), actions_BTA)
+        parts = {"reconstruction": reconstruction, "commitment": commitment}
+        return TrainingLoss(reconstruction + commitment, parts)
 
     def follow(self, latents_BKD: Tensor, random: SampleRandom) -> None:
         """Move the codebook towards the `latest_latents` of all processes."""

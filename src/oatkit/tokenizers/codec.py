@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.types import Schedule, Tokens
 
 
@@ -66,8 +67,8 @@ class Codec(Protocol):
 class LearnedCodec(Protocol):
     """A codec that is trained by gradient descent."""
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
-        """The training loss of normalized chunks, a scalar; draws from the samples' `random`."""
+    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
+        """The training loss of normalized chunks; random numbers come from the samples' own."""
 
     def parameters(self) -> Iterator[Tensor]: ...
 

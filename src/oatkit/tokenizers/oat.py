@@ -11,6 +11,7 @@ The register mask, the budgets of nested dropout and the schedule are independen
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +21,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.fsq import FiniteScalarQuantizer
 from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.transformer import CrossDecoder, RegisterEncoder, sinusoids
 from oatkit.tokenizers.codec import doubling
 from oatkit.types import Schedule, Tokens
@@ -155,15 +157,22 @@ class Oat(nn.Module):
         codes_BKC = self.quantizer.codes(_padded(tokens.ids, self.max_tokens))
         return self._reconstruct(codes_BKC, tokens.lengths)
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
+    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
+        """Mean squared error; its parts are the loss at each trained budget, as `loss@8`."""
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random))
-        losses = [
-            F.mse_loss(
-                self._reconstruct(codes_BKC, self.sample_budgets(random), random), actions_BTA
-            )
-            for _ in range(self.config.budgets_per_chunk)
-        ]
-        return torch.stack(losses).mean()
+        losses, budgets, errors = [], [], []
+        for _ in range(self.config.budgets_per_chunk):
+            budget_B = self.sample_budgets(random)
+            rebuilt_BTA = self._reconstruct(codes_BKC, budget_B, random)
+            losses.append(F.mse_loss(rebuilt_BTA, actions_BTA))
+            budgets.append(budget_B)
+            errors.append((rebuilt_BTA.detach() - actions_BTA).square().mean(dim=(1, 2)))
+        error_N, budget_N = torch.cat(errors), torch.cat(budgets)
+        parts = {
+            f"loss@{budget}": torch.where(budget_N == budget, error_N, math.nan)
+            for budget in self.budgets
+        }
+        return TrainingLoss(torch.stack(losses).mean(), parts)
 
     def sample_budgets(self, random: SampleRandom) -> Tensor:
         """(B,): for every sample one of the trained budgets, all equally likely."""

@@ -17,6 +17,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.fsq import FiniteScalarQuantizer
 from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.transformer import RegisterEncoder, Transformer, causal_mask, sinusoids
 from oatkit.types import Schedule, Tokens
 
@@ -109,10 +110,11 @@ class Quest(nn.Module):
     def decode(self, tokens: Tokens) -> Tensor:
         return self._reconstruct(self.quantizer.codes(tokens.ids))
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
+    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random))
         distance = F.mse_loss if self.config.reconstruction == "mse" else F.l1_loss
-        return distance(self._reconstruct(codes_BKC, random), actions_BTA)
+        reconstruction = distance(self._reconstruct(codes_BKC, random), actions_BTA)
+        return TrainingLoss(reconstruction, {"reconstruction": reconstruction})
 
     def _latents(self, actions_BTA: Tensor, random: SampleRandom | None = None) -> Tensor:
         x_BKD = self.convolutions(self.embed(actions_BTA).transpose(1, 2)).transpose(1, 2)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.tokenizers.codec import doubling, no_progress
 from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.oat import Oat, OatConfig
@@ -48,7 +49,7 @@ class Refined(nn.Module):
         self.budgets = (*self.learned.budgets, *later)
         self.schedule = _schedule(config, self.max_tokens)
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
+    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
         return self.learned.loss(actions_BTA, random)
 
     def fit(

@@ -1,6 +1,6 @@
 """One loop that fits anything with a loss."""
 
 from oatkit.train.checkpoint import load_latest
-from oatkit.train.loop import Job, TrainConfig, train
+from oatkit.train.loop import TrainConfig, TrainingJob, train
 
-__all__ = ["Job", "TrainConfig", "load_latest", "train"]
+__all__ = ["TrainConfig", "TrainingJob", "load_latest", "train"]

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from oatkit.errors import TrainingError
 from oatkit.nn.sample_random import SampleRandom, sample_keys
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.prefetch import read_ahead
 from oatkit.train.shard import average_gradients, is_sharding_asked, shard
@@ -100,7 +101,7 @@ class TrainConfig:
         return self.learning_rate * warm * (self.min_ratio + (1 - self.min_ratio) * cosine)
 
 
-class Job(Protocol):
+class TrainingJob(Protocol):
     """What is trained: a module, its samples and its loss."""
 
     @property
@@ -112,8 +113,8 @@ class Job(Protocol):
     def batch(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
         """The samples at `indices`, each tensor with the batch first."""
 
-    def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> Tensor:
-        """A scalar, the mean over the samples."""
+    def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:
+        """The mean loss of the samples, and what else to log of it."""
 
     def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:
         """What follows the optimizer's step; `gather` joins a tensor over all processes."""
@@ -123,7 +124,7 @@ class Job(Protocol):
 
 
 def train(
-    job: Job,
+    job: TrainingJob,
     config: TrainConfig,
     out: Path,
     *,
@@ -163,20 +164,22 @@ def train(
 class _LossModule(nn.Module):
     """The job's loss as a forward pass, so that gradients are averaged over processes."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: TrainingJob) -> None:
         super().__init__()
         self.module = job.module
         self._loss = job.loss
 
-    def forward(self, keys_B: Tensor, *batch: Tensor) -> Tensor:
-        return self._loss(batch, SampleRandom(keys_B))
+    def forward(self, keys_B: Tensor, *batch: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Total and detached parts, in types that the wrappers of several processes look into."""
+        loss = self._loss(batch, SampleRandom(keys_B))
+        return loss.total, {name: part.detach() for name, part in loss.parts.items()}
 
 
 class _Run:
     """The state of a run and one step of it."""
 
     def __init__(
-        self, job: Job, config: TrainConfig, out: Path, identity: Mapping[str, Any]
+        self, job: TrainingJob, config: TrainConfig, out: Path, identity: Mapping[str, Any]
     ) -> None:
         from accelerate import Accelerator
         from accelerate.state import AcceleratorState
@@ -217,21 +220,25 @@ class _Run:
         plan = (self._indices(step)[part] for step in steps for part in self._parts())
         self._batches = read_ahead(job.batch, plan, config.workers)
 
-    def do_step(self, step: int) -> Tensor:
+    def do_step(self, step: int) -> TrainingLoss:
         """One optimizer step; gives this process's loss."""
         config, accelerator = self.config, self.accelerator
         self.job.module.train()
         keys = sample_keys(config.seed, step, torch.arange(config.batch_size))
         parts = self._parts()
         total = torch.zeros((), device=accelerator.device)
+        logged: dict[str, list[Tensor]] = {}
         for number, part in enumerate(parts):
             batch = tuple(t.to(accelerator.device) for t in next(self._batches))
             is_last = number == len(parts) - 1
             with self._gradients_kept_apart(not is_last):
                 with accelerator.autocast():
-                    loss = self.model(keys[part].to(accelerator.device), *batch) / len(parts)
+                    loss, named = self.model(keys[part].to(accelerator.device), *batch)
+                    loss = loss / len(parts)
                 accelerator.backward(loss)
             total += loss.detach()
+            for name, values in named.items():
+                logged.setdefault(name, []).append(values.reshape(-1))
         accelerator.clip_grad_norm_(self.job.module.parameters(), config.clip)
         for group in self.optimizer.param_groups:
             group["lr"] = config.learning_rate_at(step)
@@ -240,7 +247,7 @@ class _Run:
         self.job.after_step(accelerator.gather, SampleRandom(keys.to(accelerator.device)))
         if self.average is not None:
             _move_average(self.average, self.job.module, config.ema, step)
-        return total
+        return TrainingLoss(total, {name: torch.cat(values) for name, values in logged.items()})
 
     @contextmanager
     def _gradients_kept_apart(self, is_apart: bool) -> Iterator[None]:
@@ -297,6 +304,7 @@ class _Log:
     def __init__(self, run: _Run, is_shown: bool) -> None:
         self._run = run
         self._losses: list[Tensor] = []
+        self._parts: dict[str, list[Tensor]] = {}
         self._since = (time.perf_counter(), run.step)
         self._path = run.out / "train.jsonl"
         columns = (
@@ -304,18 +312,21 @@ class _Log:
             BarColumn(bar_width=16),
             TextColumn("{task.fields[numbers]}"),
             TimeRemainingColumn(),
+            TextColumn("{task.fields[parts]}"),
         )
         self.progress = Progress(*columns, console=Console(stderr=True), disable=not is_shown)
         self._bar = self.progress.add_task(
-            "training", total=run.config.steps, completed=run.step, numbers=""
+            "training", total=run.config.steps, completed=run.step, numbers="", parts=""
         )
         if run.accelerator.is_main_process:
             _truncate_log(self._path, run.step)
         if run.config.trackers:
             run.accelerator.init_trackers("oatkit", config=_flat(asdict(run.config)))
 
-    def after_step(self, step: int, loss: Tensor) -> None:
-        self._losses.append(loss)
+    def after_step(self, step: int, loss: TrainingLoss) -> None:
+        self._losses.append(loss.total)
+        for name, values in loss.parts.items():
+            self._parts.setdefault(name, []).append(values)
         config = self._run.config
         if step % config.log_every == 0 or step == config.steps:
             self._write(step)
@@ -341,11 +352,13 @@ class _Log:
         run = self._run
         mean = run.accelerator.reduce(torch.stack(self._losses).mean(), "mean").item()
         self._losses.clear()
+        parts = self._mean_parts()
         now = time.perf_counter()
         rate = (step - self._since[1]) * run.config.batch_size / (now - self._since[0])
         self._since = (now, step)
         row = {"step": step, "loss": mean, "samples_per_s": round(rate, 1)}
         row["learning_rate"] = run.config.learning_rate_at(step - 1)
+        row |= parts
         is_due = step % run.config.evaluate_every == 0 or step == run.config.steps
         if is_due and not run.is_sharded:
             run.job.module.eval()
@@ -358,7 +371,21 @@ class _Log:
             with self._path.open("a") as file:
                 file.write(json.dumps(row) + "\n")
         run.accelerator.log({k: v for k, v in row.items() if k != "step"}, step=step)
-        self.progress.update(self._bar, numbers=f"loss {mean:.4g}  {rate:,.0f} samples/s")
+        shown = "  ".join(f"{name} {value:.3g}" for name, value in parts.items())
+        numbers = f"loss {mean:.4g}  {rate:,.0f} samples/s"
+        self.progress.update(self._bar, numbers=numbers, parts=shown if len(parts) > 1 else "")
+
+    def _mean_parts(self) -> dict[str, float]:
+        """The mean of each part since the last look; a part without any value is left out."""
+        if not self._parts:
+            return {}
+        values = [torch.cat(steps) for steps in self._parts.values()]
+        sums = torch.stack([v.nansum() for v in values])
+        counts = torch.stack([(~v.isnan()).sum() for v in values]).to(sums)
+        both = self._run.accelerator.reduce(torch.stack([sums, counts]), "sum").tolist()
+        names = list(self._parts)
+        self._parts.clear()
+        return {n: total / count for n, total, count in zip(names, *both, strict=True) if count}
 
 
 def _optimizer(module: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:

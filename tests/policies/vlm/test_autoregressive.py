@@ -312,7 +312,8 @@ def test_tokens_are_learnt(family: str, checkpoints: dict[str, Path], dataset: D
     optimizer = torch.optim.Adam(policy.net.parameters(), 3e-3)
     losses = []
     for _ in range(12):
-        loss = policy.loss(read, tokens, actions, SampleRandom(sample_keys(0, 0, torch.arange(4))))
+        random = SampleRandom(sample_keys(0, 0, torch.arange(4)))
+        loss = policy.loss(read, tokens, actions, random).total
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -332,14 +333,14 @@ def test_a_short_row_is_trained_on_its_own_length(
     actions = torch.from_numpy(observation["action"])
     tokens: Tokens = policy.tokenizer.encode(actions)
     keys = sample_keys(0, 0, torch.arange(3))
-    together = policy.loss(read, tokens, actions, SampleRandom(keys))
+    together = policy.loss(read, tokens, actions, SampleRandom(keys)).total
     rows = [
         policy.loss(
             block,
             Tokens(tokens.ids[i : i + 1], tokens.lengths[i : i + 1]),
             actions[i : i + 1],
             SampleRandom(keys[i : i + 1]),
-        )
+        ).total
         for i, block in enumerate(read.split(1))
     ]
     torch.testing.assert_close(together, torch.stack(rows).mean(), atol=1e-3, rtol=1e-3)

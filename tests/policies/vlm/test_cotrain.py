@@ -112,7 +112,8 @@ def test_the_loss_is_the_sum(family: str, checkpoints: dict[str, Path], dataset:
     read, actions = sample(policy, dataset)
     token, flow = losses(policy, dataset)
     found = policy.loss(read, policy.tokenizer.encode(actions), actions, random())
-    torch.testing.assert_close(found, token + 0.5 * flow)
+    torch.testing.assert_close(found.total, token + 0.5 * flow)
+    torch.testing.assert_close(dict(found.parts), {"token_loss": token, "flow_loss": flow})
 
 
 @both
@@ -127,7 +128,7 @@ def test_the_expert_never_sees_tokens(
     hook = policy.net.expert.register_forward_hook(lambda *call: outputs.append(call[-1]))
     for shift in (0, 1):
         ids = (tokens.ids + shift) % policy.tokenizer.vocab_size
-        found.append(policy.loss(read, Tokens(ids, tokens.lengths), actions, random()))
+        found.append(policy.loss(read, Tokens(ids, tokens.lengths), actions, random()).total)
     hook.remove()
     assert torch.equal(*outputs)
     assert found[0] != found[1]
@@ -241,7 +242,7 @@ def test_both_heads_of_one_model(policies: dict[str, VlmPolicy], dataset: Datase
 def test_any_kind_supervises(kind: str, checkpoints: dict[str, Path], dataset: Dataset) -> None:
     policy = tiny_vlm.make_policy("vlm-tc", checkpoints["smolvlm"], kind, dataset)
     read, actions = sample(policy, dataset)
-    loss = policy.loss(read, policy.tokenizer.encode(actions), actions, random())
+    loss = policy.loss(read, policy.tokenizer.encode(actions), actions, random()).total
     vlm, expert = gradients(policy, loss)
     assert torch.isfinite(loss)
     assert min(vlm, expert) > 1e-6

@@ -31,7 +31,7 @@ def learn(policy: VlmPolicy, dataset: Dataset, steps: int) -> tuple[float, float
     for step in range(steps):
         optimizer.param_groups[0]["lr"] = 3e-3 * (1 - step / steps)
         random = SampleRandom(sample_keys(0, step, torch.arange(len(many))))
-        loss = policy.loss(many, tokens, wanted, random)
+        loss = policy.loss(many, tokens, wanted, random).total
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         optimizer.step()

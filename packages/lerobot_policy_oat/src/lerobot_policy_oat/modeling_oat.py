@@ -84,7 +84,7 @@ class OATPolicy(PreTrainedPolicy):
             random = SampleRandom(torch.randint(2**62, (len(actions_BTA),), device=device))
         loss = self.light.net.loss(
             observations.to(device), self._tokens(actions_BTA), self.light.schedule, random
-        )
+        ).total
         return loss, {"loss": loss.item()}
 
     @torch.no_grad()

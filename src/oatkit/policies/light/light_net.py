@@ -18,6 +18,7 @@ from oatkit.nn.decoder_backend import Frozen
 from oatkit.nn.image_encoder import ImageEncoder, resize, resize_and_crop
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.token_decoder import TokenDecoder
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.transformer import Transformer
 from oatkit.policies.generation.blockwise import Feed, Stage, bar_loss, fitted, pack
 from oatkit.policies.observation.observation_spec import Observations, ObservationSpec
@@ -155,11 +156,12 @@ class LightNet(nn.Module):
         tokens: Tokens,
         schedule: Schedule,
         random: SampleRandom | None = None,
-    ) -> Tensor:
-        """The training loss, a scalar."""
+    ) -> TrainingLoss:
+        """The training loss of tokens."""
         tokens, schedule = fitted(tokens, schedule, self.end_id)
         logits_BKV = self.logits(tokens.ids, schedule, self.encode(observations, random), random)
-        return bar_loss(logits_BKV, tokens, schedule, self.end_id)
+        token_loss = bar_loss(logits_BKV, tokens, schedule, self.end_id)
+        return TrainingLoss(token_loss, {"token_loss": token_loss})
 
 
 def cached_feed(frozen: Frozen, context: Context, batch_size: int, schedule: Schedule) -> Feed:

@@ -14,6 +14,7 @@ from torch import Tensor
 from oatkit.data import Dataset
 from oatkit.nn.decoder_backend import Frozen, freeze
 from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies.generation.blockwise import Feed, Generators
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Drawn, Prediction
@@ -150,8 +151,8 @@ class LightPolicy(BasePolicy):
         tokens: Tokens,
         actions_BTA: Tensor,
         random: SampleRandom,
-    ) -> Tensor:
-        """The training loss, a scalar; actions are there as their tokens."""
+    ) -> TrainingLoss:
+        """The training loss; actions are there as their tokens."""
         return self.net.loss(observations, tokens, self.schedule, random)
 
     def flow_loss(

@@ -15,6 +15,7 @@ from torch.nn import functional as F  # noqa: N812
 from oatkit.nn.flow import flow_times, integrate, noised
 from oatkit.nn.flow_expert import FlowExpert, Memory
 from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies.generation.blockwise import Feed, bar_loss, fitted
 from oatkit.policies.observation.observation_spec import Observations, ObservationSpec
 from oatkit.policies.vlm.backbones.backbone import Backbone, Context
@@ -152,17 +153,20 @@ class VlmNet(nn.Module):
         actions_BTA: Tensor,
         schedule: Schedule,
         random: SampleRandom,
-    ) -> Tensor:
-        """The training loss, a scalar; actions are normalized."""
+    ) -> TrainingLoss:
+        """Token loss plus `flow_weight` times the flow loss; actions are normalized."""
         context = self.encode(observations)
-        parts: list[Tensor] = []
+        terms: list[Tensor] = []
+        parts: dict[str, Tensor] = {}
         if self.tokens is not None:
             tokens, schedule = fitted(tokens, schedule, self.end_id)
             logits_BKV = self.logits(tokens.ids, schedule, context)
-            parts.append(bar_loss(logits_BKV, tokens, schedule, self.end_id))
+            parts["token_loss"] = bar_loss(logits_BKV, tokens, schedule, self.end_id)
+            terms.append(parts["token_loss"])
         if self.expert is not None:
-            parts.append(self.config.flow_weight * self.flow_loss(context, actions_BTA, random))
-        return torch.stack(parts).sum()
+            parts["flow_loss"] = self.flow_loss(context, actions_BTA, random)
+            terms.append(self.config.flow_weight * parts["flow_loss"])
+        return TrainingLoss(torch.stack(terms).sum(), parts)
 
 
 def _expert(config: VlmConfig, backbone: Backbone, action_dim: int) -> tuple[FlowExpert, list[int]]:

@@ -19,6 +19,7 @@ from torch import Tensor
 from oatkit.data import Dataset, Normalizer
 from oatkit.errors import ArtifactError
 from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies.generation.blockwise import Feed, Generators
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Drawn, Prediction
@@ -181,8 +182,8 @@ class VlmPolicy(BasePolicy):
         tokens: Tokens,
         actions_BTA: Tensor,
         random: SampleRandom,
-    ) -> Tensor:
-        """The training loss on raw actions, a scalar."""
+    ) -> TrainingLoss:
+        """The training loss on raw actions."""
         normal_BTA = self.actions.normalize(actions_BTA)
         return self.net.loss(observations, tokens, normal_BTA, self.schedule, random)
 
