@@ -16,7 +16,7 @@ import torch
 
 import oatkit
 from benchmarks.record import write_result
-from oatkit.measure.tokenizer_metrics import chunks_to_measure
+from oatkit.measure.encoded_chunks import chunks_to_measure
 
 NAME = "prefix_picture"
 QUANTILE = 0.9

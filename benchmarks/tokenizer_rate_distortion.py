@@ -34,8 +34,8 @@ from oatkit.jobs.tokenizer_training import (
     normalized_chunks,
     train_tokenizer,
 )
+from oatkit.measure.encoded_chunks import decode_prefix, encode_chunks
 from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
-from oatkit.measure.tokenizer_metrics import chunks_to_measure, decode_any
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.oat import Oat
@@ -150,13 +150,13 @@ def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, fl
     """All kinds in the same normalized units, whatever normalizer a kind uses itself."""
     train_set, held_out = oatkit.open_dataset(path).split(0.1, seed=0)
     scale = Normalizer.fit(train_set.action_statistics(), "min_max").scale
-    actions_BTA, is_pad_BT = chunks_to_measure(held_out, tokenizer.horizon)
+    encoded = encode_chunks(tokenizer, held_out)
+    actions_BTA = encoded.actions_BTA.numpy()
     spectrum = eigenvalues((actions_BTA / scale).astype(np.float32))
-    tokens = tokenizer.encode(torch.from_numpy(actions_BTA))
     rows = []
     for budget in tokenizer.budgets:
-        kept = tokens.prefix(budget)
-        raw_BTA = decode_any(tokenizer, kept).double().numpy() - actions_BTA
+        kept = encoded.tokens.prefix(budget)
+        raw_BTA = decode_prefix(tokenizer, kept).double().numpy() - actions_BTA
         mean_tokens = float(kept.lengths.double().mean())
         bits = mean_tokens * math.log2(tokenizer.vocab_size)
         rows.append(
@@ -167,7 +167,7 @@ def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, fl
                 "mse": float(np.square(raw_BTA).mean()),
                 "mse_normalized": float(np.square(raw_BTA / scale).mean()),
                 "mse_normalized_without_padding": float(
-                    np.square(raw_BTA / scale)[~is_pad_BT].mean()
+                    np.square(raw_BTA / scale)[~encoded.is_pad_BT].mean()
                 ),
                 "gaussian_mse_normalized": gaussian_distortion(spectrum, bits),
             }

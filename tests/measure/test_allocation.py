@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import oatkit
 from oatkit.measure import measure_tokenizer
 from oatkit.measure.allocation import expanded_error, measure_allocation, survival_weights
+from oatkit.measure.encoded_chunks import encode_chunks
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.tokenizers.oat import Oat, OatConfig
@@ -56,7 +57,7 @@ def test_both_sides_agree_on_a_tokenizer(tmp_path: Path) -> None:
     torch.manual_seed(0)
     tokenizer = ActionTokenizer.for_dataset(config, dataset)
     measured = measure_tokenizer(tokenizer, dataset)
-    found = measure_allocation(tokenizer, dataset, measured)
+    found = measure_allocation(tokenizer, encode_chunks(tokenizer, dataset), measured)
     assert found.budgets == (1, 2, 4, 6)
     assert len(found.errors) == 7
     assert len(found.gains) == len(found.survival) == 6

@@ -15,6 +15,7 @@ from tyro.conf import Positional, arg
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.data import Dataset
 from oatkit.measure import measure_tokenizer
+from oatkit.measure.metric_table import METRICS, format_metric
 from oatkit.tokenizers import load_tokenizer
 from oatkit.types import TokenizerMeasurement
 
@@ -82,15 +83,16 @@ def draw(measured: TokenizerMeasurement) -> Text:
         f"{measured.vocab_size:,}, {measured.num_chunks:,} chunks\n",
         style="dim",
     )
-    headings = ("tokens", "bits", "entropy", "MSE", "Gaussian", "ratio", "worst", "jerk")
-    text.append("".join(f"{heading:>9}" for heading in headings) + "\n", style="dim")
+    shown = [name for name, metric in METRICS.items() if metric.is_in_terminal]
+    rows = [(*(METRICS[name].heading for name in shown), "ratio", "worst")]
     for b in (b for b in measured.budgets if b.is_trained):
-        numbers = (
-            *(f"{b.tokens:.3g}", f"{b.bits:.0f}", f"{b.entropy_bits:.0f}"),
-            *(f"{b.mse:.2e}", f"{b.gaussian_mse:.2e}", f"{b.mse / b.gaussian_mse:.2f}"),
-            *(f"{max(b.worst):.2g}", f"{b.jerk_ratio:.2f}"),
-        )
-        text.append("".join(f"{number:>9}" for number in numbers) + "\n")
+        ratio = b.mse / max(b.gaussian_mse, 1e-30)
+        numbers = (format_metric(name, b) for name in shown)
+        rows.append((*numbers, f"{ratio:.2f}", f"{max(b.worst):.2g}"))
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        line = "".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+        text.append(f"{line}\n", style="" if number else "dim")
     r, used = measured.robustness, [slot.usage for slot in measured.slots]
     text.append(
         f"random ids: {r.random_finite:.1%} finite, {r.random_undecodable:.1%} undecodable\n"

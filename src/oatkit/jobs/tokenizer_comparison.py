@@ -33,11 +33,11 @@ from oatkit.lab import Lab
 from oatkit.lab.static_page import choose_places, static_page, write_page
 from oatkit.measure import measure_tokenizer
 from oatkit.measure.allocation import measure_allocation
+from oatkit.measure.encoded_chunks import chunks_to_measure, encode_chunks
 from oatkit.measure.gaussian import eigenvalues
 from oatkit.measure.properties import measure_properties
 from oatkit.measure.reports.comparison_report import write_report
 from oatkit.measure.reports.verdict import cautions, trained
-from oatkit.measure.tokenizer_metrics import chunks_to_measure
 from oatkit.storage.growing_records import read_or_begin, require_free, write_record
 from oatkit.storage.package_versions import package_versions
 from oatkit.tokenizers import KINDS, ActionTokenizer, load_tokenizer, make_codec
@@ -223,12 +223,15 @@ def _compare_kind(
         seconds, losses = training_seconds(log, train_config(wanted).batch_size), _thinned(log)
     console.print("measuring")
     tokenizer.to("cpu")
-    measured = measure_tokenizer(tokenizer, held_out, path=str(wanted.out), split="val")
+    encoded = encode_chunks(tokenizer, held_out)
+    measured = measure_tokenizer(
+        tokenizer, held_out, path=str(wanted.out), split="val", encoded=encoded
+    )
     has_prefixes = len(measured.budgets) > 1
     return KindComparison(
         measurement=measured,
-        properties=measure_properties(tokenizer, held_out, measured),
-        allocation=measure_allocation(tokenizer, held_out, measured) if has_prefixes else None,
+        properties=measure_properties(tokenizer, encoded, measured),
+        allocation=measure_allocation(tokenizer, encoded, measured) if has_prefixes else None,
         reconstructions=_reconstructions(tokenizer, comparison) if has_prefixes else (),
         seconds=seconds,
         losses=tuple(losses),

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from oatkit.data import Dataset
-from oatkit.measure.tokenizer_metrics import chunks_to_measure, decode_any
+from oatkit.measure.encoded_chunks import EncodedChunks, decode_prefix
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Allocation, TokenizerMeasurement, Tokens
 
@@ -28,20 +27,20 @@ def survival_weights(budgets: Sequence[int], num_tokens: int) -> NDArray[np.floa
 
 
 def expanded_error(errors: ArrayLike, survival: ArrayLike) -> float:
-    """The right side of the identity, from epsilon(0) .. epsilon(K) and the weights of 1 .. K."""
+    """Right side of the identity, from epsilon(0) .. epsilon(K) and the weights of 1 .. K."""
     errors_K = np.asarray(errors, np.float64)
     return float(errors_K[0] - np.dot(survival, -np.diff(errors_K)))
 
 
 def measure_allocation(
-    tokenizer: ActionTokenizer, dataset: Dataset, measured: TokenizerMeasurement
+    tokenizer: ActionTokenizer, encoded: EncodedChunks, measured: TokenizerMeasurement
 ) -> Allocation:
     """Both sides of the identity on the chunks that were measured.
 
     Args:
-        tokenizer: One that decodes prefixes.
-        dataset: The held-out episodes of `measured`.
-        measured: Its errors at every budget from 0 on.
+        tokenizer: Tokenizer that decodes prefixes.
+        encoded: The chunks that were measured.
+        measured: Errors of the tokenizer at every budget from 0 on.
     """
     errors = tuple(b.mse_normalized for b in measured.budgets)
     weights = survival_weights(tokenizer.budgets, tokenizer.max_tokens)
@@ -50,17 +49,16 @@ def measure_allocation(
         errors=errors,
         gains=tuple((-np.diff(errors)).tolist()),
         survival=tuple(weights.tolist()),
-        expected_error=_expected_error(tokenizer, dataset),
+        expected_error=_expected_error(tokenizer, encoded),
         expanded_error=expanded_error(errors, weights),
     )
 
 
-def _expected_error(tokenizer: ActionTokenizer, dataset: Dataset) -> float:
+def _expected_error(tokenizer: ActionTokenizer, encoded: EncodedChunks) -> float:
     """Mean over chunks and K of the normalized error; rows of one batch differ in K."""
-    actions_BTA = torch.from_numpy(chunks_to_measure(dataset, tokenizer.horizon)[0])
-    tokens = tokenizer.encode(actions_BTA)
     count = len(tokenizer.budgets)
-    kept_N = torch.tensor(tokenizer.budgets).repeat(len(tokens))
-    drawn = Tokens(tokens.ids.repeat_interleave(count, dim=0), kept_N)
-    error_NTA = decode_any(tokenizer, drawn) - actions_BTA.repeat_interleave(count, dim=0)
+    kept_N = torch.tensor(tokenizer.budgets).repeat(len(encoded.tokens))
+    prefixes = Tokens(encoded.tokens.ids.repeat_interleave(count, dim=0), kept_N)
+    wanted_NTA = encoded.actions_BTA.repeat_interleave(count, dim=0)
+    error_NTA = decode_prefix(tokenizer, prefixes) - wanted_NTA
     return float(np.square(error_NTA.double().numpy() / tokenizer.normalizer.scale).mean())

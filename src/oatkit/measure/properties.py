@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import torch
-
-from oatkit.data import Dataset
-from oatkit.measure.tokenizer_metrics import chunks_to_measure
+from oatkit.measure.encoded_chunks import EncodedChunks
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.tokenizers.codec import doubling
 from oatkit.tokenizers.fast import Fast
@@ -26,13 +23,13 @@ CRITERIA = {
 
 
 def measure_properties(
-    tokenizer: ActionTokenizer, dataset: Dataset, measured: TokenizerMeasurement
+    tokenizer: ActionTokenizer, encoded: EncodedChunks, measured: TokenizerMeasurement
 ) -> Properties:
     """What holds of a tokenizer by `CRITERIA`, with the numbers that decided it."""
     return Properties(
         compact=_compact(measured),
         total=_total(measured),
-        ordered=_ordered(tokenizer, dataset, measured),
+        ordered=_ordered(tokenizer, encoded, measured),
         block_compatible=_block_compatible(tokenizer),
     )
 
@@ -49,12 +46,12 @@ def _total(measured: TokenizerMeasurement) -> Property:
 
 
 def _ordered(
-    tokenizer: ActionTokenizer, dataset: Dataset, measured: TokenizerMeasurement
+    tokenizer: ActionTokenizer, encoded: EncodedChunks, measured: TokenizerMeasurement
 ) -> Property:
     if tokenizer.schedule.calls == 1 and tokenizer.max_tokens > 1:
         return Property(None, "all tokens come in one call: there is no order to have")
     if isinstance(tokenizer.codec, Fast):
-        budgets, errors = _relaxed_errors(tokenizer, tokenizer.codec, dataset)
+        budgets, errors = _relaxed_errors(tokenizer, tokenizer.codec, encoded)
         return _falling(budgets, errors)
     if len(measured.budgets) == 1:
         return Property(False, f"no prefix decodes, only all {tokenizer.max_tokens} tokens do")
@@ -70,15 +67,13 @@ def _falling(budgets: list[int], errors: list[float]) -> Property:
 
 
 def _relaxed_errors(
-    tokenizer: ActionTokenizer, codec: Fast, dataset: Dataset
+    tokenizer: ActionTokenizer, codec: Fast, encoded: EncodedChunks
 ) -> tuple[list[int], list[float]]:
     """Errors of FAST's prefixes, up to its longest sequence."""
-    actions_BTA = torch.from_numpy(chunks_to_measure(dataset, tokenizer.horizon)[0])
-    tokens = tokenizer.encode(actions_BTA)
-    mending = ActionTokenizer(codec.relaxed(), tokenizer.normalizer, tokenizer.data)
-    budgets = list(doubling(int(tokens.lengths.max())))
-    decoded = (mending.decode(tokens, budget=budget) for budget in budgets)
-    return budgets, [float((chunk_BTA - actions_BTA).square().mean()) for chunk_BTA in decoded]
+    relaxed = ActionTokenizer(codec.relaxed(), tokenizer.normalizer, tokenizer.data)
+    budgets = list(doubling(int(encoded.tokens.lengths.max())))
+    decoded = (relaxed.decode(encoded.tokens, budget=budget) for budget in budgets)
+    return budgets, [float((x_BTA - encoded.actions_BTA).square().mean()) for x_BTA in decoded]
 
 
 def _block_compatible(tokenizer: ActionTokenizer) -> Property:

@@ -34,6 +34,8 @@ class BudgetMeasurement:
     """Largest absolute error of each dimension, raw units."""
     jerk_ratio: float
     """Mean squared third difference of decoded over true chunks; 1 is as smooth."""
+    more: dict[str, float] = field(default_factory=dict)
+    """Further metrics by their names in `oatkit.measure.metric_table.METRICS`."""
 
 
 @dataclass(frozen=True)

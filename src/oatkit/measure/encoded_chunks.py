@@ -1,0 +1,55 @@
+"""Held-out chunks and their tokens, which every measurement of a tokenizer starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from oatkit.data import Dataset
+from oatkit.tokenizers import ActionTokenizer
+from oatkit.tokenizers.codec import decode_in_parts
+from oatkit.types import Tokens
+
+MAX_CHUNKS = 8192
+"""Maximum number of chunks that are measured; they are spread evenly over a larger dataset."""
+
+
+@dataclass(frozen=True)
+class EncodedChunks:
+    """Chunks of a dataset and what a tokenizer makes of them.
+
+    Attributes:
+        actions_BTA: The chunks, raw units.
+        is_pad_BT: Which steps lie past the end of an episode.
+        tokens: The tokens of the chunks, all of them.
+    """
+
+    actions_BTA: Tensor
+    is_pad_BT: NDArray[np.bool_]
+    tokens: Tokens
+
+
+def encode_chunks(tokenizer: ActionTokenizer, dataset: Dataset) -> EncodedChunks:
+    """Read and encode the chunks that are measured."""
+    actions_BTA, is_pad_BT = chunks_to_measure(dataset, tokenizer.horizon)
+    wanted_BTA = torch.from_numpy(actions_BTA)
+    return EncodedChunks(wanted_BTA, is_pad_BT, tokenizer.encode(wanted_BTA))
+
+
+def chunks_to_measure(
+    dataset: Dataset, horizon: int
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Raw chunks (B, T, A), spread evenly over the dataset, and their padding (B, T)."""
+    chunks = dataset.chunks(horizon)
+    count = min(len(chunks), MAX_CHUNKS)
+    return chunks.actions(np.linspace(0, len(chunks) - 1, count).astype(int))
+
+
+@torch.inference_mode()
+def decode_prefix(tokenizer: ActionTokenizer, tokens: Tokens) -> Tensor:
+    """Raw chunks of tokens of any length, also of length 0, which `tokenizer.decode` refuses."""
+    return tokenizer.normalizer.unnormalize(decode_in_parts(tokenizer.codec, tokens))
