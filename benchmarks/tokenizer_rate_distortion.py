@@ -151,7 +151,7 @@ def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, fl
     train_set, held_out = oatkit.open_dataset(path).split(0.1, seed=0)
     scale = Normalizer.fit(train_set.action_statistics(), "min_max").scale
     encoded = encode_chunks(tokenizer, held_out)
-    actions_BTA = encoded.actions_BTA.numpy()
+    actions_BTA = encoded.actions.numpy()
     spectrum = eigenvalues((actions_BTA / scale).astype(np.float32))
     rows = []
     for budget in tokenizer.budgets:
@@ -167,7 +167,7 @@ def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, fl
                 "mse": float(np.square(raw_BTA).mean()),
                 "mse_normalized": float(np.square(raw_BTA / scale).mean()),
                 "mse_normalized_without_padding": float(
-                    np.square(raw_BTA / scale)[~encoded.is_pad_BT].mean()
+                    np.square(raw_BTA / scale)[~encoded.is_pad].mean()
                 ),
                 "gaussian_mse_normalized": gaussian_distortion(spectrum, bits),
             }

@@ -22,8 +22,9 @@ QUICK = ("data info", "data check", "doctor", "vlm combinations", "vlm scratch")
 """Commands that take seconds: these are run, others only parsed."""
 PLACEHOLDERS = ("path/to/", "out/metaworld", "out/doors", "out/quick", "my_dataset")
 """Datasets that the docs name; a small one takes their place."""
-NOT_RUN = re.compile(r"<!-- not run: needs .+ -->\n$")
-"""What precedes a block that only hardware or weights could run."""
+NOT_RUN = re.compile(r"<!-- (?:not run: needs|new file:|row in:) .+ -->\n$")
+"""What precedes a block that only hardware or weights could run, or that `tests/extending` puts
+where it belongs."""
 
 
 def blocks(page: Path, language: str) -> list[str]:

@@ -59,6 +59,6 @@ def _expected_error(tokenizer: ActionTokenizer, encoded: EncodedChunks) -> float
     count = len(tokenizer.budgets)
     kept_N = torch.tensor(tokenizer.budgets).repeat(len(encoded.tokens))
     prefixes = Tokens(encoded.tokens.ids.repeat_interleave(count, dim=0), kept_N)
-    wanted_NTA = encoded.actions_BTA.repeat_interleave(count, dim=0)
+    wanted_NTA = encoded.actions.repeat_interleave(count, dim=0)
     error_NTA = decode_prefix(tokenizer, prefixes) - wanted_NTA
     return float(np.square(error_NTA.double().numpy() / tokenizer.normalizer.scale).mean())

@@ -24,32 +24,32 @@ def bits(found: DecodedBudget) -> float:
 
 def entropy_bits(found: DecodedBudget) -> float:
     """Sum of the entropies of the kept slots."""
-    return sum(found.entropy_bits_K[: found.budget])
+    return sum(found.entropy_bits[: found.budget])
 
 
 def mse(found: DecodedBudget) -> float:
     """Mean squared error in raw units, padding included."""
-    return float(np.square(found.error_BTA).mean())
+    return float(np.square(found.error).mean())
 
 
 def mse_without_padding(found: DecodedBudget) -> float:
     """Mean squared error in raw units of the steps within episodes."""
-    return float(np.square(found.error_BTA[~found.is_pad_BT]).mean())
+    return float(np.square(found.error[~found.is_pad]).mean())
 
 
 def mse_normalized(found: DecodedBudget) -> float:
     """Mean squared error in the tokenizer's normalized units."""
-    return float(np.square(found.error_BTA / found.scale_A).mean())
+    return float(np.square(found.error / found.scale).mean())
 
 
 def gaussian_mse(found: DecodedBudget) -> float:
     """Mean squared error that an ideal code of a Gaussian source leaves at the same bits."""
-    return gaussian_distortion(found.eigenvalues_D, bits(found))
+    return gaussian_distortion(found.eigenvalues, bits(found))
 
 
 def jerk_ratio(found: DecodedBudget) -> float:
     """Mean squared third difference of decoded over true chunks."""
-    decoded, wanted = (_squared_jerk(x, found) for x in (found.decoded_BTA, found.wanted_BTA))
+    decoded, wanted = (_squared_jerk(x, found) for x in (found.decoded, found.wanted))
     return decoded / max(wanted, 1e-30)
 
 
@@ -57,5 +57,5 @@ def _squared_jerk(actions_BTA: Tensor, found: DecodedBudget) -> float:
     """Mean squared third difference over time, all dimensions on one scale."""
     if actions_BTA.shape[1] < 4:
         return 0.0
-    scaled_BTA = actions_BTA.double() / torch.from_numpy(found.scale_A)
+    scaled_BTA = actions_BTA.double() / torch.from_numpy(found.scale)
     return float(scaled_BTA.diff(n=3, dim=1).square().mean())

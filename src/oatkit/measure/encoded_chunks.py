@@ -23,13 +23,13 @@ class EncodedChunks:
     """Chunks of a dataset and what a tokenizer makes of them.
 
     Attributes:
-        actions_BTA: The chunks, raw units.
-        is_pad_BT: Which steps lie past the end of an episode.
+        actions: The chunks (B, T, A), raw units.
+        is_pad: Which steps (B, T) lie past the end of an episode.
         tokens: The tokens of the chunks, all of them.
     """
 
-    actions_BTA: Tensor
-    is_pad_BT: NDArray[np.bool_]
+    actions: Tensor
+    is_pad: NDArray[np.bool_]
     tokens: Tokens
 
 

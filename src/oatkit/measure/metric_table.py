@@ -63,7 +63,8 @@ METRICS: dict[str, Metric] = {
         ".2f",
     ),
 }
-"""Name in the record to metric. A name that is no field of `BudgetMeasurement` goes into its `more`."""
+"""Metrics by their names in the record. A number whose name is no field of `BudgetMeasurement` goes
+into its `more`."""
 
 _FIELDS = frozenset(field.name for field in fields(BudgetMeasurement))
 
@@ -71,7 +72,7 @@ _FIELDS = frozenset(field.name for field in fields(BudgetMeasurement))
 def measure_metrics(found: DecodedBudget, *, is_trained: bool) -> BudgetMeasurement:
     """Compute every metric of the table, and the errors of each dimension."""
     numbers = {name: metric.compute(found) for name, metric in METRICS.items()}
-    error_BTA = abs(found.error_BTA)
+    error_BTA = abs(found.error)
     return BudgetMeasurement(
         budget=found.budget,
         is_trained=is_trained,

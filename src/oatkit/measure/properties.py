@@ -73,7 +73,7 @@ def _relaxed_errors(
     relaxed = ActionTokenizer(codec.relaxed(), tokenizer.normalizer, tokenizer.data)
     budgets = list(doubling(int(encoded.tokens.lengths.max())))
     decoded = (relaxed.decode(encoded.tokens, budget=budget) for budget in budgets)
-    return budgets, [float((x_BTA - encoded.actions_BTA).square().mean()) for x_BTA in decoded]
+    return budgets, [float((x_BTA - encoded.actions).square().mean()) for x_BTA in decoded]
 
 
 def _block_compatible(tokenizer: ActionTokenizer) -> Property:

@@ -71,9 +71,7 @@ def measure_tokenizer(
             for ids, bits in zip(slot_ids, slot_entropy_bits, strict=True)
         ),
         robustness=measure_robustness(tokenizer, encoded.tokens, seed),
-        encode_chunks_per_s=_chunks_per_s(
-            lambda: tokenizer.encode(encoded.actions_BTA[:size]), size
-        ),
+        encode_chunks_per_s=_chunks_per_s(lambda: tokenizer.encode(encoded.actions[:size]), size),
         decode_chunks_per_s=_chunks_per_s(lambda: tokenizer.decode(block), size),
     )
 
@@ -81,20 +79,20 @@ def measure_tokenizer(
 def _measure_budgets(
     tokenizer: ActionTokenizer, encoded: EncodedChunks, entropy_bits_K: tuple[float, ...]
 ) -> list[BudgetMeasurement]:
-    eigenvalues_D = eigenvalues(encoded.actions_BTA.numpy())
+    eigenvalues_D = eigenvalues(encoded.actions.numpy())
     measured = []
     for budget in _budgets(tokenizer):
         kept = encoded.tokens.prefix(budget)
         found = DecodedBudget(
             budget=budget,
             tokens=kept,
-            wanted_BTA=encoded.actions_BTA,
-            decoded_BTA=decode_prefix(tokenizer, kept),
-            is_pad_BT=encoded.is_pad_BT,
+            wanted=encoded.actions,
+            decoded=decode_prefix(tokenizer, kept),
+            is_pad=encoded.is_pad,
             vocab_size=tokenizer.vocab_size,
-            scale_A=tokenizer.normalizer.scale,
-            eigenvalues_D=eigenvalues_D,
-            entropy_bits_K=entropy_bits_K,
+            scale=tokenizer.normalizer.scale,
+            eigenvalues=eigenvalues_D,
+            entropy_bits=entropy_bits_K,
         )
         measured.append(measure_metrics(found, is_trained=budget in tokenizer.budgets))
     return measured
