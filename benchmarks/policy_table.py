@@ -36,7 +36,7 @@ from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED, metaworld
 from oatkit.commands.dataset_options import DatasetOptions
 from oatkit.envs.metaworld import CAMERA
-from oatkit.jobs.metaworld_demonstrations import MakeMetaWorld, make_metaworld
+from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.policy_evaluation import EvalPolicy, eval_policy
 from oatkit.jobs.policy_training import TrainPolicy
 from oatkit.jobs.tokenizer_training import TrainTokenizer
@@ -208,7 +208,8 @@ def temperature(row: Row, args: Namespace) -> float:
 def metaworld_images() -> Path:
     """The demonstrations of `metaworld()` with the camera: the same seeds, so the same actions."""
     folder = OUT / "data" / "metaworld-images"
-    return make_metaworld(MakeMetaWorld(folder, seed=SEED, images=True, image_size=IMAGE_SIZE))
+    wanted = Demonstrations(seed=SEED, images=True, image_size=IMAGE_SIZE)
+    return make_metaworld(folder, wanted, show_progress=True)
 
 
 if __name__ == "__main__":

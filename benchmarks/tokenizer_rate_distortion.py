@@ -28,7 +28,7 @@ import oatkit
 from benchmarks.closed_loop import planned_steps
 from benchmarks.record import RESULTS, write_result
 from oatkit.data import Dataset, Normalizer
-from oatkit.jobs.metaworld_demonstrations import MakeMetaWorld, make_metaworld
+from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.tokenizer_training import (
     TrainTokenizer,
     normalized_chunks,
@@ -95,7 +95,7 @@ def metaworld() -> Path:
     """The paper's four tasks, 50 demonstrations each."""
     folder = OUT / "data" / "metaworld"
     if not folder.exists():
-        make_metaworld(MakeMetaWorld(folder, seed=SEED))
+        make_metaworld(folder, Demonstrations(seed=SEED), show_progress=True)
     return folder
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from oatkit.data import Dataset
 from oatkit.envs.metaworld import CAMERA
-from oatkit.jobs.metaworld_demonstrations import MakeMetaWorld, make_metaworld
+from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.policy_training import TrainPolicy, train_policy
 from oatkit.jobs.tokenizer_training import TrainTokenizer, train_tokenizer
 from oatkit.policies import VlmPolicy, load_policy
@@ -109,8 +109,7 @@ class Row:
 
 
 def make_demonstrations(options: Options) -> Path:
-    config = MakeMetaWorld(
-        options.out / "demonstrations",
+    wanted = Demonstrations(
         options.tasks,
         options.demonstrations,
         options.seed,
@@ -118,7 +117,7 @@ def make_demonstrations(options: Options) -> Path:
         image_size=(options.image_size, options.image_size),
         shadows=False,
     )
-    return make_metaworld(config)
+    return make_metaworld(options.out / "demonstrations", wanted, show_progress=True)
 
 
 def make_backbone(options: Options, family: str, dataset: Dataset) -> Path:

@@ -14,10 +14,11 @@ from rich.console import Console
 
 from oatkit import cli
 from oatkit.commands.command_line import command_line
+from oatkit.commands.data_make_metaworld import MakeMetaWorld
 from oatkit.errors import MissingExtraError
 from oatkit.jobs import demo_run as demo
 from oatkit.jobs.demo_run import MIN_MINUTES, STAGES, Plan, plan_for
-from oatkit.jobs.metaworld_demonstrations import MakeMetaWorld
+from oatkit.jobs.metaworld_demonstrations import Demonstrations
 from oatkit.jobs.policy_evaluation import EvalPolicy
 from oatkit.jobs.policy_training import TrainPolicy
 from oatkit.jobs.tokenizer_comparison import CompareTokenizers
@@ -104,7 +105,7 @@ def test_a_stopped_stage_goes_on_and_its_time_adds_up(
 ) -> None:
     out = tmp_path / "demo"
 
-    def stopped(*_: Any) -> None:
+    def stopped(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt("stopped; the same command again continues")
 
     monkeypatch.setattr(demo, "make_metaworld", stopped)
@@ -139,7 +140,9 @@ def test_a_missing_simulator_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     [
         (
             "data make metaworld",
-            MakeMetaWorld(Path("a b"), ("reach", "push"), episodes=3, images=True, shadows=False),
+            MakeMetaWorld(
+                Path("a b"), Demonstrations(("reach", "push"), 3, images=True, shadows=False)
+            ),
             None,
         ),
         (

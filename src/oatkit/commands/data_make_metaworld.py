@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 from rich.console import Console
+from tyro.conf import arg
 
 from oatkit.commands.text_output import print_lines
-from oatkit.jobs.metaworld_demonstrations import MakeMetaWorld, make_metaworld
+from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
+
+
+@dataclass(frozen=True)
+class MakeMetaWorld:
+    """Make demonstrations with MetaWorld's scripted experts, as a LeRobot v3.0 dataset.
+
+    Example:
+        oatkit data make metaworld --tasks box-close door-open --episodes 10 --out out/metaworld
+    """
+
+    out: Path
+    """Where to write the dataset."""
+    demonstrations: Annotated[Demonstrations, arg(name="")] = Demonstrations()
+    workers: int | None = None
+    """Number of worker processes, by default one per core. It does not change the dataset."""
 
 
 def run(options: MakeMetaWorld, console: Console) -> int:
-    folder = make_metaworld(options)
+    folder = make_metaworld(
+        options.out, options.demonstrations, workers=options.workers, show_progress=True
+    )
     next_command = f"oatkit data info {shlex.quote(str(folder))}"
     print_lines(console, f"{folder} is ready", f"next: {next_command}")
     return 0

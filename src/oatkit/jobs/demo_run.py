@@ -24,10 +24,11 @@ from typing import Any, Literal
 from rich.console import Console
 
 from oatkit.commands.command_line import command_line
+from oatkit.commands.data_make_metaworld import MakeMetaWorld
 from oatkit.commands.dataset_options import DatasetOptions
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY
 from oatkit.errors import MissingExtraError
-from oatkit.jobs.metaworld_demonstrations import MakeMetaWorld, make_metaworld
+from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.policy_evaluation import EvalPolicy, eval_policy
 from oatkit.jobs.policy_training import TrainPolicy, affordable_policy_steps, train_policy
 from oatkit.jobs.tokenizer_comparison import CompareTokenizers, compare_tokenizers
@@ -112,7 +113,9 @@ def run_demo(options: Demo, console: Console) -> int:
         soft_wrap=True,
     )
     with demo.stage("demonstrations"):
-        folder = make_metaworld(demo.demonstrations)
+        folder = make_metaworld(
+            demo.demonstrations.out, demo.demonstrations.demonstrations, show_progress=True
+        )
         dataset = DatasetOptions().open(str(folder))
         demo.note(num_episodes=len(dataset), num_frames=dataset.num_frames)
     with demo.stage("tokenizers"):
@@ -137,7 +140,7 @@ class _Demo:
         out = options.out
         self._plan, self._out, self._console = plan, out, console
         self.demonstrations = MakeMetaWorld(
-            out=out / "metaworld", tasks=plan.tasks, episodes=plan.demonstrations
+            out / "metaworld", Demonstrations(plan.tasks, plan.demonstrations)
         )
         self.comparison = CompareTokenizers(
             data=str(self.demonstrations.out),

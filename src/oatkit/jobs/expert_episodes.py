@@ -1,0 +1,127 @@
+"""One episode of a scripted expert of MetaWorld, as worker processes make it.
+
+Shape letters: T step, E environment state (39), A action (4).
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oatkit.data.source import Feature
+from oatkit.envs.metaworld import ACTION_DIM, FPS, MetaWorld, scripted_expert
+from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY, demonstration_seed
+from oatkit.errors import DatasetError
+from oatkit.jobs.demonstration_attempts import attempt_path
+from oatkit.storage.atomic_write import written_whole
+
+STEPS_AFTER_SUCCESS = 5
+ACTION_KEY = "action"
+FEATURES = {
+    STATE_KEY: Feature((4,), names=("x", "y", "z", "gripper")),
+    ENVIRONMENT_STATE_KEY: Feature((39,)),
+    ACTION_KEY: Feature((ACTION_DIM,), names=("x", "y", "z", "gripper")),
+}
+
+Columns = dict[str, NDArray[np.float32]]
+
+
+def make_attempt(
+    partial: Path,
+    task: str,
+    number: int,
+    *,
+    seed: int,
+    noise: float,
+    image_size: tuple[int, int] | None,
+    shadows: bool,
+) -> bool:
+    """Try once, leave the result in a folder, and say whether it is a success.
+
+    Args:
+        partial: Folder of the attempts.
+        task: Name of the task.
+        number: Number of the attempt, which decides the goal together with the seed.
+        seed: Seed of the dataset.
+        noise: Standard deviation of the noise on the expert's actions.
+        image_size: Height and width of the images; None for no images.
+        shadows: Whether images have shadows.
+    """
+    environment = _environment(task, image_size, shadows)
+    goal_seed = demonstration_seed(seed, number)
+    columns = _demonstrate(environment, goal_seed, noise=noise)
+    if columns is None:
+        attempt_path(partial, task, number, "failed").touch()
+        return False
+    if image_size is not None:
+        with written_whole(attempt_path(partial, task, number, "mp4")) as path:
+            _film(environment, goal_seed, columns[ACTION_KEY], image_size, path)
+    with written_whole(attempt_path(partial, task, number, "npz")) as path:
+        np.savez(path, **columns)  # type: ignore[arg-type]
+    return True
+
+
+def read_attempt(path: Path) -> Columns:
+    """The columns of a successful attempt."""
+    try:
+        with np.load(path) as columns:
+            return {key: columns[key] for key in FEATURES}
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise DatasetError(
+            f"{path} is damaged; remove it, and the same command again makes it anew"
+        ) from error
+
+
+@lru_cache(maxsize=1)
+def _environment(task: str, image_size: tuple[int, int] | None, shadows: bool) -> MetaWorld:
+    return MetaWorld(task, image_size=image_size, shadows=shadows)
+
+
+def _demonstrate(environment: MetaWorld, goal_seed: int, *, noise: float) -> Columns | None:
+    """One episode of the expert until some steps after success; None if it fails.
+
+    Returns:
+        The rows of every feature, (T, size). Row t has the observation before action t.
+    """
+    expert = scripted_expert(environment.task)
+    entropy = [goal_seed, zlib.crc32(environment.task.encode())]
+    rng = np.random.default_rng(np.random.SeedSequence(entropy))
+    rows: list[Columns] = []
+    num_steps = environment.max_steps
+    is_solved = False
+    observation = environment.reset(goal_seed)
+    while len(rows) < num_steps:
+        action_A = expert(observation[ENVIRONMENT_STATE_KEY])
+        action_A = (action_A + noise * rng.standard_normal(ACTION_DIM)).clip(-1, 1)
+        rows.append({**observation, ACTION_KEY: action_A.astype(np.float32)})
+        result = environment.step(rows[-1][ACTION_KEY])
+        if result.is_success and not is_solved:
+            is_solved = True
+            num_steps = min(num_steps, len(rows) + STEPS_AFTER_SUCCESS)
+        observation = result.observation
+    if not is_solved:
+        return None
+    return {key: np.stack([row[key] for row in rows]) for key in FEATURES}
+
+
+def _film(
+    environment: MetaWorld,
+    goal_seed: int,
+    action_TA: NDArray[np.float32],
+    image_size: tuple[int, int],
+    path: Path,
+) -> None:
+    """Play the recorded actions again for the camera, so that failures are never rendered."""
+    from oatkit.data.video import VideoWriter
+
+    height, width = image_size
+    environment.reset(goal_seed)
+    with VideoWriter(path, fps=FPS, height=height, width=width) as video:
+        for action_A in action_TA:
+            video.add(environment.render())
+            environment.step(action_A)

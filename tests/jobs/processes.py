@@ -1,0 +1,25 @@
+"""Whether other processes run."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self").exists(), reason="reads /proc")
+
+
+@needs_proc
+def wait_until_gone(pids: list[int]) -> None:
+    deadline = time.monotonic() + 20
+    while any(is_running(pid) for pid in pids):
+        assert time.monotonic() < deadline, f"still running: {pids}"
+        time.sleep(0.01)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
