@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from oatkit.evaluate.success_statistics import compare_paired
+from oatkit.evaluation.success_statistics import compare_paired
 from oatkit.jobs.policy_evaluation import RECORD
 from oatkit.jobs.policy_training import TrainPolicy, affordable_policy_steps, train_policy
 from oatkit.jobs.tokenizer_comparison import affordable_steps

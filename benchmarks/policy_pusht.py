@@ -38,7 +38,7 @@ from oatkit.commands.dataset_options import DatasetOptions
 from oatkit.envs.pusht import FPS, KEYPOINTS_KEY, TASKS
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY
 from oatkit.errors import OatkitError
-from oatkit.evaluate.success_statistics import Z_95
+from oatkit.evaluation.success_statistics import Z_95
 from oatkit.jobs.policy_evaluation import EvalPolicy, eval_policy
 from oatkit.jobs.policy_training import TrainPolicy
 from oatkit.jobs.tokenizer_training import TrainTokenizer

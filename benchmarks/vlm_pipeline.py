@@ -48,8 +48,8 @@ from oatkit.envs.simulator import (
     StepResult,
     evaluation_seed,
 )
-from oatkit.evaluate.episodes import Evaluation, Job, Rollout
-from oatkit.evaluate.success_statistics import compare_paired, success_rate
+from oatkit.evaluation.episodes import Evaluation, Job, Rollout
+from oatkit.evaluation.success_statistics import compare_paired, success_rate
 from oatkit.measure.policy_metrics import measure_slots, observations_to_measure
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import Prediction, VlmConfig, VlmPolicy

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import record, report
 from oatkit.envs.simulator_table import SIMULATORS
 from oatkit.jobs import step_planning
-from tests.evaluate.plane import PLANE, TASKS
+from tests.evaluation.plane import PLANE, TASKS
 
 
 @pytest.fixture

@@ -18,12 +18,12 @@ import oatkit
 from oatkit import cli
 from oatkit.envs.simulator_table import SIMULATORS
 from oatkit.errors import ArtifactError, MissingExtraError, OatkitError
-from oatkit.evaluate.episodes import Evaluation, Job
+from oatkit.evaluation.episodes import Evaluation, Job
 from oatkit.jobs.policy_evaluation import RECORD, EvalPolicy, draw, eval_policy
 from oatkit.policies import LightPolicy
 from oatkit.storage.records import record_from_json
 from oatkit.types import EpisodeResult, PolicyEvaluation
-from tests.evaluate.plane import HORIZON, PLANE, TASKS, dying_once, sleeping_once
+from tests.evaluation.plane import HORIZON, PLANE, TASKS, dying_once, sleeping_once
 from tests.policies import tiny
 
 Eval = Callable[..., PolicyEvaluation]

@@ -16,7 +16,7 @@ from oatkit.jobs import policy_sweep as sweep_policy
 from oatkit.jobs.policy_sweep import SweepPolicy, plans
 from oatkit.storage.records import record_from_json
 from oatkit.types import PolicySweep
-from tests.evaluate.plane import PLANE, TASKS
+from tests.evaluation.plane import PLANE, TASKS
 
 KEYS = ("observation.state", "observation.environment_state")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oatkit
-from oatkit.evaluate.praxis import PraxisPolicy
+from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.policies import LightPolicy
 from oatkit.types import Sampling
 from tests.policies import tiny

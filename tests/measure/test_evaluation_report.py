@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from oatkit.evaluate.success_statistics import compare_paired, summarize
+from oatkit.evaluation.success_statistics import compare_paired, summarize
 from oatkit.jobs.policy_evaluation import draw
 from oatkit.measure.reports.evaluation_report import cautions, render, sentences, success
 from oatkit.storage.records import record_from_json

@@ -30,8 +30,8 @@ from oatkit.envs.metaworld import MetaWorld
 from oatkit.envs.simulator import STATE_KEY, SimulatorKind
 from oatkit.envs.simulator_table import simulator_kind
 from oatkit.errors import MissingExtraError, OatkitError
-from oatkit.evaluate.episodes import TIMEOUT_S, Evaluation, Job, Rollout, require_tasks
-from oatkit.evaluate.success_statistics import compare_paired, summarize
+from oatkit.evaluation.episodes import TIMEOUT_S, Evaluation, Job, Rollout, require_tasks
+from oatkit.evaluation.success_statistics import compare_paired, summarize
 from oatkit.measure.reports.evaluation_words import acts_by_flow, budget_name, result_name
 from oatkit.policies import AnyPolicy, load_policy
 from oatkit.policies.generation.prediction import resolve_budget

@@ -10,7 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
-from oatkit.evaluate.simulator_workers import ctrl_c_ignored
+from oatkit.evaluation.simulator_workers import ctrl_c_ignored
 
 
 @contextmanager

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from oatkit.envs.simulator import STATE_KEY
 from oatkit.errors import unknown_name
-from oatkit.evaluate.episodes import Policy, seeded_generator
-from oatkit.evaluate.executable_actions import executable
+from oatkit.evaluation.episodes import Policy, seeded_generator
+from oatkit.evaluation.executable_actions import executable
 from oatkit.policies import Prediction
 from oatkit.policies.observation.observation_spec import TASK
 from oatkit.types import Sampling

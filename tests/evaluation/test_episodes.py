@@ -10,10 +10,10 @@ import pytest
 
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY, evaluation_seed
 from oatkit.errors import OatkitError
-from oatkit.evaluate.episodes import Evaluation, Job, Rollout, query_generator
+from oatkit.evaluation.episodes import Evaluation, Job, Rollout, query_generator
 from oatkit.types import EpisodeResult, Sampling
-from tests.evaluate.pilot import Mute, Pilot
-from tests.evaluate.plane import (
+from tests.evaluation.pilot import Mute, Pilot
+from tests.evaluation.plane import (
     HORIZON,
     MAX_STEPS,
     PLANE,
@@ -186,7 +186,7 @@ def test_a_worker_that_hangs_is_killed_and_started_again(
 def test_a_worker_that_always_hangs_is_an_error(
     monkeypatch: pytest.MonkeyPatch, patience_s: float
 ) -> None:
-    monkeypatch.setattr("oatkit.evaluate.episodes.MAX_REPEATS", 0)
+    monkeypatch.setattr("oatkit.evaluation.episodes.MAX_REPEATS", 0)
     slow = replace(PLANE, make=AlwaysSleeping)
     message = f"near, seed 1, died or hung 1 times .* slower than {patience_s:g} s"
     with pytest.raises(OatkitError, match=message):

@@ -11,13 +11,13 @@ pytest.importorskip("transformers", reason="vision-language policies need oatkit
 
 import oatkit
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY
-from oatkit.evaluate.episodes import Evaluation, Job, Rollout
+from oatkit.evaluation.episodes import Evaluation, Job, Rollout
 from oatkit.policies import VlmConfig, VlmPolicy
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.loading import write_scratch
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import ActionTokenizer, make_config
-from tests.evaluate.plane import HORIZON, PLANE, TASKS
+from tests.evaluation.plane import HORIZON, PLANE, TASKS
 
 
 @pytest.fixture(scope="module")

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from oatkit.envs.simulator import STATE_KEY, SimulatorKind, evaluation_seed
 from oatkit.errors import DecodeError, OatkitError, unknown_name
-from oatkit.evaluate.executable_actions import executable
-from oatkit.evaluate.simulator_workers import Begin, Film, Order, Play, Report, View, Worker
+from oatkit.evaluation.executable_actions import executable
+from oatkit.evaluation.simulator_workers import Begin, Film, Order, Play, Report, View, Worker
 from oatkit.policies import Prediction
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.types import EpisodeResult, Sampling, Schedule

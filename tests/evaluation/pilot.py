@@ -14,7 +14,7 @@ from oatkit.errors import DecodeError
 from oatkit.policies import Prediction
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.types import Sampling
-from tests.evaluate.plane import HORIZON, TASKS
+from tests.evaluation.plane import HORIZON, TASKS
 
 
 class Pilot:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from oatkit.evaluate.success_statistics import compare_paired, mcnemar, success_rate, summarize
+from oatkit.evaluation.success_statistics import compare_paired, mcnemar, success_rate, summarize
 from oatkit.types import EpisodeResult
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from oatkit.envs.simulator import STATE_KEY
-from oatkit.evaluate.praxis import PraxisPolicy
+from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.types import Sampling
-from tests.evaluate.pilot import Pilot
-from tests.evaluate.plane import HORIZON, MAX_STEPS, TASKS, Plane
+from tests.evaluation.pilot import Pilot
+from tests.evaluation.plane import HORIZON, MAX_STEPS, TASKS, Plane
 
 praxis_eval = pytest.importorskip("praxis_eval", reason="needs the extra praxis")
 
