@@ -24,7 +24,7 @@ from oatkit.jobs.tokenizer_training import (
 )
 from oatkit.policies import LightPolicy, load_policy
 from oatkit.presets import FITTED, policy_preset
-from oatkit.storage.records import record_from_json
+from oatkit.storage.records import read_record
 from oatkit.tokenizers.action_tokenizer import ActionTokenizer
 from oatkit.tokenizers.fast import Fast
 from oatkit.types import EpisodeResult, PolicyEvaluation
@@ -126,11 +126,11 @@ def in_numbers(record: PolicyEvaluation, trained_in: Path) -> dict[str, Any]:
     }
 
 
-def read_record(folder: Path) -> PolicyEvaluation | None:
+def read_evaluation(folder: Path) -> PolicyEvaluation | None:
     path = folder / RECORD
     if not path.exists():
         return None
-    return record_from_json(PolicyEvaluation, json.loads(path.read_text()))
+    return read_record(path, PolicyEvaluation)
 
 
 def paired(

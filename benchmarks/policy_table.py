@@ -26,7 +26,7 @@ from benchmarks.closed_loop import (
     folder_name,
     in_numbers,
     paired,
-    read_record,
+    read_evaluation,
     ready_policy,
     ready_tokenizer,
     relaxed_copy,
@@ -127,7 +127,7 @@ def save(observed: str, name: str, row: dict[str, Any], args: Namespace) -> None
     records = {
         other: record
         for other in rows
-        if (record := read_record(evaluation_dir(observed, other, args))) is not None
+        if (record := read_evaluation(evaluation_dir(observed, other, args))) is not None
     }
     for other, pairs in paired(REFERENCE, records).items():
         rows[other] = {**rows[other], "against": pairs}

@@ -17,7 +17,7 @@ from rich.console import Console
 import oatkit
 from oatkit import cli
 from oatkit.envs.simulator_table import SIMULATORS
-from oatkit.errors import ArtifactError, MissingExtraError, OatkitError
+from oatkit.errors import ArtifactError, MissingExtraError
 from oatkit.evaluation.episodes import Evaluation, Job
 from oatkit.jobs.policy_evaluation import RECORD, EvalPolicy, draw, eval_policy
 from oatkit.policies import LightPolicy
@@ -169,7 +169,10 @@ def test_another_policy_is_another_evaluation(run: Eval, policy: Path, tmp_path:
     with pytest.raises(ValueError, match="has no episode of the same seed"):
         run("c", seed=1, against=(tmp_path / "a" / RECORD,))
     (tmp_path / "no.json").write_text("{}")
-    with pytest.raises(OatkitError, match=r"no\.json is no record of `oatkit policy eval`"):
+    with pytest.raises(
+        ArtifactError,
+        match=r"no\.json has no schema and version",
+    ):
         run("c", against=(tmp_path / "no.json",))
 
 

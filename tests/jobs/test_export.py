@@ -102,7 +102,7 @@ def test_the_json_says_all_that_a_caller_needs(exported: tuple[Path, Path]) -> N
     assert (facts["horizon"], facts["action_dim"], facts["max_tokens"]) == (8, 3, 8)
     assert facts["budgets"] == facts["schedule"] == [1, 2, 4, 8]
     assert facts["normalization"] == tokenizer.normalizer.to_json()
-    assert facts["fingerprint"] == tokenizer.fingerprint
+    assert facts["fingerprint"] == tokenizer.digest
     assert facts["decoder"]["inputs"]["tokens"] == {"dtype": "int64", "shape": ["B", 8]}
     assert facts["decoder"]["outputs"]["actions"] == {"dtype": "float32", "shape": ["B", 8, 3]}
     policy = facts["policy"]

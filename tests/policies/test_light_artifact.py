@@ -56,7 +56,7 @@ def test_an_artifact_keeps_schedule_and_cameras(dataset: Dataset, tmp_path: Path
 def test_broken_artifacts(dataset: Dataset, tmp_path: Path) -> None:
     policy = tiny.make_policy("bin", dataset)
     policy.save_pretrained(tmp_path / "p")
-    with pytest.raises(ArtifactError, match="is of the kind 'tokenizer', expected a policy"):
+    with pytest.raises(ArtifactError, match="holds oatkit/tokenizer, expected oatkit/policy"):
         oatkit.load_policy(tmp_path / "p/tokenizer")
     config = json.loads((tmp_path / "p/config.json").read_text())
     config["net"]["width"] = 32

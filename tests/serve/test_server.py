@@ -72,7 +72,7 @@ def test_metadata_comes_first(url: str, light: LightPolicy) -> None:
         "action": light.tokenizer.normalizer.to_json(),
         "state": light.spec.state and light.spec.state.to_json(),
     }
-    assert metadata["tokenizer_fingerprint"] == light.tokenizer.fingerprint
+    assert metadata["tokenizer_fingerprint"] == light.tokenizer.digest
     assert metadata["head"] == "tokens"
     assert metadata["fingerprint"] == "f00"
     assert metadata["tasks"] == list(light.spec.tasks)

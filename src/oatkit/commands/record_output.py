@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from oatkit.commands.text_output import print_lines
-from oatkit.storage.atomic_write import written_whole
+from oatkit.storage.records import write_record, write_records
 
 
 def write_result(result: Any, out: Path | None, console: Console) -> None:
@@ -24,9 +22,8 @@ def write_result(result: Any, out: Path | None, console: Console) -> None:
     """
     if out is None:
         return
-    is_list = isinstance(result, Sequence)
-    value = [asdict(record) for record in result] if is_list else asdict(result)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(out) as aside:
-        aside.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    if isinstance(result, Sequence):
+        write_records(out, result)
+    else:
+        write_record(out, result)
     print_lines(console, f"wrote {out}", style="dim")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +15,7 @@ from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.data import Dataset
 from oatkit.measure import measure_tokenizer
 from oatkit.measure.metric_table import METRICS, format_metric
+from oatkit.storage.records import write_records
 from oatkit.tokenizers import load_tokenizer
 from oatkit.types import TokenizerMeasurement
 
@@ -58,8 +58,7 @@ def run(options: MeasureTokenizer, console: Console) -> int:
 
 def write_measurements(found: Sequence[Any], out: Path, console: Console) -> None:
     """Save records as one JSON list, and say so."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps([asdict(record) for record in found], indent=2) + "\n")
+    write_records(out, found)
     console.print(f"wrote {out}", markup=False, soft_wrap=True)
 
 

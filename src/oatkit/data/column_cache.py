@@ -6,7 +6,6 @@ the file and the kernel drops them when it needs room. The cache may be deleted 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -22,7 +21,8 @@ from rich.progress import Progress
 
 from oatkit.data.source import Source
 from oatkit.errors import DatasetError, unknown_name
-from oatkit.storage.atomic_write import written_whole
+from oatkit.storage.atomic_write import atomic_write
+from oatkit.storage.digest import digest, digest_bytes
 
 VERSION = 1
 ROWS_PER_BLOCK = 65_536
@@ -83,11 +83,11 @@ class ColumnCache:
             rows = self.column(key).open()
             ends = np.cumsum(self._source.episode_lengths)
             digests = [
-                hashlib.blake2b(rows[end - length : end].tobytes(), digest_size=16)
+                digest_bytes(rows[end - length : end].tobytes())
                 for length, end in zip(self._source.episode_lengths, ends, strict=True)
             ]
-            array = np.frombuffer(b"".join(d.digest() for d in digests), np.uint8)
-            with written_whole(path) as aside:
+            array = np.frombuffer(b"".join(digests), np.uint8)
+            with atomic_write(path) as aside:
                 np.save(aside, array.reshape(-1, 16))
         digests_E16: NDArray[np.uint8] = np.load(path)
         return digests_E16
@@ -102,7 +102,7 @@ class ColumnCache:
         path, facts_path = self._path(key, ".npy"), self._path(key, ".json")
         if not facts_path.exists():
             first_nonfinite = self._decode(key, blocks, path, shape, dtype)
-            with written_whole(facts_path) as aside:
+            with atomic_write(facts_path) as aside:
                 aside.write_text(json.dumps({"first_nonfinite_row": first_nonfinite}))
         return Column(path, **json.loads(facts_path.read_text()))
 
@@ -122,7 +122,7 @@ class ColumnCache:
         console = Console(stderr=True)
         is_quiet = not (self._show_progress and console.is_terminal)
         with (
-            written_whole(path) as aside,
+            atomic_write(path) as aside,
             Progress(console=console, transient=True, disable=is_quiet) as progress,
         ):
             out = np.lib.format.open_memmap(aside, "w+", dtype, (num_rows, *shape))
@@ -149,16 +149,17 @@ class ColumnCache:
 
 def source_key(source: Source) -> str:
     """Changes when a file of the dataset changes its name, size or time."""
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(f"{VERSION}\0{source.format}\0{source.root.resolve()}".encode())
-    digest.update(source.episode_lengths.tobytes())
+    parts = [
+        f"{VERSION}\0{source.format}\0{source.root.resolve()}".encode(),
+        source.episode_lengths.tobytes(),
+    ]
     for path in source.files():
         try:
             stat = path.stat()
         except OSError as error:
             raise DatasetError(f"{path} cannot be read: {error.strerror}") from error
-        digest.update(f"\0{path}\0{stat.st_size}\0{stat.st_mtime_ns}".encode())
-    return digest.hexdigest()
+        parts.append(f"\0{path}\0{stat.st_size}\0{stat.st_mtime_ns}".encode())
+    return digest(*parts)
 
 
 def _first_nonfinite(block: NDArray[Any], row: int) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +17,7 @@ from oatkit.data.source import Camera, Source
 from oatkit.data.splits import split_episodes
 from oatkit.data.statistics import Statistics, compute_statistics
 from oatkit.errors import DatasetError, unknown_name
+from oatkit.storage.digest import digest
 
 
 class Dataset:
@@ -219,10 +219,7 @@ class Dataset:
     @cached_property
     def fingerprint(self) -> str:
         """Changes when the actions, their dimensions or the order of the episodes do."""
-        digest = hashlib.blake2b(digest_size=16)
-        digest.update(repr((self.action.keys, self.action.dims)).encode())
-        digest.update(b"".join(self._digests))
-        return digest.hexdigest()
+        return digest(repr((self.action.keys, self.action.dims)).encode(), *self._digests)
 
     @cached_property
     def _digests(self) -> list[bytes]:
@@ -233,8 +230,8 @@ class Dataset:
     def duplicate_episodes(self) -> list[list[int]]:
         """Groups of episodes with equal actions."""
         groups: dict[bytes, list[int]] = {}
-        for episode, digest in enumerate(self._digests):
-            groups.setdefault(digest, []).append(episode)
+        for episode, content in enumerate(self._digests):
+            groups.setdefault(content, []).append(episode)
         return [group for group in groups.values() if len(group) > 1]
 
     def place(self, row: int) -> tuple[int, int]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from oatkit.storage.digest import digest_bytes
 
 
 def split_episodes(digests: Sequence[bytes], *, fraction: float, seed: int) -> NDArray[np.bool_]:
@@ -42,4 +43,4 @@ def split_episodes(digests: Sequence[bytes], *, fraction: float, seed: int) -> N
 
 
 def _rank(seed: int, digest: bytes) -> bytes:
-    return hashlib.blake2b(digest, key=str(seed).encode(), digest_size=16).digest()
+    return digest_bytes(digest, key=str(seed).encode())

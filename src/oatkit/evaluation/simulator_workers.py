@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from oatkit.envs.simulator import STATE_KEY, ImageSize, Make, Observation, Simulator, SimulatorKind
 from oatkit.errors import OatkitError, unknown_name
-from oatkit.storage.atomic_write import written_whole
+from oatkit.storage.atomic_write import atomic_write
 
 FILM_SIZE = (240, 240)
 FILM_FPS = 20
@@ -256,7 +256,7 @@ def film(order: Film, make: Make) -> None:
     order.path.parent.mkdir(parents=True, exist_ok=True)
     fps = round(order.fps / every)
     with (
-        written_whole(order.path) as aside,
+        atomic_write(order.path) as aside,
         VideoWriter(aside, fps=fps, height=height, width=width, codec="h264") as video,
     ):
         for step, action_A in enumerate(order.actions):

@@ -34,8 +34,8 @@ from oatkit.jobs.policy_training import TrainPolicy, affordable_policy_steps, tr
 from oatkit.jobs.tokenizer_comparison import CompareTokenizers, compare_tokenizers
 from oatkit.jobs.tokenizer_training import KindName
 from oatkit.measure.reports.demo_report import findings, write_demo_report
-from oatkit.storage.growing_records import read_or_begin, write_record
 from oatkit.storage.package_versions import package_versions
+from oatkit.storage.records import read_or_begin, write_record
 from oatkit.types import DemoRecord, DemoStage
 
 MIN_MINUTES = 4.0

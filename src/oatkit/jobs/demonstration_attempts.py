@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from oatkit.errors import DatasetError
-from oatkit.storage.atomic_write import ASIDE, written_whole
+from oatkit.storage.atomic_write import ASIDE, atomic_write
 
 PLAN_PATH = "plan.json"
 LOCK = "lock"
@@ -60,7 +60,7 @@ def start_or_continue(partial: Path, plan: dict[str, Any]) -> None:
     for leftover in partial.rglob(f"{ASIDE}*"):
         leftover.unlink()
     if all(path.name == LOCK for path in partial.iterdir()):
-        with written_whole(partial / PLAN_PATH) as path:
+        with atomic_write(partial / PLAN_PATH) as path:
             path.write_text(json.dumps(plan, indent=2))
     require_plan(partial, PLAN_PATH, plan)
 

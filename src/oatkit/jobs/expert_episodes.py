@@ -18,7 +18,7 @@ from oatkit.envs.metaworld import ACTION_DIM, FPS, MetaWorld, scripted_expert
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY, demonstration_seed
 from oatkit.errors import DatasetError
 from oatkit.jobs.demonstration_attempts import attempt_path
-from oatkit.storage.atomic_write import written_whole
+from oatkit.storage.atomic_write import atomic_write
 
 STEPS_AFTER_SUCCESS = 5
 ACTION_KEY = "action"
@@ -59,9 +59,9 @@ def make_attempt(
         attempt_path(partial, task, number, "failed").touch()
         return False
     if image_size is not None:
-        with written_whole(attempt_path(partial, task, number, "mp4")) as path:
+        with atomic_write(attempt_path(partial, task, number, "mp4")) as path:
             _film(environment, goal_seed, columns[ACTION_KEY], image_size, path)
-    with written_whole(attempt_path(partial, task, number, "npz")) as path:
+    with atomic_write(attempt_path(partial, task, number, "npz")) as path:
         np.savez(path, **columns)  # type: ignore[arg-type]
     return True
 

@@ -117,7 +117,7 @@ def _tokenizer_facts(tokenizer: ActionTokenizer) -> dict[str, Any]:
         "schema": "oatkit/export",
         "version": VERSION,
         "format": "onnx",
-        "fingerprint": tokenizer.fingerprint,
+        "fingerprint": tokenizer.digest,
         "kind": tokenizer.kind,
         "horizon": tokenizer.horizon,
         "action_dim": tokenizer.action_dim,

@@ -7,8 +7,6 @@ out/videos/box-close-budget-4-003.mp4        with --videos
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +17,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
@@ -29,17 +26,16 @@ from oatkit.commands.command_line import command_line
 from oatkit.envs.metaworld import MetaWorld
 from oatkit.envs.simulator import STATE_KEY, SimulatorKind
 from oatkit.envs.simulator_table import simulator_kind
-from oatkit.errors import MissingExtraError, OatkitError
+from oatkit.errors import MissingExtraError
 from oatkit.evaluation.episodes import TIMEOUT_S, Evaluation, Job, Rollout, require_tasks
 from oatkit.evaluation.success_statistics import compare_paired, summarize
 from oatkit.measure.reports.evaluation_words import acts_by_flow, budget_name, result_name
 from oatkit.policies import AnyPolicy, load_policy
 from oatkit.policies.generation.prediction import resolve_budget
 from oatkit.policies.policy_table import choose_head
-from oatkit.storage.digest import artifact_digest
-from oatkit.storage.growing_records import read_or_begin, write_record
+from oatkit.storage.digest import digest, settings_part, tensor_parts
 from oatkit.storage.package_versions import package_versions
-from oatkit.storage.records import record_from_json
+from oatkit.storage.records import read_or_begin, read_record, write_record
 from oatkit.types import (
     EpisodeResult,
     EpisodeVideo,
@@ -108,7 +104,7 @@ def eval_policy(options: EvalPolicy, console: Console) -> PolicyEvaluation:
     asked = options.tasks or _known_tasks(policy, simulator)
     tasks = tuple(simulator.task_name(task) for task in asked)
     _check(options, policy, simulator, tasks)
-    others = [_read(path) for path in options.against]
+    others = [read_record(path, PolicyEvaluation) for path in options.against]
     data = policy.extras.get("data", {})
     if data.get("fps") not in (None, simulator.fps):
         console.print(
@@ -343,13 +339,12 @@ def _settings(
 
 def _digest(policy: AnyPolicy) -> str:
     """Changes when a policy would act otherwise."""
-    digest = hashlib.blake2b(artifact_digest(policy.tokenizer).encode(), digest_size=16)
     facts = {k: policy.to_json()[k] for k in ("net", "observation", "auto")}
-    digest.update(json.dumps(facts, sort_keys=True).encode())
-    for name, weight in policy.net.state_dict().items():
-        bits = weight.cpu().contiguous().view(-1).view(torch.uint8)  # numpy has no bfloat16
-        digest.update(name.encode() + bits.numpy().tobytes())
-    return digest.hexdigest()
+    return digest(
+        policy.tokenizer.digest.encode(),
+        settings_part(facts),
+        *tensor_parts(policy.net.state_dict()),
+    )
 
 
 def _film(options: EvalPolicy, task: str, budget: int | None, episode: int) -> Path | None:
@@ -370,13 +365,6 @@ def _videos(record: PolicyEvaluation, folder: Path) -> tuple[EpisodeVideo, ...]:
         for e, path in paths.items()
         if (folder / path).exists()
     )
-
-
-def _read(path: Path) -> PolicyEvaluation:
-    try:
-        return record_from_json(PolicyEvaluation, json.loads(path.read_text()))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise OatkitError(f"{path} is no record of `oatkit policy eval` ({error})") from error
 
 
 # What is shown

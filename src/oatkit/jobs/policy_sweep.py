@@ -28,7 +28,8 @@ from oatkit.jobs.tokenizer_training import (
     training_seconds,
 )
 from oatkit.policies import load_policy
-from oatkit.storage.growing_records import read_or_begin, require_free, write_record
+from oatkit.storage.artifact import require_free
+from oatkit.storage.records import read_or_begin, write_record
 from oatkit.types import PolicyAblation, PolicySweep, PolicySweepRow
 
 LIGHT_LEVELS = (8, 5, 5, 5)

@@ -26,7 +26,6 @@ from oatkit.policies import AnyPolicy, LightPolicy, VlmConfig, VlmPolicy, load_p
 from oatkit.policies.observation.observation_spec import Observations
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.presets import policy_preset, vlm_preset
-from oatkit.storage.digest import artifact_digest
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_config
 from oatkit.train import TrainConfig, load_latest, train
 from oatkit.train.shard import is_sharding_asked
@@ -149,7 +148,7 @@ def train_policy(options: TrainPolicy, console: Console) -> AnyPolicy:
         "backbone": options.backbone,
         "net": facts["net"],
         "observation": facts["observation"],
-        "tokenizer": artifact_digest(tokenizer),
+        "tokenizer": tokenizer.digest,
         "data": train_set.fingerprint,
         "init": None if options.init is None else str(options.init),
     }

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from oatkit.data import Dataset
 from oatkit.data.column_cache import default_cache_dir
-from oatkit.storage.atomic_write import written_whole
-from oatkit.storage.digest import artifact_digest
+from oatkit.storage.atomic_write import atomic_write
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Tokens
 
@@ -49,20 +48,20 @@ def cached_tokens(
     tokenizer: ActionTokenizer, dataset: Dataset, cache_dir: Path | None = None
 ) -> TokenTable:
     """The tokens of `dataset.chunks(horizon)`, from the cache if they are there."""
-    key = f"{artifact_digest(tokenizer)}-{dataset.fingerprint}"
+    key = f"{tokenizer.digest}-{dataset.fingerprint}"
     folder = (cache_dir or default_cache_dir()) / "tokens"
     folder.mkdir(parents=True, exist_ok=True)
     ids_path, ends_path = folder / f"{key}.ids", folder / f"{key}.ends.npy"
     if not ends_path.exists():
         chunks = dataset.chunks(tokenizer.horizon)
         lengths: list[NDArray[np.int64]] = []
-        with written_whole(ids_path) as aside, aside.open("wb") as file:
+        with atomic_write(ids_path) as aside, aside.open("wb") as file:
             for start in range(0, len(chunks), CHUNKS_PER_BLOCK):
                 indices = np.arange(start, min(len(chunks), start + CHUNKS_PER_BLOCK))
                 tokens = tokenizer.encode(chunks.actions(indices)[0])
                 is_real = np.arange(tokens.ids.shape[1]) < tokens.lengths.numpy()[:, None]
                 file.write(tokens.ids.numpy()[is_real].astype(np.int32).tobytes())
                 lengths.append(tokens.lengths.numpy())
-        with written_whole(ends_path) as aside, aside.open("wb") as file:
+        with atomic_write(ends_path) as aside, aside.open("wb") as file:
             np.save(file, np.cumsum(np.concatenate(lengths)))
     return TokenTable(ids_path, ends_path)

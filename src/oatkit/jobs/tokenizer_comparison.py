@@ -38,8 +38,9 @@ from oatkit.measure.gaussian import eigenvalues
 from oatkit.measure.properties import measure_properties
 from oatkit.measure.reports.comparison_report import write_report
 from oatkit.measure.reports.verdict import cautions, trained
-from oatkit.storage.growing_records import read_or_begin, require_free, write_record
+from oatkit.storage.artifact import require_free
 from oatkit.storage.package_versions import package_versions
+from oatkit.storage.records import read_or_begin, write_record
 from oatkit.tokenizers import KINDS, ActionTokenizer, load_tokenizer, make_codec
 from oatkit.tokenizers.codec import LearnedCodec, doubling
 from oatkit.types import KindComparison, LossPoint, Reconstruction, TokenizerComparison

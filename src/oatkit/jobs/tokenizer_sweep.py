@@ -20,7 +20,8 @@ from oatkit.jobs.tokenizer_training import (
     training_seconds,
 )
 from oatkit.measure import measure_tokenizer
-from oatkit.storage.growing_records import read_or_begin, require_free, write_record
+from oatkit.storage.artifact import require_free
+from oatkit.storage.records import read_or_begin, write_record
 from oatkit.tokenizers.codec import doubling
 from oatkit.types import Ablation, SweepRow, TokenizerSweep
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 from oatkit.errors import ArtifactError, unknown_name
 from oatkit.policies.light.light_policy import LightPolicy
 from oatkit.policies.vlm.vlm_config import HEADS, Head
 from oatkit.policies.vlm.vlm_policy import VlmPolicy
-from oatkit.storage.artifact import config_file, local_folder, require_config
+from oatkit.storage.artifact import config_file, local_folder, read_unchanged, require_config
 
 AnyPolicy = LightPolicy | VlmPolicy
 """A policy of any kind; all have the same methods."""
@@ -31,7 +32,10 @@ def choose_head(policy: AnyPolicy, head: Head | None) -> None:
 
 def load_policy(folder: str | os.PathLike[str]) -> AnyPolicy:
     """Open a trained policy from a folder or, by its id, from the Hugging Face hub."""
-    path = local_folder(folder)
+    return read_unchanged(local_folder(folder), _load)
+
+
+def _load(path: Path) -> AnyPolicy:
     require_config(path, "policy")
     try:
         config = json.loads(config_file(path).read_text())

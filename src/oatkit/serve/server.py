@@ -166,7 +166,7 @@ class PolicyServer:
             "keys": dict(self._keys.preferred),
             "head": head,
             "tokenizer": tokenizer.kind,
-            "tokenizer_fingerprint": tokenizer.fingerprint,
+            "tokenizer_fingerprint": tokenizer.digest,
             "budgets": list(budgets),
             "latency_ms": {
                 str(budget or (budgets[-1] if budgets else head)): ms

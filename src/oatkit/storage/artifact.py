@@ -1,62 +1,176 @@
-"""The folder that holds a trained thing: `config.json`, `model.safetensors` and a model card."""
+"""The folder that holds a trained thing: `config.json`, `model.safetensors` and a model card.
+
+Whatever happens while an artifact is written over another one, whoever opens the folder finds one
+of the two, never a mixture; see `replacing`.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import safetensors.torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from oatkit.errors import ArtifactError
+from oatkit.storage.atomic_write import flush
+from oatkit.storage.records import upgraded
 
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 CONFIG_BESIDE_LEROBOT = "oatkit.json"
 """LeRobot's checkpoints of our policies have it next to LeRobot's own `config.json`."""
+WRITING = ".writing-"
+"""How the name of the folder begins in which a new artifact is being written."""
+COMPLETE = ".complete"
+"""The folder of a complete new artifact whose files are being moved to their places."""
+MAX_TRIES = 20
+Opened = TypeVar("Opened")
 
 
-def write_artifact(path: Path, config: Any, state: Mapping[str, Tensor], card: str) -> None:
-    """Write the three files; the config last, for it is what says that an artifact is there."""
+def write_artifact(
+    path: Path,
+    config: Mapping[str, Any],
+    state: Mapping[str, Tensor],
+    card: str,
+    files: Mapping[str, bytes] | None = None,
+) -> None:
+    """Write config, weights, model card and further files, all or nothing."""
+    with replacing(path) as aside:
+        safetensors.torch.save_file(_plain(state), aside / WEIGHTS)
+        for name, content in (files or {}).items():
+            (aside / name).write_bytes(content)
+        (aside / CARD).write_text(card, "utf-8")
+        (aside / CONFIG).write_text(json.dumps(config, indent=2) + "\n")
+
+
+def weights_file(state: Mapping[str, Tensor]) -> bytes:
+    """What `model.safetensors` holds for these tensors."""
+    return safetensors.torch.save(_plain(state))
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A folder to write an artifact into; when the block ends it replaces the one in `path`.
+
+    Other files in `path`, such as checkpoints, stay. It goes in three steps:
+
+        1. path/.writing-4711/    is written and flushed to the disk; a kill leaves the old artifact
+        2. path/.complete/        is its name from now on: the new artifact is the one that counts
+        3. path/                  is where its files are moved to, `config.json` last
+
+    A kill during step 3 leaves `.complete` behind, and whoever opens or writes the artifact next
+    moves the rest. Only one process may write at a time.
+    """
     path.mkdir(parents=True, exist_ok=True)
-    save_file({k: v.contiguous().cpu() for k, v in state.items()}, path / "model.safetensors")
-    (path / "README.md").write_text(card)
-    (path / CONFIG_BESIDE_LEROBOT).unlink(missing_ok=True)
-    (path / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    _remove_leftovers(path)
+    aside = path / f"{WRITING}{os.getpid()}"
+    aside.mkdir()
+    try:
+        yield aside
+        for file in aside.rglob("*"):
+            flush(file)
+        flush(aside)
+        finish_replacing(path)
+        is_beside_lerobot = (aside / CONFIG_BESIDE_LEROBOT).exists()
+        aside.rename(path / COMPLETE)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    flush(path)
+    finish_replacing(path)
+    if not is_beside_lerobot:
+        (path / CONFIG_BESIDE_LEROBOT).unlink(missing_ok=True)
+
+
+def finish_replacing(path: Path) -> None:
+    """Move what a killed process has written completely, but not yet moved to its place.
+
+    Several processes may do this at once, for one artifact or for one after the other.
+    """
+    for _ in range(MAX_TRIES):
+        if not (path / COMPLETE).exists():
+            return
+        try:
+            _move_to_place(path)
+        except OSError as error:
+            # Another process was faster, or the next artifact is there already.
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
+                raise ArtifactError(
+                    f"{path} holds an artifact that was not moved to its place ({error}): open it "
+                    "once where it can be written"
+                ) from error
+
+
+def _move_to_place(path: Path) -> None:
+    complete = path / COMPLETE
+    below = sorted(complete.rglob("*"), key=lambda p: (p == complete / CONFIG, p))
+    folders = [p for p in below if p.is_dir()]
+    homes = [path / folder.relative_to(complete) for folder in folders]
+    for home in homes:
+        home.mkdir(exist_ok=True)
+    for file in below:
+        if file not in folders:
+            file.replace(path / file.relative_to(complete))
+    for home in (*homes, path):
+        flush(home)
+    for folder in (*reversed(folders), complete):
+        folder.rmdir()
+
+
+def read_unchanged(path: Path, read: Callable[[Path], Opened]) -> Opened:
+    """What `read` makes of an artifact; read again if it was replaced in the meantime."""
+    for _ in range(MAX_TRIES):
+        finish_replacing(path)
+        before = _stamp(path)
+        try:
+            found = read(path)
+        except (ArtifactError, OSError):
+            if before is not None and before == _stamp(path):
+                raise
+            continue
+        if before is not None and before == _stamp(path):
+            return found
+    raise ArtifactError(f"{path} is replaced faster than it can be read")
 
 
 def config_file(path: Path) -> Path:
     """Where an artifact's settings are: beside LeRobot's `config.json` they have another name."""
     beside = path / CONFIG_BESIDE_LEROBOT
-    return beside if beside.exists() else path / "config.json"
+    return beside if beside.exists() and not _is_ours(path / CONFIG) else path / CONFIG
 
 
 def read_artifact(path: Path, what: str, version: int) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Config and tensors of an artifact whose schema is `oatkit/<what>`."""
     require_config(path, what)
     try:
-        config: dict[str, Any] = json.loads(config_file(path).read_text())
-        state = load_file(path / "model.safetensors")
+        config = json.loads(config_file(path).read_text())
+        state = safetensors.torch.load_file(path / WEIGHTS)
     except (OSError, ValueError, SafetensorError) as error:
         raise ArtifactError(f"{path} is no readable {what} artifact ({error})") from error
-    found = str(config.get("schema", "something else")).removeprefix("oatkit/")
-    if found != what:
-        raise ArtifactError(f"{path} is of the kind {found!r}, expected a {what} artifact")
-    if config["version"] > version:
-        raise ArtifactError(
-            f"{path} is a {what} of version {config['version']}, this oatkit reads up to "
-            f"{version}: update oatkit"
-        )
-    return config, state
+    return upgraded(config, f"oatkit/{what}", version, str(path)), state
 
 
 def require_config(path: Path, what: str) -> None:
     """Refuse a folder that holds no artifact at all."""
-    if not (path / "config.json").exists():
+    if not (path / CONFIG).exists():
         raise ArtifactError(
             f"{path} is no {what} artifact, it has no config.json: `oatkit {what} train` writes one"
+        )
+
+
+def require_free(folder: Path, record: Path) -> None:
+    """Refuse a folder with an artifact or checkpoints that the record does not account for."""
+    if (folder / CONFIG).exists() or (folder / "checkpoints").exists():
+        raise ArtifactError(
+            f"{folder} holds an artifact, but {record} does not say how it was made: use another "
+            "--out, or remove it"
         )
 
 
@@ -85,6 +199,7 @@ def local_folder(folder: str | os.PathLike[str]) -> Path:
     """Where an artifact lies: the folder itself, or a download from the Hugging Face hub."""
     path = Path(folder)
     if path.exists():
+        finish_replacing(path)
         return path
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
@@ -95,3 +210,44 @@ def local_folder(folder: str | os.PathLike[str]) -> Path:
         raise ArtifactError(
             f"{folder} is no folder here and could not be fetched from the Hugging Face hub"
         ) from error
+
+
+def _plain(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.contiguous().cpu() for name, tensor in state.items()}
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what killed processes were writing."""
+    for leftover in path.glob(f"{WRITING}*"):
+        writer = leftover.name.removeprefix(WRITING)
+        if not writer.isdigit() or int(writer) == os.getpid() or not _is_running(int(writer)):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it runs, for someone else
+        pass
+    return True
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Changes when the artifact is replaced; None while it is being replaced."""
+    if (path / COMPLETE).exists():
+        return None
+    try:
+        config = (path / CONFIG).stat()
+    except OSError:
+        return 0, 0
+    return config.st_ino, config.st_mtime_ns
+
+
+def _is_ours(config: Path) -> bool:
+    """Whether a `config.json` is that of an oatkit artifact."""
+    try:
+        return str(json.loads(config.read_text())["schema"]).startswith("oatkit/")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -18,12 +17,16 @@ from torch import Tensor, nn
 from oatkit.data import Dataset, Normalizer, Statistics
 from oatkit.errors import DecodeError
 from oatkit.storage.artifact import (
+    WEIGHTS,
     load_state,
     local_folder,
     read_artifact,
+    read_unchanged,
     upload,
+    weights_file,
     write_artifact,
 )
+from oatkit.storage.digest import digest, file_parts, settings_part
 from oatkit.tokenizers.codec import (
     Codec,
     HasFiles,
@@ -142,15 +145,14 @@ class ActionTokenizer:
         return self.codec.is_fixed_length
 
     @property
-    def fingerprint(self) -> str:
-        """Changes with what decides how ids decode (the byte pairs of `fast` aside)."""
+    def digest(self) -> str:
+        """A short name that changes with whatever decides how chunks and ids are translated."""
         written = self.to_json()
-        settings = [written[name] for name in ("kind", "codec", "normalization")]
-        digest = hashlib.blake2b(json.dumps(settings).encode(), digest_size=16)
-        for name, tensor in sorted(self.codec.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.cpu().numpy().tobytes())
-        return digest.hexdigest()
+        settings = {name: written[name] for name in ("kind", "codec", "normalization")}
+        files = {WEIGHTS: weights_file(self.codec.state_dict())}
+        if isinstance(self.codec, HasFiles):
+            files |= self.codec.learned_files()
+        return digest(settings_part(settings), *file_parts(files))
 
     def __repr__(self) -> str:
         return (
@@ -309,11 +311,10 @@ class ActionTokenizer:
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
         """Write the artifact: `config.json`, `model.safetensors`, and a model card."""
-        path = Path(folder)
+        path, files = Path(folder), {}
         if isinstance(self.codec, HasFiles):
-            path.mkdir(parents=True, exist_ok=True)
-            self.codec.write_files(path)
-        write_artifact(path, self.to_json(), self.codec.state_dict(), self._card())
+            files = self.codec.learned_files() | self.codec.other_files()
+        write_artifact(path, self.to_json(), self.codec.state_dict(), self._card(), files)
         return path
 
     @classmethod
@@ -321,7 +322,12 @@ class ActionTokenizer:
         cls, folder: str | os.PathLike[str], *, normalized_input: bool = False
     ) -> ActionTokenizer:
         """Read an artifact from a folder or, by its id, from the Hugging Face hub."""
-        path = local_folder(folder)
+        return read_unchanged(
+            local_folder(folder), partial(cls._read, normalized_input=normalized_input)
+        )
+
+    @classmethod
+    def _read(cls, path: Path, *, normalized_input: bool) -> ActionTokenizer:
         config, state = read_artifact(path, "tokenizer", FORMAT_VERSION)
         codec = make_codec(make_config(config["kind"], **config["codec"]))
         if isinstance(codec, HasFiles):

@@ -90,9 +90,14 @@ class FittedCodec(Protocol):
 class HasFiles(Protocol):
     """A codec that keeps more than tensors in its artifact."""
 
-    def write_files(self, folder: Path) -> None: ...
+    def learned_files(self) -> dict[str, bytes]:
+        """What was learned and is no tensor: content of each file by its name."""
 
-    def read_files(self, folder: Path) -> None: ...
+    def other_files(self) -> dict[str, bytes]:
+        """Files for other programs, which repeat what the config holds."""
+
+    def read_files(self, folder: Path) -> None:
+        """Take what `learned_files` gave from the artifact in a folder."""
 
 
 CPU_PART, PART = 64, 4096

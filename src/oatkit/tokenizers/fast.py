@@ -128,10 +128,13 @@ class Fast(nn.Module):
         codec.use(self.bpe)
         return codec
 
-    def write_files(self, folder: Path) -> None:
-        """The BPE, and its facts as FAST publishes them, which transformers' `AutoProcessor` and
+    def learned_files(self) -> dict[str, bytes]:
+        """The BPE."""
+        return {BPE_FILE: self.bpe.to_str(pretty=True).encode()}
+
+    def other_files(self) -> dict[str, bytes]:
+        """The settings as FAST publishes them, which transformers' `AutoProcessor` and
         `read_published` read."""
-        self.bpe.save(str(folder / BPE_FILE))
         facts = {
             "processor_class": PROCESSOR_CLASS,
             "scale": self.config.scale,
@@ -140,7 +143,7 @@ class Fast(nn.Module):
             "time_horizon": self.config.horizon,
             "action_dim": self.config.action_dim,
         }
-        (folder / PUBLISHED_FILE).write_text(json.dumps(facts, indent=2) + "\n")
+        return {PUBLISHED_FILE: (json.dumps(facts, indent=2) + "\n").encode()}
 
     def read_files(self, folder: Path) -> None:
         try:

@@ -9,7 +9,6 @@ checkpoints/step-00001000/model.safetensors      parameters and buffers
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from oatkit.errors import ArtifactError
+from oatkit.storage.atomic_write import flush
 from oatkit.train.shard import is_spread, spread_like, whole
 
 WRITING = ".writing-"
@@ -80,10 +80,10 @@ class Checkpoints:
         state = {"step": step, "config": self._config}
         (aside / "state.json").write_text(json.dumps(state, indent=2))
         for file in aside.iterdir():
-            _flush(file)
-        _flush(aside)
+            flush(file)
+        flush(aside)
         aside.rename(path)
-        _flush(self.folder)
+        flush(self.folder)
         for old in sorted(self.folder.glob("step-*"))[: -self._keep]:
             shutil.rmtree(old)
         return path
@@ -171,11 +171,3 @@ def _give(tensors: Mapping[str, Tensor]) -> None:
     for tensor in tensors.values():
         if is_spread(tensor):
             whole(tensor.detach())
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -27,7 +27,7 @@ from oatkit.data import Normalizer, Statistics
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.policies import LightPolicy
 from oatkit.policies.observation.observation_spec import IMAGES, STATE, TASK, ObservationSpec
-from oatkit.storage.artifact import CONFIG_BESIDE_LEROBOT
+from oatkit.storage.artifact import CONFIG_BESIDE_LEROBOT, replacing
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Sampling, Tokens
 from torch import Tensor, nn
@@ -140,9 +140,10 @@ class OATPolicy(PreTrainedPolicy):
     # The artifact
 
     def _save_pretrained(self, save_directory: Path) -> None:
-        folder = self.light.save_pretrained(save_directory)
-        (folder / "config.json").rename(folder / CONFIG_BESIDE_LEROBOT)
-        self.config._save_pretrained(folder)
+        with replacing(Path(save_directory)) as aside:
+            self.light.save_pretrained(aside)
+            (aside / "config.json").rename(aside / CONFIG_BESIDE_LEROBOT)
+            self.config._save_pretrained(aside)
 
     @classmethod
     def from_pretrained(

@@ -34,6 +34,7 @@ from oatkit.storage.artifact import (
     load_state,
     local_folder,
     read_artifact,
+    replacing,
     write_artifact,
 )
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
@@ -238,8 +239,9 @@ class LightPolicy(BasePolicy):
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
         """Write the artifact: `config.json`, `model.safetensors`, `tokenizer/` and a model card."""
         path = Path(folder)
-        self.tokenizer.save_pretrained(path / "tokenizer")
-        write_artifact(path, self.to_json(), self.net.state_dict(), self._card())
+        with replacing(path) as aside:
+            self.tokenizer.save_pretrained(aside / "tokenizer")
+            write_artifact(aside, self.to_json(), self.net.state_dict(), self._card())
         return path
 
     @classmethod

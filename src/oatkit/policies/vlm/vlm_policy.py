@@ -42,9 +42,9 @@ from oatkit.storage.artifact import (
     load_state,
     local_folder,
     read_artifact,
+    replacing,
     write_artifact,
 )
-from oatkit.storage.digest import folder_digest
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.types import Budget, Sampling, Schedule, Tokens
 
@@ -289,10 +289,11 @@ class VlmPolicy(BasePolicy):
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
         """Write the artifact; it holds the weights of the backbone too."""
         path = Path(folder)
-        digest = folder_digest(self.tokenizer.save_pretrained(path / "tokenizer"))
-        self.net.backbone.processor.save_pretrained(path / "backbone")
-        config = self.to_json() | {"tokenizer_digest": digest}
-        write_artifact(path, config, self.net.state_dict(), self._card())
+        config = self.to_json() | {"tokenizer_digest": self.tokenizer.digest}
+        with replacing(path) as aside:
+            self.tokenizer.save_pretrained(aside / "tokenizer")
+            self.net.backbone.processor.save_pretrained(aside / "backbone")
+            write_artifact(aside, config, self.net.state_dict(), self._card())
         return path
 
     @classmethod
@@ -308,7 +309,7 @@ class VlmPolicy(BasePolicy):
                 f"{path} was trained on {values['vocab_size']} action tokens, its tokenizer has "
                 f"{tokenizer.vocab_size}: put the tokenizer of its training back"
             )
-        if values.get("tokenizer_digest") not in (None, folder_digest(path / "tokenizer")):
+        if values.get("tokenizer_digest") not in (None, tokenizer.digest):
             raise ArtifactError(
                 f"{path} was trained on other tokens than those of {tokenizer}: put the tokenizer "
                 "of its training back"
