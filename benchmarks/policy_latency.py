@@ -132,7 +132,7 @@ def parts(policy: LightPolicy) -> dict[str, Job]:
     """A prediction and what it consists of, for one observation."""
     state = np.zeros((1, HISTORY, STATE_DIM), np.float32)
     observation = {"observation.state": state, "task": ["a task"]}
-    read, _ = policy.spec.read(observation)
+    read = policy.read(observation)
     ids_BK = torch.randint(policy.tokenizer.vocab_size, (1, policy.schedule.num_tokens))
     return {
         "encode": lambda: policy.net.encode(read),
@@ -145,7 +145,7 @@ def parts(policy: LightPolicy) -> dict[str, Job]:
 def generating(policy: LightPolicy, budget: int) -> Job:
     """From the encoded observation to the last id, sampling included."""
     state = np.zeros((1, HISTORY, STATE_DIM), np.float32)
-    read, _ = policy.read({"observation.state": state, "task": ["a task"]})
+    read = policy.read({"observation.state": state, "task": ["a task"]})
     context = policy.net.encode(read)
     schedule = covering(policy.schedule, budget)
 

@@ -53,10 +53,11 @@ from oatkit.evaluation.success_statistics import compare_paired, success_rate
 from oatkit.measure.policy_metrics import measure_slots, observations_to_measure
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import Prediction, VlmConfig, VlmPolicy
-from oatkit.policies.observation.observation_spec import IMAGES, TASK, Observations
+from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import load_tokenizer
 from oatkit.types import EpisodeResult, Sampling
+from oatkit.types.observation_keys import IMAGES, TASK
 
 NAME = "vlm_pipeline"
 COMPARED = "paligemma2"
@@ -352,7 +353,7 @@ def overfit(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
     )
     chunks = dataset.chunks(options.horizon, cameras=(CAMERA,))
     batch = chunks.batch(np.linspace(0, len(chunks) - 1, 16).astype(int))
-    read, _ = policy.read(batch)
+    read = policy.read(batch)
     actions = torch.from_numpy(batch["action"])
     learn(policy, read, actions, options.overfit_steps)
     found: dict[str, Any] = {"token accuracy": accuracy(policy, read, actions)}

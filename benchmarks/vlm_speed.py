@@ -29,13 +29,8 @@ from oatkit.data.statistics import compute_statistics
 from oatkit.nn.flow_expert import FlowExpert
 from oatkit.policies import VlmConfig, VlmPolicy
 from oatkit.policies.generation.blockwise import generate
-from oatkit.policies.observation.observation_spec import (
-    IMAGES,
-    STATE,
-    TASK,
-    Observations,
-    ObservationSpec,
-)
+from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone import Context
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.backbones.family import ScratchSize
@@ -45,6 +40,7 @@ from oatkit.policies.vlm.vlm_config import ExpertConfig, Objective
 from oatkit.tokenizers import ActionTokenizer, make_codec, make_config
 from oatkit.tokenizers.action_tokenizer import DataFacts
 from oatkit.types import Schedule
+from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 SEED = 0
 HORIZON, ACTION_DIM, STATE_DIM, NUM_TOKENS = 32, 7, 8, 16
@@ -236,7 +232,7 @@ def observe(policy: VlmPolicy) -> Observations:
         STATE: rng.normal(size=(1, 1, STATE_DIM)).astype(np.float32),
         f"{IMAGES}front": rng.integers(256, size=size, dtype=np.uint8),
     }
-    return policy.read(observation)[0]
+    return policy.read(observation)
 
 
 def one_call(policy: VlmPolicy, context: Context, num_tokens: int) -> None:

@@ -12,6 +12,7 @@ from oatkit.data import Normalizer
 from oatkit.envs.simulator import STATE_KEY, ImageSize
 from oatkit.errors import DecodeError
 from oatkit.policies import Prediction
+from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.types import Sampling
 from tests.evaluation.plane import HORIZON, TASKS
@@ -35,7 +36,7 @@ class Pilot:
         sampling: Sampling,
         generator: Any,
     ) -> Prediction:
-        self.spec.read(observation)  # checks it
+        read_observation(self.spec, observation)  # checks it
         state_B4 = observation[STATE_KEY][:, -1]
         self.asked.append({**observation, "budget": budget})
         rows = []

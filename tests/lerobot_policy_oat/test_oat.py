@@ -163,7 +163,7 @@ def test_the_loss_is_that_of_the_light_policy(dataset: Dataset, tokenizer_path: 
     given = batch(dataset)
     light = policy.light
     known = {key: given[key] for key in ("observation.state", CAMERA, "task")}
-    observations, _ = light.read(known)
+    observations = light.read(known)
     tokens = light.tokenizer.encode(given["action"])
     expected = light.net.loss(observations, tokens, light.schedule).total
     torch.testing.assert_close(policy.forward(given)[0], expected)

@@ -8,8 +8,8 @@ import torch
 
 from oatkit.data import Dataset
 from oatkit.policies import LightConfig, LightPolicy
-from oatkit.policies.observation.observation_spec import IMAGES, STATE
 from oatkit.tokenizers import KINDS
+from oatkit.types.observation_keys import IMAGES, STATE
 from tests.policies import tiny
 from tests.policies.tiny import seeded
 
@@ -125,7 +125,7 @@ def test_the_loss_falls(kind: str, dataset: Dataset) -> None:
     policy = tiny.make_policy(kind, dataset)
     observation = tiny.batch(policy, dataset, 16)
     tokens = policy.tokenizer.encode(observation["action"])
-    read, _ = policy.spec.read(observation)
+    read = policy.read(observation)
     optimizer = torch.optim.Adam(policy.net.parameters(), 1e-2)
     losses = []
     for _ in range(15):

@@ -104,7 +104,7 @@ def test_a_policy_calibrates_itself(dataset: Dataset) -> None:
     observation = tiny.batch(policy, dataset, 32)
     with pytest.raises(ValueError, match="budget 'auto' has no thresholds"):
         policy.predict_action_chunk(observation, budget="auto")
-    read, _ = policy.spec.read(observation)
+    read = policy.read(observation)
     policy.calibrate(read, torch.from_numpy(observation["action"]), seeded())
     assert policy.auto is not None
     found = policy.predict_action_chunk(observation, budget="auto", generator=seeded())

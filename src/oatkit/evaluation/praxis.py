@@ -30,8 +30,9 @@ from oatkit.errors import unknown_name
 from oatkit.evaluation.episodes import Policy, seeded_generator
 from oatkit.evaluation.executable_actions import executable
 from oatkit.policies import Prediction
-from oatkit.policies.observation.observation_spec import TASK
+from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.types import Sampling
+from oatkit.types.observation_keys import TASK
 
 
 class ActionSpec(Protocol):
@@ -166,8 +167,7 @@ class PraxisPolicy:
             parts = [np.atleast_1d(observation[key]) for key in self._state_keys]
             observation = {**observation, STATE_KEY: np.concatenate(parts)}
         frame = self._policy.spec.select(observation)
-        _, is_single = self._policy.spec.read(frame)
-        if not is_single:
+        if not read_observation(self._policy.spec, frame).is_single_frame:
             raise ValueError("act() takes one frame of every episode, without batch or history")
         return frame
 

@@ -17,19 +17,15 @@ from oatkit.errors import OatkitError
 from oatkit.measure.invariants import check_insulation, check_tokens
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmConfig, VlmPolicy
-from oatkit.policies.observation.observation_spec import (
-    IMAGES,
-    STATE,
-    TASK,
-    Observations,
-    ObservationSpec,
-)
+from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.vlm_config import ExpertConfig, Objective
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.tokenizers.action_tokenizer import DataFacts
 from oatkit.tokenizers.kind_table import make_codec
 from oatkit.types import BackboneCheck, Invariant, Schedule, Tokens
+from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 HORIZON, ACTION_DIM, STATE_DIM, NUM_TOKENS = 32, 7, 8, 16
 SMALL = {"width": 32, "num_layers": 1, "num_heads": 2}
@@ -131,7 +127,7 @@ def _sample(policy: VlmPolicy) -> tuple[Observations, Tokens, Tensor]:
         STATE: rng.normal(size=(len(TASKS), 1, STATE_DIM)).astype(np.float32),
         f"{IMAGES}{CAMERA}": rng.integers(256, size=size, dtype=np.uint8),
     }
-    read, _ = policy.read(observation)
+    read = policy.read(observation)
     chunks = rng.normal(size=(len(TASKS), HORIZON, ACTION_DIM)).cumsum(axis=1) / 8
     actions_BTA = torch.from_numpy(chunks.astype(np.float32)).to(policy.device)
     ids_BK = rng.integers(policy.tokenizer.vocab_size, size=(len(TASKS), NUM_TOKENS))

@@ -19,13 +19,13 @@ from oatkit.nn.onnx.graph import open_session, ports
 from oatkit.nn.onnx.stage_decoder import OnnxDecoder
 from oatkit.policies import LightPolicy, load_policy
 from oatkit.policies.generation.blockwise import pack
-from oatkit.policies.generation.token_acting import blank_observation
 from oatkit.policies.light.light_onnx import encoder_model, generation_facts, stage_model
-from oatkit.policies.observation.observation_spec import IMAGES, STATE, TASK
+from oatkit.policies.observation.observation_spec import blank_observation
 from oatkit.storage.artifact import local_folder
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.codec_onnx import decoder_model
 from oatkit.types import Tokens
+from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 EXPORT = "export.json"
 VERSION = 1
@@ -171,7 +171,7 @@ def _encoder_difference(policy: LightPolicy, model: bytes) -> float:
     session, frozen = open_session(model), FrozenDecoder(policy.net.decoder)
     for batch_size in BATCH_SIZES:
         observation = _random_observation(policy, batch_size, rng)
-        observations, _ = policy.read(observation)
+        observations = policy.read(observation)
         into, back = frozen.fold(policy.net.encode(observations), batch_size).unbind(dim=1)
         wanted = (into.transpose(2, 3).flatten(0, 1).numpy(), back.flatten(0, 1).numpy())
         inputs = {name: value for name, value in observation.items() if name != TASK}
@@ -188,7 +188,7 @@ def _stage_difference(policy: LightPolicy, model: bytes) -> float:
     frozen = FrozenDecoder(policy.net.decoder)
     decoder = OnnxDecoder(frozen, model)
     for batch_size in BATCH_SIZES:
-        observations, _ = policy.read(_random_observation(policy, batch_size, rng))
+        observations = policy.read(_random_observation(policy, batch_size, rng))
         context = policy.net.encode(observations)
         feeds = [
             one.start(context, batch_size, 2 * policy.schedule.num_tokens).feed

@@ -23,7 +23,7 @@ from oatkit.measure.policy_metrics import measure_flow, measure_slots, observati
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies import AnyPolicy, LightPolicy, VlmConfig, VlmPolicy, load_policy
-from oatkit.policies.observation.observation_spec import Observations
+from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.presets import policy_preset, vlm_preset
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_config
@@ -323,13 +323,13 @@ class PolicyJob:
         if self._tokens is not None:
             tokens = self._tokens.take(indices)
         chunks = self._chunks.batch(indices)
-        observations, _ = self._policy.read(chunks)
+        observations = self._policy.read(chunks)
         actions_BTA = torch.from_numpy(chunks["action"])
         return (tokens.ids, tokens.lengths, actions_BTA, *observations.tensors())
 
     def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:
         ids_BK, lengths_B, actions_BTA, *tensors = batch
-        tokens, observations = Tokens(ids_BK, lengths_B), Observations.of(tensors)
+        tokens, observations = Tokens(ids_BK, lengths_B), Observations.from_tensors(tensors)
         return self._policy.loss(observations, tokens, actions_BTA, random)
 
     def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:

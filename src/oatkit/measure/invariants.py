@@ -11,7 +11,7 @@ from torch import Tensor
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmPolicy
 from oatkit.policies.generation.blockwise import generate
-from oatkit.policies.observation.observation_spec import Observations
+from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone import Context
 from oatkit.types import Invariant, Schedule, Tokens
 

@@ -14,7 +14,7 @@ from oatkit.data import Dataset
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import AnyPolicy
 from oatkit.policies.generation.blockwise import bar_loss, entropy_bits, fitted, targets
-from oatkit.policies.observation.observation_spec import Observations
+from oatkit.policies.observation.observations import Observations
 from oatkit.types import PolicyBudget, PolicyMeasurement, PolicySlot, Tokens
 
 MAX_CHUNKS = 2048
@@ -94,7 +94,7 @@ def observations_to_measure(
     indices = np.linspace(0, len(chunks) - 1, min(len(chunks), most)).astype(int)
     parts = []
     for some in np.split(indices, range(READ, len(indices), READ)):
-        observations, _ = policy.read(chunks.batch(some))
+        observations = policy.read(chunks.batch(some))
         parts.append(policy.net.shrunk(observations))
     actions_BTA, is_pad_BT = chunks.actions(indices)
     return Observations.cat(parts), torch.from_numpy(actions_BTA), is_pad_BT

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,8 +13,10 @@ from torch import nn
 
 from oatkit.data import Dataset
 from oatkit.policies.generation.prediction import Latency
-from oatkit.policies.generation.token_acting import TokenActing, Watcher
+from oatkit.policies.generation.token_acting import TokenActing
+from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.observation.observations import Observations
 from oatkit.storage.artifact import upload
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Schedule
@@ -29,7 +30,7 @@ class BasePolicy(ABC):
     net: nn.Module
     tokenizer: ActionTokenizer
     spec: ObservationSpec
-    watcher: Watcher
+    history: FrameHistory[Observations]
     acting: TokenActing
 
     def to(self: Own, device: torch.device | str) -> Own:
@@ -41,11 +42,18 @@ class BasePolicy(ABC):
 
     def reset(self) -> None:
         """Forget the frames of the episode; the next one is repeated as its own history."""
-        self.watcher.reset()
+        self.history.clear()
 
-    def observe(self, observation: Mapping[str, Any]) -> None:
-        """Note one frame without predicting: call it at the steps between two predictions."""
-        self.watcher.observe(observation)
+    @abstractmethod
+    def read(self, observation: Mapping[str, Any], *, allow_more: bool = False) -> Observations:
+        """The tensors of an observation."""
+
+    def observe(self, observation: Mapping[str, Any] | Observations) -> None:
+        """Add one frame to the history without predicting, at a step between two predictions."""
+        frame = observation if isinstance(observation, Observations) else self.read(observation)
+        if not frame.is_single_frame:
+            raise ValueError("observe() takes one frame; a batch brings its history with it")
+        self.history.add(frame)
 
     def latency(self, batch_size: int = 1, schedule: Schedule | None = None) -> Latency:
         """How long each stage and decoding take here; measured when first asked for."""
@@ -78,11 +86,6 @@ def require_endpoints(endpoints: tuple[int, ...] | None, tokenizer: ActionTokeni
         )
 
 
-def with_more_tasks(spec: ObservationSpec, tasks: Sequence[str]) -> ObservationSpec:
-    """The same with those tasks behind its own that it does not have."""
-    return replace(spec, tasks=(*spec.tasks, *(t for t in tasks if t not in spec.tasks)))
-
-
 def model_card(
     title: str, observes: str, tokenizer: ActionTokenizer, *, tags: str, call: str
 ) -> str:
@@ -105,10 +108,3 @@ def model_card(
         "```",
     ]
     return "\n".join(lines) + "\n"
-
-
-def described(spec: ObservationSpec) -> str:
-    """State and cameras in words."""
-    reads = [f"state of {spec.state_dim}"] if spec.state_dim else []
-    reads += [f"camera `{name}`, {h} x {w}" for name, (h, w) in spec.cameras.items()]
-    return ", ".join(reads)

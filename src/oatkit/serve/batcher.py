@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from oatkit.errors import OatkitError
-from oatkit.policies.generation.token_acting import blank_observation
-from oatkit.policies.observation.observation_spec import TASK
+from oatkit.policies.observation.observation_spec import blank_observation
 from oatkit.serve.latency_table import Pace
 from oatkit.serve.request import Request
 from oatkit.serve.served_policy import ServedPolicy, served_budgets
 from oatkit.types import Sampling
+from oatkit.types.observation_keys import TASK
 
 PATIENCE_S = 1.0
 LEAST_MS = 0.01

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from oatkit.errors import unknown_name
-from oatkit.policies.observation.observation_spec import IMAGES, STATE, TASK, ObservationSpec
+from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 BUDGET, DEADLINE, RESET, TOKENS_ONLY = "budget", "deadline_ms", "reset", "tokens_only"
 REQUEST_KEYS = (BUDGET, DEADLINE, RESET, TOKENS_ONLY)

@@ -13,10 +13,11 @@ import torch
 from oatkit_client.wire import unpack
 
 from oatkit.policies.generation.prediction import resolve_budget
-from oatkit.policies.observation.observation_spec import IMAGES, STATE, TASK, as_array
+from oatkit.policies.observation.observation_reading import as_array
 from oatkit.serve.key_map import BUDGET, DEADLINE, RESET, TOKENS_ONLY, KeyMap
 from oatkit.serve.served_policy import ServedPolicy, speaks_tokens
 from oatkit.types import Budget
+from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 MAX_PROMPT = 2000
 """Characters; to look for the closest task to a text takes longer than its length."""

@@ -23,7 +23,7 @@ class ServedPolicy(Protocol):
     def schedule(self) -> Schedule:
         """In which blocks it generates."""
 
-    def read(self, observation: Mapping[str, Any]) -> tuple[Any, bool]:
+    def read(self, observation: Mapping[str, Any]) -> Any:
         """Raises a ValueError where the observation is not what the policy reads."""
 
     def predict_action_chunk(

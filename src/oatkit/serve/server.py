@@ -36,7 +36,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("serve") from error
 
-from oatkit.policies.generation.token_acting import blank_observation
+from oatkit.policies.observation.observation_spec import blank_observation
 from oatkit.serve.access import is_allowed
 from oatkit.serve.batcher import Answer, Batcher, BusyError
 from oatkit.serve.event_log import note

@@ -14,9 +14,9 @@ import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
 from oatkit.policies import VlmPolicy
-from oatkit.policies.observation.observation_spec import IMAGES, STATE
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
+from oatkit.types.observation_keys import IMAGES, STATE
 from tests.policies import tiny
 from tests.policies.tiny import seeded
 from tests.policies.vlm import tiny_vlm

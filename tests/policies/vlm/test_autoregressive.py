@@ -17,10 +17,10 @@ from oatkit.measure.invariants import stages_alone
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmPolicy
 from oatkit.policies.generation.blockwise import Feed, generate, pack
-from oatkit.policies.observation.observation_spec import IMAGES, STATE
 from oatkit.policies.vlm.backbones.backbone import Context
 from oatkit.policies.vlm.token_head import new_rows
 from oatkit.types import Schedule, Tokens
+from oatkit.types.observation_keys import IMAGES, STATE
 from tests.policies import tiny
 from tests.policies.vlm import tiny_vlm
 
@@ -49,7 +49,7 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 def encoded(policy: VlmPolicy, dataset: Dataset, size: int = 2) -> tuple[Context, Tensor]:
     observation = tiny_vlm.batch(policy, dataset, size)
-    read, _ = policy.read(observation)
+    read = policy.read(observation)
     return policy.net.encode(read), policy.tokenizer.encode(observation["action"]).ids
 
 
@@ -179,7 +179,7 @@ def test_auto_and_deadlines_as_in_the_light_policy(
     with pytest.raises(ValueError, match="budget 'auto' has no thresholds"):
         policy.predict_action_chunk(observation, budget="auto")
     policy.rows_at_once = 2
-    read, _ = policy.read(observation)
+    read = policy.read(observation)
     policy.calibrate(read, torch.from_numpy(observation["action"]), seeded())
     assert policy.auto is not None
     found = policy.predict_action_chunk(observation, budget="auto", generator=seeded())
@@ -193,7 +193,7 @@ def test_the_tokens_of_a_cotrained_policy_stop_early_too(
 ) -> None:
     policy = tiny_vlm.make_policy("vlm-tc", checkpoints["qwen3-vl"], "oat-pow2", dataset)
     observation = tiny_vlm.batch(policy, dataset)
-    read, _ = policy.read(observation)
+    read = policy.read(observation)
     policy.calibrate(read, torch.from_numpy(observation["action"]), seeded())
     assert policy.auto is not None
     with pytest.raises(ValueError, match="flow expert, which has neither budgets"):
@@ -306,7 +306,7 @@ def test_tokens_are_learnt(family: str, checkpoints: dict[str, Path], dataset: D
     """And every part of the policy learns."""
     policy = tiny_vlm.make_policy("vlm-ar", checkpoints[family], "oat-pow2", dataset)
     observation = tiny_vlm.batch(policy, dataset, 4)
-    read, _ = policy.read(observation)
+    read = policy.read(observation)
     actions = torch.from_numpy(observation["action"])
     tokens = policy.tokenizer.encode(actions)
     optimizer = torch.optim.Adam(policy.net.parameters(), 3e-3)
@@ -329,7 +329,7 @@ def test_a_short_row_is_trained_on_its_own_length(
 ) -> None:
     policy = tiny_vlm.make_policy("vlm-ar", checkpoints["smolvlm"], kind, dataset)
     observation = tiny_vlm.batch(policy, dataset)
-    read, _ = policy.read(observation)
+    read = policy.read(observation)
     actions = torch.from_numpy(observation["action"])
     tokens: Tokens = policy.tokenizer.encode(actions)
     keys = sample_keys(0, 0, torch.arange(3))

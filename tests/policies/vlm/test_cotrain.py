@@ -13,11 +13,12 @@ from oatkit.data import Dataset
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmPolicy
 from oatkit.policies.generation.blockwise import bar_loss, generate, pack_shifted
-from oatkit.policies.observation.observation_spec import IMAGES, Observations
+from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone import Backbone, Context
 from oatkit.policies.vlm.vlm_config import ExpertConfig, VlmConfig
 from oatkit.tokenizers import KINDS
 from oatkit.types import Schedule, Tokens
+from oatkit.types.observation_keys import IMAGES
 from tests.policies import tiny
 from tests.policies.vlm import tiny_vlm
 
@@ -38,7 +39,7 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 def sample(policy: VlmPolicy, dataset: Dataset, size: int = 2) -> tuple[Observations, Tensor]:
     observation = tiny_vlm.batch(policy, dataset, size)
-    read, _ = policy.read(observation)
+    read = policy.read(observation)
     return read, torch.from_numpy(observation["action"])
 
 
@@ -149,7 +150,7 @@ def test_the_expert_reads_context_actions_and_time(
     moved[:, -1] += 1
     assert (net.expert(moved, times, memory)[:, 0] - wanted[:, 0]).abs().max() > 1e-5
     assert (net.expert(noise, times.flip(0), memory) - wanted).abs().max() > 1e-5
-    other = Observations.of([t.flip(0) for t in read.tensors()])
+    other = Observations.from_tensors([t.flip(0) for t in read.tensors()])
     assert (net.expert(noise, times, net.memory(net.encode(other))) - wanted).abs().max() > 1e-4
 
 

@@ -11,7 +11,7 @@ from oatkit.data import Dataset
 from oatkit.measure.policy_metrics import measure_slots
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmConfig, VlmPolicy
-from oatkit.policies.observation.observation_spec import Observations
+from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.vlm_config import ExpertConfig, Objective
 from tests.policies import tiny
 from tests.policies.vlm import tiny_vlm
@@ -23,7 +23,7 @@ COPIES = 4
 def learn(policy: VlmPolicy, dataset: Dataset, steps: int) -> tuple[float, float]:
     """Token accuracy, and the error of what is acted, of four chunks after training on them."""
     observation = tiny_vlm.batch(policy, dataset, 4)
-    read, _ = policy.read(observation)
+    read = policy.read(observation)
     actions = torch.from_numpy(observation["action"])
     many, wanted = Observations.cat([read] * COPIES), actions.repeat(COPIES, 1, 1)
     tokens = policy.tokenizer.encode(wanted)

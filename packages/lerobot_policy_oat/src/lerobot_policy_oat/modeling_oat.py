@@ -26,10 +26,11 @@ from oatkit import load_policy, load_tokenizer
 from oatkit.data import Normalizer, Statistics
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.policies import LightPolicy
-from oatkit.policies.observation.observation_spec import IMAGES, STATE, TASK, ObservationSpec
+from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.storage.artifact import CONFIG_BESIDE_LEROBOT, replacing
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Sampling, Tokens
+from oatkit.types.observation_keys import IMAGES, STATE, TASK
 from torch import Tensor, nn
 
 from lerobot_policy_oat.configuration_oat import OATConfig
@@ -78,7 +79,7 @@ class OATPolicy(PreTrainedPolicy):
         """The training loss, and what to log."""
         actions_BTA = batch[ACTION]
         device = actions_BTA.device
-        observations, _ = self.light.read(self._observation(batch))
+        observations = self.light.read(self._observation(batch))
         random = None
         if self.training:
             random = SampleRandom(torch.randint(2**62, (len(actions_BTA),), device=device))

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -29,58 +28,13 @@ from oatkit.policies.generation.prediction import (
     predict,
     resolve_budget,
 )
-from oatkit.policies.observation.observation_spec import (
-    IMAGES,
-    STATE,
-    TASK,
-    Observations,
-    ObservationSpec,
-)
+from oatkit.policies.observation.frame_history import FrameHistory
+from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
+from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Budget, Sampling, Schedule
 
 LATENCY_REPEATS = 5
-
-
-class Watcher:
-    """Reads observations and keeps the last frames of an episode.
-
-    Args:
-        read: Gives the tensors of an observation, and whether it was one frame.
-        history: How many frames a policy observes.
-    """
-
-    def __init__(
-        self, read: Callable[[Mapping[str, Any]], tuple[Observations, bool]], history: int
-    ) -> None:
-        self._read = read
-        self._frames: deque[Observations] = deque(maxlen=history)
-
-    def reset(self) -> None:
-        """Forget the frames of the episode; the next one is repeated as its own history."""
-        self._frames.clear()
-
-    def observe(self, observation: Mapping[str, Any]) -> None:
-        """Note one frame without predicting."""
-        frame, is_single = self._read(observation)
-        if not is_single:
-            raise ValueError("observe() takes one frame; a batch brings its history with it")
-        self._frames.append(frame)
-
-    def take(self, observation: Mapping[str, Any]) -> tuple[Observations, bool]:
-        """A batch with its history, of one row for one frame, and whether it was one."""
-        observations, is_single = self._read(observation)
-        if is_single:
-            self._frames.append(observations)
-            observations = self._with_history()
-        return observations, is_single
-
-    def _with_history(self) -> Observations:
-        """The last frames as a batch of one; the first is repeated at the episode's start."""
-        missing = (self._frames.maxlen or 0) - len(self._frames)
-        frames = [self._frames[0]] * missing + list(self._frames)
-        _, *others = zip(*(frame.tensors() for frame in frames), strict=True)
-        return Observations.of([frames[-1].task, *(torch.cat(parts, dim=1) for parts in others)])
 
 
 class TokenNet(Protocol):
@@ -102,7 +56,7 @@ class Speaker(Protocol):
     tokenizer: ActionTokenizer
     spec: ObservationSpec
     auto: AutoThresholds | None
-    watcher: Watcher
+    history: FrameHistory[Observations]
     rows_at_once: int
     """How many observations fit in memory together."""
 
@@ -115,8 +69,8 @@ class Speaker(Protocol):
     @property
     def device(self) -> torch.device: ...
 
-    def read(self, observation: Mapping[str, Any]) -> tuple[Observations, bool]:
-        """The tensors of an observation, and whether it was one frame."""
+    def read(self, observation: Mapping[str, Any]) -> Observations:
+        """The tensors of an observation."""
 
     def start(self, context: Any, batch_size: int, schedule: Schedule) -> Feed:
         """The network with an empty cache."""
@@ -126,10 +80,16 @@ class Speaker(Protocol):
 
 
 def handed_out(
-    drawn: Drawn, observation: Mapping[str, Any], *, is_single: bool, began: float
+    drawn: Drawn,
+    observation: Mapping[str, Any] | Observations,
+    *,
+    is_single: bool,
+    began: float,
 ) -> Prediction:
     """What was drawn as arrays like those of the observation, without a batch for one frame."""
-    given = [value for value in observation.values() if isinstance(value, Tensor)]
+    given: list[Tensor] = []
+    if not isinstance(observation, Observations):
+        given = [value for value in observation.values() if isinstance(value, Tensor)]
 
     def hand_out(values: Tensor) -> Any:
         values = values[0] if is_single else values
@@ -146,15 +106,12 @@ def handed_out(
     )
 
 
-def blank_observation(spec: ObservationSpec, batch_size: int) -> dict[str, Any]:
-    """A batch that shows nothing, to measure time with."""
-    shape = (batch_size, spec.history)
-    blank: dict[str, Any] = {TASK: [spec.tasks[0] if spec.tasks else "act"] * batch_size}
-    if spec.state_dim:
-        blank[STATE] = np.zeros((*shape, spec.state_dim), np.float32)
-    for camera, size in spec.cameras.items():
-        blank[f"{IMAGES}{camera}"] = np.zeros((*shape, *size, 3), np.uint8)
-    return blank
+def with_history(history: FrameHistory[Observations], read: Observations) -> Observations:
+    """A batch with its history; one frame joins the frames of its episode."""
+    if not read.is_single_frame:
+        return read
+    history.add(read)
+    return Observations.from_frames(history.frames())
 
 
 class TokenActing:
@@ -171,7 +128,7 @@ class TokenActing:
 
     def predict(
         self,
-        observation: Mapping[str, Any],
+        observation: Mapping[str, Any] | Observations,
         *,
         budget: Budget = None,
         schedule: Schedule | None = None,
@@ -182,8 +139,9 @@ class TokenActing:
         """Generate tokens and decode them.
 
         Args:
-            observation: LeRobot's keys. One frame, whose history the policy keeps since `reset`
-                (see `observe`), or a batch with its history, of which nothing is kept.
+            observation: LeRobot's keys, or what `read` made of them. One frame, whose history the
+                policy keeps since `reset` (see `observe`), or a batch with its history, of which
+                nothing is kept.
             budget: The most tokens; all by default. Inside a block the block is run whole. "auto"
                 stops when the chunk no longer moves or the tokens are near certain.
             schedule: Another than the policy was trained under, which warns once.
@@ -201,13 +159,18 @@ class TokenActing:
         )
         if budget == "auto":
             drawing = replace(drawing, auto=self._thresholds())
-        observations, is_single = self._speaker.watcher.take(observation)
+        read = (
+            observation
+            if isinstance(observation, Observations)
+            else self._speaker.read(observation)
+        )
+        observations = with_history(self._speaker.history, read)
         if deadline_ms is not None:
             drawing = self._with_deadline(drawing, len(observations), began, deadline_ms)
         if generator is None and sampling.seed is not None:
             generator = torch.Generator().manual_seed(sampling.seed)
         drawn = self._draw(observations, drawing, generator)
-        return handed_out(drawn, observation, is_single=is_single, began=began)
+        return handed_out(drawn, observation, is_single=read.is_single_frame, began=began)
 
     @torch.inference_mode()
     def _draw(
@@ -297,7 +260,7 @@ class TokenActing:
         schedule = schedule or self._speaker.schedule
         key = (batch_size, schedule)
         if key not in self.latencies:
-            observations, _ = self._speaker.read(blank_observation(self._speaker.spec, batch_size))
+            observations = self._speaker.read(blank_observation(self._speaker.spec, batch_size))
             blank, rows = observations.to(self._speaker.device), []
             for _ in range(LATENCY_REPEATS + 1):
                 context = self._speaker.net.encode(blank)

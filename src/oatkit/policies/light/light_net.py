@@ -21,7 +21,8 @@ from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.transformer import Transformer
 from oatkit.policies.generation.blockwise import Feed, Stage, bar_loss, fitted, pack
-from oatkit.policies.observation.observation_spec import Observations, ObservationSpec
+from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.observation.observations import Observations
 from oatkit.types import Schedule, Tokens
 
 Context = list[tuple[Tensor, Tensor]]

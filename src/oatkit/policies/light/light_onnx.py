@@ -18,7 +18,8 @@ from oatkit.nn.onnx.stage_decoder import decoder_model
 from oatkit.policies.generation.blockwise import pack
 from oatkit.policies.light.light_net import LightNet
 from oatkit.policies.light.light_policy import LightPolicy
-from oatkit.policies.observation.observation_spec import IMAGES, STATE, TASK, ObservationSpec
+from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 
 def stage_model(policy: LightPolicy) -> bytes:

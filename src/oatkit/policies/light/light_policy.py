@@ -18,16 +18,17 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies.generation.blockwise import Feed, Generators
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Drawn, Prediction
-from oatkit.policies.generation.token_acting import TokenActing, Watcher
+from oatkit.policies.generation.token_acting import TokenActing
 from oatkit.policies.light.light_net import Context, LightConfig, LightNet, cached_feed
-from oatkit.policies.observation.observation_spec import Observations, ObservationSpec
+from oatkit.policies.observation.frame_history import FrameHistory
+from oatkit.policies.observation.observation_reading import read_observation
+from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.observation.observations import Observations
 from oatkit.policies.policy import (
     BasePolicy,
-    described,
     model_card,
     require_endpoints,
     require_same_actions,
-    with_more_tasks,
 )
 from oatkit.policies.vlm.vlm_config import Head
 from oatkit.storage.artifact import (
@@ -72,7 +73,7 @@ class LightPolicy(BasePolicy):
         self.auto = auto
         self.extras = extras or {}
         self._frozen: Frozen | None = None
-        self.watcher = Watcher(self.read, spec.history)
+        self.history: FrameHistory[Observations] = FrameHistory(spec.history)
         self.acting = TokenActing(self)
 
     @classmethod
@@ -134,7 +135,7 @@ class LightPolicy(BasePolicy):
 
     def with_tasks(self, tasks: Sequence[str]) -> LightPolicy:
         """The same policy with further tasks, whose embeddings are yet to be trained."""
-        spec = with_more_tasks(self.spec, tasks)
+        spec = self.spec.with_more_tasks(tasks)
         policy = self.make(self.net.config, self.tokenizer, spec)
         state = self.net.state_dict()
         table = policy.net.task.weight.detach().clone()
@@ -167,9 +168,15 @@ class LightPolicy(BasePolicy):
 
     # Acting
 
-    def read(self, observation: Mapping[str, Any]) -> tuple[Observations, bool]:
-        """The tensors of an observation, and whether it was one frame."""
-        return self.spec.read(observation)
+    def read(self, observation: Mapping[str, Any], *, allow_more: bool = False) -> Observations:
+        """The tensors of an observation; `predict_action_chunk` takes them as well.
+
+        Args:
+            observation: LeRobot's keys. One frame, or a batch with its history.
+            allow_more: Whether parts that the policy does not read are ignored, as simulators give
+                them; otherwise another camera is an error.
+        """
+        return read_observation(self.spec, observation, allow_more=allow_more)
 
     def start(self, context: Context, batch_size: int, schedule: Schedule) -> Feed:
         """The network with an empty cache."""
@@ -183,7 +190,7 @@ class LightPolicy(BasePolicy):
 
     def predict_action_chunk(
         self,
-        observation: Mapping[str, Any],
+        observation: Mapping[str, Any] | Observations,
         *,
         budget: Budget = None,
         schedule: Schedule | None = None,
@@ -264,7 +271,7 @@ class LightPolicy(BasePolicy):
         spec = self.spec
         return model_card(
             f"light policy on {self.tokenizer.kind} tokens",
-            f"{described(spec)}; {spec.history} frames; {len(spec.tasks)} tasks",
+            f"{spec.describe()}; {spec.history} frames; {len(spec.tasks)} tasks",
             self.tokenizer,
             tags="robotics, action-policy",
             call="observation, budget=4",

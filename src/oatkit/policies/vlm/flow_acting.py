@@ -12,8 +12,9 @@ from torch import Tensor
 from oatkit.data import Normalizer
 from oatkit.policies.generation.blockwise import Generators
 from oatkit.policies.generation.prediction import Drawn, Prediction
-from oatkit.policies.generation.token_acting import Watcher, handed_out
-from oatkit.policies.observation.observation_spec import Observations
+from oatkit.policies.generation.token_acting import handed_out, with_history
+from oatkit.policies.observation.frame_history import FrameHistory
+from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Tokens
 
@@ -23,10 +24,13 @@ class Flowing(Protocol):
 
     tokenizer: ActionTokenizer
     actions: Normalizer
-    watcher: Watcher
+    history: FrameHistory[Observations]
 
     @property
     def net(self) -> Any: ...
+
+    def read(self, observation: Mapping[str, Any]) -> Observations:
+        """The tensors of an observation."""
 
     @property
     def device(self) -> torch.device: ...
@@ -42,12 +46,17 @@ class FlowActing:
     def __init__(self, policy: Flowing) -> None:
         self._policy = policy
 
-    def predict(self, observation: Mapping[str, Any], generator: Generators = None) -> Prediction:
+    def predict(
+        self, observation: Mapping[str, Any] | Observations, generator: Generators = None
+    ) -> Prediction:
         """A chunk for each observation; `generator` is of the noise."""
         began = time.perf_counter()
-        observations, is_single = self._policy.watcher.take(observation)
+        read = (
+            observation if isinstance(observation, Observations) else self._policy.read(observation)
+        )
+        observations = with_history(self._policy.history, read)
         drawn = self.draw_once(observations, generator)
-        return handed_out(drawn, observation, is_single=is_single, began=began)
+        return handed_out(drawn, observation, is_single=read.is_single_frame, began=began)
 
     @torch.inference_mode()
     def draw_once(self, observations: Observations, generator: Generators = None) -> Drawn:

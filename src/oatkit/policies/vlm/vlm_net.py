@@ -17,7 +17,8 @@ from oatkit.nn.flow_expert import FlowExpert, Memory
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies.generation.blockwise import Feed, bar_loss, fitted
-from oatkit.policies.observation.observation_spec import Observations, ObservationSpec
+from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone import Backbone, Context
 from oatkit.policies.vlm.backbones.processor import MAX_TASK_TOKENS
 from oatkit.policies.vlm.token_head import TokenHead

@@ -23,15 +23,15 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies.generation.blockwise import Feed, Generators
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Drawn, Prediction
-from oatkit.policies.generation.token_acting import TokenActing, Watcher
-from oatkit.policies.observation.observation_spec import Observations, ObservationSpec
+from oatkit.policies.generation.token_acting import TokenActing
+from oatkit.policies.observation.frame_history import FrameHistory
+from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.observation.observations import Observations
 from oatkit.policies.policy import (
     BasePolicy,
-    described,
     model_card,
     require_endpoints,
     require_same_actions,
-    with_more_tasks,
 )
 from oatkit.policies.vlm.backbones.backbone import Backbone, Context
 from oatkit.policies.vlm.flow_acting import FlowActing
@@ -91,7 +91,7 @@ class VlmPolicy(BasePolicy):
         self.extras = extras or {}
         self.head: Head = net.config.heads[0]
         self._reader = VlmReader(spec, net.backbone.processor)
-        self.watcher = Watcher(self.read, spec.history)
+        self.history: FrameHistory[Observations] = FrameHistory(spec.history)
         self.acting = TokenActing(self)
         self.flowing = FlowActing(self)
 
@@ -168,7 +168,7 @@ class VlmPolicy(BasePolicy):
 
     def with_tasks(self, tasks: Sequence[str]) -> VlmPolicy:
         """The same policy; further tasks are only noted, it reads any text."""
-        spec = with_more_tasks(self.spec, tasks)
+        spec = self.spec.with_more_tasks(tasks)
         return VlmPolicy(self.net, self.tokenizer, spec, self.actions, self.auto, self.extras)
 
     def __repr__(self) -> str:
@@ -200,9 +200,15 @@ class VlmPolicy(BasePolicy):
 
     # Acting
 
-    def read(self, observation: Mapping[str, Any]) -> tuple[Observations, bool]:
-        """The tensors of an observation, and whether it was one frame."""
-        return self._reader.read(observation)
+    def read(self, observation: Mapping[str, Any], *, allow_more: bool = False) -> Observations:
+        """The tensors of an observation; `predict_action_chunk` takes them as well.
+
+        Args:
+            observation: LeRobot's keys. One frame, or a batch with its history.
+            allow_more: Whether parts that the policy does not read are ignored, as simulators give
+                them; otherwise another camera is an error.
+        """
+        return self._reader.read(observation, allow_more=allow_more)
 
     def start(self, context: Context, batch_size: int, schedule: Schedule) -> Feed:
         """The network with an empty cache."""
@@ -214,7 +220,7 @@ class VlmPolicy(BasePolicy):
 
     def predict_action_chunk(
         self,
-        observation: Mapping[str, Any],
+        observation: Mapping[str, Any] | Observations,
         *,
         budget: Budget = None,
         schedule: Schedule | None = None,
@@ -331,7 +337,7 @@ class VlmPolicy(BasePolicy):
         family = self.net.backbone.family.name
         return model_card(
             f"{self.kind} policy on {family}, {self.tokenizer.kind} tokens",
-            f"{described(self.spec)} and an instruction; {self.spec.history} frames",
+            f"{self.spec.describe()} and an instruction; {self.spec.history} frames",
             self.tokenizer,
             tags="robotics, action-policy, vision-language-action",
             call="observation",

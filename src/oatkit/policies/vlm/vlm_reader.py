@@ -15,15 +15,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from oatkit.policies.observation.observation_spec import (
-    IMAGES,
-    STATE,
-    TASK,
-    Observations,
-    ObservationSpec,
+from oatkit.policies.observation.observation_reading import (
     as_array,
+    instructions,
+    read_observation,
 )
+from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.processor import Processor
+from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 
 class VlmReader:
@@ -31,30 +31,32 @@ class VlmReader:
 
     Args:
         spec: What is observed.
-        processor: Of the backbone's text and images.
+        processor: Makes text ids, and images the pixels of the backbone.
     """
 
     def __init__(self, spec: ObservationSpec, processor: Processor) -> None:
-        self._spec = replace(spec, tasks=())  # tasks are text here, not places in a list
+        self._spec = replace(spec, tasks=())  # a task is text here, not an index
         self._processor = processor
-        # where there was but one it goes without saying
-        self._only_task = spec.tasks[0] if len(spec.tasks) == 1 else None
+        # an instruction may be left out where training had only one
+        self._default_task = spec.tasks[0] if len(spec.tasks) == 1 else None
 
-    def read(self, observation: Mapping[str, Any]) -> tuple[Observations, bool]:
-        """The tensors of an observation, and whether it was one frame (history and batch are 1)."""
+    def read(self, observation: Mapping[str, Any], *, allow_more: bool = False) -> Observations:
+        """The tensors of an observation; see `read_observation`."""
         batch_size = self._batch_size(observation)
-        whole, seen = dict(observation), []
+        complete, seen = dict(observation), []
         for camera, size in self._spec.cameras.items():
             key = f"{IMAGES}{camera}"
-            whole[key], is_seen = self._filled(key, whole.get(key), size, batch_size)
+            complete[key], is_seen = self._filled(key, complete.get(key), size, batch_size)
             seen.append(is_seen)
-        found, is_single = self._spec.read(whole)
+        found = read_observation(self._spec, complete, allow_more=allow_more)
         is_seen_BC = torch.tensor(seen, dtype=torch.bool).reshape(len(seen), len(found)).t()
-        pixels = tuple(self._pixels(image) for image in found.images)
-        texts = _texts(observation.get(TASK, self._only_task), len(found))
-        task = self._processor.task_ids(texts, has_images=bool(self._spec.cameras))
-        is_seen_BSC = is_seen_BC[:, None].expand(-1, found.state.shape[1], -1)
-        return Observations(task, found.state, pixels, is_seen_BSC), is_single
+        texts = _texts(observation.get(TASK, self._default_task), len(found))
+        return replace(
+            found,
+            task=self._processor.task_ids(texts, has_images=bool(self._spec.cameras)),
+            images=tuple(self._pixels(image) for image in found.images),
+            is_seen=is_seen_BC[:, None].expand(-1, found.state.shape[1], -1),
+        )
 
     def _batch_size(self, observation: Mapping[str, Any]) -> int | None:
         """None for one frame; what is there decides."""
@@ -100,9 +102,7 @@ class VlmReader:
 
 
 def _texts(task: Any, batch_size: int) -> list[str]:
-    texts: list[Any] = [task] * batch_size if np.ndim(task) == 0 else list(task)
-    if len(texts) != batch_size:
-        raise ValueError(f"there are {len(texts)} tasks for {batch_size} observations")
+    texts = instructions(task, batch_size)
     for text in texts:
         if not isinstance(text, str) or not text.strip():
             raise ValueError(
