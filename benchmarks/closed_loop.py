@@ -17,16 +17,15 @@ from oatkit.jobs.policy_training import TrainPolicy, affordable_policy_steps, tr
 from oatkit.jobs.tokenizer_comparison import affordable_steps
 from oatkit.jobs.tokenizer_training import (
     TrainTokenizer,
-    read_log,
     train_config,
     train_tokenizer,
-    training_seconds,
 )
 from oatkit.policies import LightPolicy, load_policy
 from oatkit.presets import FITTED, policy_preset
 from oatkit.storage.records import read_record
 from oatkit.tokenizers.action_tokenizer import ActionTokenizer
 from oatkit.tokenizers.fast import Fast
+from oatkit.train import read_log, training_seconds
 from oatkit.types import EpisodeResult, PolicyEvaluation
 
 PLAN = "steps.json"

@@ -23,13 +23,12 @@ from oatkit.jobs.policy_training import TrainPolicy, train_policy
 from oatkit.jobs.tokenizer_sweep import HORIZONS, LEVELS, NUM_TOKENS
 from oatkit.jobs.tokenizer_training import (
     TrainTokenizer,
-    read_log,
     train_tokenizer,
-    training_seconds,
 )
 from oatkit.policies import load_policy
 from oatkit.storage.artifact import require_free
 from oatkit.storage.records import read_or_begin, write_record
+from oatkit.train import read_log, training_seconds
 from oatkit.types import PolicyAblation, PolicySweep, PolicySweepRow
 
 LIGHT_LEVELS = (8, 5, 5, 5)

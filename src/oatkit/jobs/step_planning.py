@@ -6,8 +6,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from oatkit.jobs.tokenizer_training import read_log
-from oatkit.train import TrainConfig, TrainingJob, train
+from oatkit.train import TrainConfig, TrainingJob, read_log, train
 
 TRIAL_STEPS = 20
 

@@ -23,10 +23,8 @@ from oatkit.jobs.tokenizer_training import (
     TokenizerJob,
     TrainTokenizer,
     codec_config,
-    read_log,
     train_config,
     train_tokenizer,
-    training_seconds,
     untrained,
 )
 from oatkit.lab import Lab
@@ -43,6 +41,7 @@ from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.tokenizers import KINDS, ActionTokenizer, load_tokenizer, make_codec
 from oatkit.tokenizers.codec import LearnedCodec, doubling
+from oatkit.train import read_log, training_seconds
 from oatkit.types import KindComparison, LossPoint, Reconstruction, TokenizerComparison
 
 SAMPLE_QUANTILES = (0.5, 0.8, 0.97)

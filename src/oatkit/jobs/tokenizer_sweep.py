@@ -14,15 +14,14 @@ from tyro.conf import arg
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.jobs.tokenizer_training import (
     TrainTokenizer,
-    read_log,
     train_config,
     train_tokenizer,
-    training_seconds,
 )
 from oatkit.measure import measure_tokenizer
 from oatkit.storage.artifact import require_free
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.tokenizers.codec import doubling
+from oatkit.train import read_log, training_seconds
 from oatkit.types import Ablation, SweepRow, TokenizerSweep
 
 LEVELS = ((8, 6, 5), (8, 8, 8), (8, 5, 5, 5), (8, 8, 6, 5), (7, 5, 5, 5, 5))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -258,14 +257,3 @@ def rate_distortion(tokenizer: ActionTokenizer, actions_BTA: Tensor) -> list[dic
         bits = kept * math.log2(tokenizer.vocab_size)
         rows.append({"budget": kept, "bits": bits, "mse": float(error_BTA.square().mean())})
     return rows
-
-
-def read_log(folder: Path) -> list[dict[str, float]]:
-    """What training logged into an artifact's folder, a row every few steps."""
-    return [json.loads(line) for line in (folder / "train.jsonl").read_text().splitlines()]
-
-
-def training_seconds(log: list[dict[str, float]], batch_size: int) -> float:
-    """Time spent in the logged steps, whatever pauses there were between runs."""
-    steps = np.diff([0, *(row["step"] for row in log)])
-    return float(sum(steps * batch_size / [row["samples_per_s"] for row in log]))

@@ -1,6 +1,17 @@
-"""One loop that fits anything with a loss."""
+"""One loop that trains anything with a loss."""
 
 from oatkit.train.checkpoint import load_latest
-from oatkit.train.loop import TrainConfig, TrainingJob, train
+from oatkit.train.loop import train
+from oatkit.train.train_config import TRACKERS, TrainConfig
+from oatkit.train.training_job import TrainingJob
+from oatkit.train.training_log import read_log, training_seconds
 
-__all__ = ["TrainConfig", "TrainingJob", "load_latest", "train"]
+__all__ = [
+    "TRACKERS",
+    "TrainConfig",
+    "TrainingJob",
+    "load_latest",
+    "read_log",
+    "train",
+    "training_seconds",
+]

@@ -1,4 +1,4 @@
-"""Checkpoints that are whole or absent: written aside, flushed to disk, then renamed.
+"""Checkpoints that are complete or absent: written aside, flushed to disk, then renamed.
 
 checkpoints/step-00001000/model.safetensors      parameters and buffers
                           ema.safetensors        their moving average, if there is one
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from oatkit.errors import ArtifactError
 from oatkit.storage.atomic_write import flush
-from oatkit.train.shard import is_spread, spread_like, whole
+from oatkit.train.shard import full_tensor, is_sharded, shard_like
 
 WRITING = ".writing-"
 
@@ -30,9 +30,9 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Args:
-        folder: Where they lie.
-        config: JSON that must be the same when a run goes on.
-        keep: How many of the latest stay.
+        folder: Folder that holds them.
+        config: JSON that must be the same when a run continues.
+        keep: Number of latest checkpoints that stay.
     """
 
     def __init__(self, folder: Path, config: Mapping[str, Any], keep: int = 2) -> None:
@@ -41,6 +41,7 @@ class Checkpoints:
         self._keep = keep
 
     def latest(self) -> Path | None:
+        """The folder of the latest checkpoint, None if there is none."""
         found = sorted(self.folder.glob("step-*"))
         return found[-1] if found else None
 
@@ -55,7 +56,7 @@ class Checkpoints:
     ) -> Path:
         """Write the state after `step` steps, then drop the oldest.
 
-        Where weights are spread over processes all must call this and one writes.
+        Where weights are sharded all processes must call this, and one writes.
         """
         path = self.folder / f"step-{step:08d}"
         if path.exists():
@@ -94,7 +95,7 @@ class Checkpoints:
         optimizer: torch.optim.Optimizer,
         ema: dict[str, Tensor] | None,
     ) -> int:
-        """Load the latest checkpoint into what is given; gives its step, 0 if there is none."""
+        """Load the latest checkpoint into the arguments; gives its step, 0 if there is none."""
         path = self.latest()
         if path is None:
             return 0
@@ -123,7 +124,7 @@ class Checkpoints:
 
 
 def load_latest(out: Path, module: nn.Module) -> None:
-    """Give a module what training left in `out`: the moving average, or else the weights."""
+    """Load what training left in `out` into a module: the moving average, or else the weights."""
     path = Checkpoints(out / "checkpoints", {}).latest()
     assert path is not None
     average = path / "ema.safetensors"
@@ -132,14 +133,14 @@ def load_latest(out: Path, module: nn.Module) -> None:
 
 
 @torch.no_grad()
-def load_tensors(homes: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
-    """Copy whole tensors into those of the same names."""
-    for name, home in homes.items():
-        home.copy_(spread_like(tensors[name], home))
+def load_tensors(targets: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
+    """Copy tensors into those of the same names."""
+    for name, target in targets.items():
+        target.copy_(shard_like(tensors[name], target))
 
 
 def optimizer_tensors(module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's state as `<parameter>/<what>` tensors."""
+    """The optimizer's state as tensors named `<parameter>/<entry>`."""
     names: dict[Tensor, str] = {p: name for name, p in module.named_parameters()}
     return {
         f"{names[parameter]}/{what}": value
@@ -156,18 +157,19 @@ def load_optimizer_tensors(
     for key, value in tensors.items():
         name, what = key.rsplit("/", 1)
         parameter = parameters[name]
-        is_of_all = what == "step"
-        optimizer.state[parameter][what] = value if is_of_all else spread_like(value, parameter)
+        is_scalar = what == "step"
+        optimizer.state[parameter][what] = value if is_scalar else shard_like(value, parameter)
 
 
 def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {
-        name: whole(tensor.detach()).cpu().contiguous().clone() for name, tensor in tensors.items()
+        name: full_tensor(tensor.detach()).cpu().contiguous().clone()
+        for name, tensor in tensors.items()
     }
 
 
 def _give(tensors: Mapping[str, Tensor]) -> None:
-    """Let another process gather what is spread."""
+    """Let another process gather what is sharded."""
     for tensor in tensors.values():
-        if is_spread(tensor):
-            whole(tensor.detach())
+        if is_sharded(tensor):
+            full_tensor(tensor.detach())

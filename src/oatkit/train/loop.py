@@ -1,126 +1,35 @@
 """The training loop: the same for every tokenizer and policy, on one process or many.
 
-What a step does follows from the seed, the step number and the state alone: which samples are
-drawn, which random numbers they get, what the learning rate is. So a run killed at any moment and
-started again ends where an uninterrupted one would, bit for bit, and `accelerate launch` on
-several processes sees the same samples as one process.
+What a step does follows from the seed, the step number and the state alone: which samples it has,
+which random numbers they get, what the learning rate is. So a run killed at any moment and started
+again ends where an uninterrupted one would, bit for bit, and `accelerate launch` on several
+processes sees the same samples as one process.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import math
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 
 from oatkit.errors import TrainingError
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train.checkpoint import Checkpoints
+from oatkit.train.optimizers import OPTIMIZERS
 from oatkit.train.prefetch import read_ahead
 from oatkit.train.shard import average_gradients, is_sharding_asked, shard
-from oatkit.train.soap import Soap
-
-Tracker = Literal["tensorboard", "wandb", "trackio"]
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """How something is trained."""
-
-    steps: int = 10_000
-    """Optimizer steps."""
-    batch_size: int = 512
-    """Samples a step, over all processes."""
-    optimizer: Literal["adamw", "soap"] = "adamw"
-    """`soap` turns each matrix into the eigenbasis of its gradients; see `soap.py`."""
-    learning_rate: float = 5e-5
-    schedule: Literal["constant", "cosine"] = "constant"
-    min_ratio: float = 0.1
-    """Where the cosine ends, as a share of the learning rate."""
-    warmup_steps: int = 0
-    weight_decay: float = 0.0
-    betas: tuple[float, float] = (0.9, 0.999)
-    clip: float = 1.0
-    """Largest norm of the gradient."""
-    ema: float = 0.0
-    """Decay of a moving average of the weights, which is then what is kept; 0 for none."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    accumulate: int = 1
-    """In how many parts a batch is computed."""
-    workers: int = 0
-    """Processes of each rank that read batches ahead of the steps; 0 reads between them."""
-    seed: int = 0
-    checkpoint_every: int = 1000
-    """Steps between checkpoints."""
-    keep_checkpoints: int = 2
-    evaluate_every: int = 1000
-    """Steps between evaluations on held-out data."""
-    log_every: int = 20
-    trackers: tuple[Tracker, ...] = ()
-    """Where else to log: tensorboard, wandb, trackio."""
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "accumulate", "checkpoint_every", "log_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
-        if self.workers < 0:
-            raise ValueError(f"workers is {self.workers}, expected 0 or more")
-        if not 0 <= self.ema < 1:
-            raise ValueError(f"ema is {self.ema}, expected 0 or more and below 1")
-
-    def decisive(self) -> dict[str, Any]:
-        """What decides the result, and so must be the same when a run goes on."""
-        free = {"checkpoint_every", "keep_checkpoints", "evaluate_every", "log_every", "trackers"}
-        free.add("workers")
-        if self.schedule == "constant":
-            free.add("steps")
-        return {name: value for name, value in asdict(self).items() if name not in free}
-
-    def learning_rate_at(self, step: int) -> float:
-        """Of the step with this number, counted from 0."""
-        warm = min(1.0, (step + 1) / self.warmup_steps) if self.warmup_steps else 1.0
-        if self.schedule == "constant":
-            return self.learning_rate * warm
-        done = (step - self.warmup_steps) / max(1, self.steps - self.warmup_steps)
-        cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, max(0.0, done))))
-        return self.learning_rate * warm * (self.min_ratio + (1 - self.min_ratio) * cosine)
-
-
-class TrainingJob(Protocol):
-    """What is trained: a module, its samples and its loss."""
-
-    @property
-    def module(self) -> nn.Module: ...
-
-    @property
-    def num_samples(self) -> int: ...
-
-    def batch(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
-        """The samples at `indices`, each tensor with the batch first."""
-
-    def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:
-        """The mean loss of the samples, and what else to log of it."""
-
-    def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:
-        """What follows the optimizer's step; `gather` joins a tensor over all processes."""
-
-    def evaluate(self) -> dict[str, float]:
-        """Numbers on held-out data, for the log."""
+from oatkit.train.train_config import TrainConfig
+from oatkit.train.training_job import TrainingJob
+from oatkit.train.training_log import TrainingLog, require_trackers
 
 
 def train(
@@ -131,21 +40,21 @@ def train(
     identity: Mapping[str, Any] | None = None,
     show_progress: bool = True,
 ) -> bool:
-    """Train `job.module` in place, going on from the latest checkpoint in `out`.
+    """Train `job.module` in place, continuing from the latest checkpoint in `out`.
 
     Gives whether this process is the one of several that goes on to use it. A module whose weights
     were sharded stays so: `load_latest` gives them to another. Ctrl-C saves a checkpoint after the
-    current step and says how to go on.
+    current step and says how to continue.
 
     Args:
         job: What is trained.
-        config: How.
-        out: For `checkpoints/` and `train.jsonl`.
+        config: How it is trained.
+        out: Folder for `checkpoints/` and `train.jsonl`.
         identity: JSON of what is trained on what; a checkpoint of something else is refused.
-        show_progress: Whether to draw a bar.
+        show_progress: Whether to show a bar.
     """
     run = _Run(job, config, out, identity or {})
-    with run.log(show_progress) as log, _stop_requested() as is_stop_requested:
+    with run.log(show_progress).open() as log, _stop_requested() as is_stop_requested:
         for step in range(run.step, config.steps):
             loss = run.do_step(step)
             log.after_step(step + 1, loss)
@@ -184,7 +93,7 @@ class _Run:
         from accelerate import Accelerator
         from accelerate.state import AcceleratorState
 
-        _require_trackers(config.trackers)
+        require_trackers(config.trackers)
         if is_sharding_asked():
             _require_shardable(job.module, config)
         # or a second run of this process would have to have the precision of the first
@@ -208,7 +117,12 @@ class _Run:
         if self.is_sharded:
             is_bfloat16 = config.precision == "bfloat16"
             shard(self.model, cast(Any, job.module).blocks, is_bfloat16=is_bfloat16)
-        self.optimizer = _optimizer(job.module, config)
+        self.optimizer = OPTIMIZERS[config.optimizer].make(
+            job.module.parameters(),
+            lr=config.learning_rate,
+            betas=config.betas,
+            weight_decay=config.weight_decay,
+        )
         self.average = _copy_state(job.module) if config.ema else None
         self.checkpoints = Checkpoints(
             out / "checkpoints", {**config.decisive(), **identity}, config.keep_checkpoints
@@ -221,7 +135,7 @@ class _Run:
         self._batches = read_ahead(job.batch, plan, config.workers)
 
     def do_step(self, step: int) -> TrainingLoss:
-        """One optimizer step; gives this process's loss."""
+        """Do one optimizer step; gives this process's loss."""
         config, accelerator = self.config, self.accelerator
         self.job.module.train()
         keys = sample_keys(config.seed, step, torch.arange(config.batch_size))
@@ -273,7 +187,8 @@ class _Run:
         return np.array_split(np.arange(config.batch_size)[mine], config.accumulate)
 
     def save(self, step: int) -> None:
-        # of sharded weights every process gives its part
+        """Write a checkpoint of the state after `step` steps."""
+        # every process gives its part of sharded weights
         if self.is_sharded or self.accelerator.is_main_process:
             self.checkpoints.save(
                 step,
@@ -290,123 +205,29 @@ class _Run:
             self.job.module.load_state_dict(self.average)
         self.job.module.eval()
 
-    @contextmanager
-    def log(self, show_progress: bool) -> Iterator[_Log]:
-        log = _Log(self, show_progress and self.accelerator.is_main_process)
-        with log.progress:
-            yield log
-        log.close()
-
-
-class _Log:
-    """The progress bar, the JSONL file and the trackers."""
-
-    def __init__(self, run: _Run, is_shown: bool) -> None:
-        self._run = run
-        self._losses: list[Tensor] = []
-        self._parts: dict[str, list[Tensor]] = {}
-        self._since = (time.perf_counter(), run.step)
-        self._path = run.out / "train.jsonl"
-        columns = (
-            TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
-            BarColumn(bar_width=16),
-            TextColumn("{task.fields[numbers]}"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[parts]}"),
+    def log(self, show_progress: bool) -> TrainingLog:
+        """The log of this run, which begins where its checkpoint ends."""
+        return TrainingLog(
+            self.accelerator,
+            self.job,
+            self.config,
+            self.out,
+            self.checkpoints,
+            self.step,
+            can_evaluate=not self.is_sharded,
+            show_progress=show_progress,
         )
-        self.progress = Progress(*columns, console=Console(stderr=True), disable=not is_shown)
-        self._bar = self.progress.add_task(
-            "training", total=run.config.steps, completed=run.step, numbers="", parts=""
-        )
-        if run.accelerator.is_main_process:
-            _truncate_log(self._path, run.step)
-        if run.config.trackers:
-            run.accelerator.init_trackers("oatkit", config=_flat(asdict(run.config)))
-
-    def after_step(self, step: int, loss: TrainingLoss) -> None:
-        self._losses.append(loss.total)
-        for name, values in loss.parts.items():
-            self._parts.setdefault(name, []).append(values)
-        config = self._run.config
-        if step % config.log_every == 0 or step == config.steps:
-            self._write(step)
-        self.progress.update(self._bar, completed=step)
-
-    def require_finite(self, step: int) -> None:
-        """Raise a `TrainingError` if a loss since the last look was not finite."""
-        if self._losses and not torch.isfinite(torch.stack(self._losses)).all():
-            run = self._run
-            good = run.checkpoints.latest()
-            raise TrainingError(
-                f"the loss became non-finite by step {step} at a learning rate of "
-                f"{run.config.learning_rate_at(step - 1):g}; the last good checkpoint is "
-                f"{good or 'none'}: lower the learning rate and go on from there"
-            )
-
-    def close(self) -> None:
-        if self._run.config.trackers:
-            self._run.accelerator.end_training()
-
-    def _write(self, step: int) -> None:
-        self.require_finite(step)
-        run = self._run
-        mean = run.accelerator.reduce(torch.stack(self._losses).mean(), "mean").item()
-        self._losses.clear()
-        parts = self._mean_parts()
-        now = time.perf_counter()
-        rate = (step - self._since[1]) * run.config.batch_size / (now - self._since[0])
-        self._since = (now, step)
-        row = {"step": step, "loss": mean, "samples_per_s": round(rate, 1)}
-        row["learning_rate"] = run.config.learning_rate_at(step - 1)
-        row |= parts
-        is_due = step % run.config.evaluate_every == 0 or step == run.config.steps
-        if is_due and not run.is_sharded:
-            run.job.module.eval()
-            found = run.job.evaluate()
-            row |= found
-            if not self.progress.disable:
-                shown = "  ".join(f"{name} {value:.3g}" for name, value in found.items())
-                self.progress.print(f"step {step:,}:  {shown}", highlight=False)
-        if run.accelerator.is_main_process:
-            with self._path.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-        run.accelerator.log({k: v for k, v in row.items() if k != "step"}, step=step)
-        shown = "  ".join(f"{name} {value:.3g}" for name, value in parts.items())
-        numbers = f"loss {mean:.4g}  {rate:,.0f} samples/s"
-        self.progress.update(self._bar, numbers=numbers, parts=shown if len(parts) > 1 else "")
-
-    def _mean_parts(self) -> dict[str, float]:
-        """The mean of each part since the last look; a part without any value is left out."""
-        if not self._parts:
-            return {}
-        values = [torch.cat(steps) for steps in self._parts.values()]
-        sums = torch.stack([v.nansum() for v in values])
-        counts = torch.stack([(~v.isnan()).sum() for v in values]).to(sums)
-        both = self._run.accelerator.reduce(torch.stack([sums, counts]), "sum").tolist()
-        names = list(self._parts)
-        self._parts.clear()
-        return {n: total / count for n, total, count in zip(names, *both, strict=True) if count}
-
-
-def _optimizer(module: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    settings: dict[str, Any] = {"lr": config.learning_rate, "betas": config.betas}
-    if config.optimizer == "soap":
-        return Soap(module.parameters(), **settings, weight_decay=config.weight_decay)
-    # fused: one pass over all parameters
-    return torch.optim.AdamW(
-        module.parameters(), **settings, weight_decay=config.weight_decay, fused=True
-    )
 
 
 def sample_indices(seed: int, step: int, batch_size: int, num_samples: int) -> NDArray[np.int64]:
-    """Which samples the global batch of a step holds, drawn uniformly with replacement."""
+    """The samples of a step's global batch, uniform with replacement."""
     rng = np.random.Generator(np.random.Philox(key=[seed, step]))
     return rng.integers(num_samples, size=batch_size)
 
 
 @contextmanager
 def _stop_requested() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a question; the second is one again."""
+    """Let the first Ctrl-C only request a stop; the second one interrupts at once."""
     event = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield event.is_set
@@ -430,14 +251,11 @@ def _require_shardable(module: nn.Module, config: TrainConfig) -> None:
             f"{type(module).__name__} is too small to be sharded: launch with "
             "configs/accelerate/ddp.yaml"
         )
-    if config.optimizer == "soap":
-        raise TrainingError("soap needs whole matrices: shard with --optimizer adamw")
-
-
-def _require_trackers(trackers: tuple[Tracker, ...]) -> None:
-    for tracker in trackers:
-        if importlib.util.find_spec(tracker) is None:
-            raise TrainingError(f"the tracker {tracker} is not installed: pip install {tracker}")
+    if not OPTIMIZERS[config.optimizer].is_elementwise:
+        known = " or ".join(name for name, entry in OPTIMIZERS.items() if entry.is_elementwise)
+        raise TrainingError(
+            f"{config.optimizer} needs whole matrices: shard with --optimizer {known}"
+        )
 
 
 def _copy_state(module: nn.Module) -> dict[str, Tensor]:
@@ -446,7 +264,7 @@ def _copy_state(module: nn.Module) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def _move_average(average: dict[str, Tensor], module: nn.Module, decay: float, step: int) -> None:
-    """Towards the current weights; faster at first, so that the start is soon forgotten.
+    """Move the average towards the current weights; faster at first, to forget the start soon.
 
     Buffers are copied: a codebook that revives its dead codes has no meaningful average.
     """
@@ -455,22 +273,3 @@ def _move_average(average: dict[str, Tensor], module: nn.Module, decay: float, s
         average[name].lerp_(parameter, 1 - decay)
     for name in average.keys() - dict(module.named_parameters()).keys():
         average[name].copy_(module.get_buffer(name))
-
-
-def _truncate_log(path: Path, step: int) -> None:
-    """Drop what a killed run logged past its checkpoint."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    kept = []
-    if path.exists():
-        for line in path.read_text().splitlines():
-            try:
-                row = json.loads(line)
-            except ValueError:  # a line that the kill cut short
-                break
-            if row["step"] <= step:
-                kept.append(line)
-    path.write_text("".join(line + "\n" for line in kept))
-
-
-def _flat(values: dict[str, Any]) -> dict[str, Any]:
-    return {k: v if isinstance(v, int | float | str) else str(v) for k, v in values.items()}

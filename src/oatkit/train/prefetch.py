@@ -31,9 +31,9 @@ def read_ahead(
     """The batches of a plan, in its order.
 
     Args:
-        read: Gives the samples at some indices.
-        plan: Of every batch the indices.
-        num_workers: Processes that read; 0 reads here, when asked.
+        read: Function that gives the samples at some indices.
+        plan: Indices of the samples of every batch.
+        num_workers: Number of processes that read; 0 reads in this one, when a batch is needed.
     """
     if num_workers == 0:
         return (read(indices) for indices in plan)
@@ -48,5 +48,5 @@ def read_ahead(
 
 
 def _ignore_ctrl_c(_: int) -> None:
-    """The parent alone decides what it means."""
+    """Leave Ctrl-C to the parent process, which saves a checkpoint first."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

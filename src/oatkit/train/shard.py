@@ -1,4 +1,4 @@
-"""Weights spread over processes (FSDP2): each holds a part and gathers a layer while it runs.
+"""Weights sharded over processes (FSDP2): each holds a part and gathers a layer while it runs.
 
 `accelerate launch` with `configs/accelerate/fsdp.yaml` asks for it. `torch.distributed.tensor` and
 `fsdp` are imported where they are needed, because that takes a second.
@@ -17,15 +17,15 @@ from oatkit.errors import TrainingError
 
 
 def is_sharding_asked() -> bool:
-    """Whether the launcher was told to shard."""
+    """Whether the launcher asks for sharded weights."""
     return os.environ.get("ACCELERATE_USE_FSDP", "false").lower() == "true"
 
 
 def shard(model: nn.Module, blocks: Iterable[nn.Module], *, is_bfloat16: bool) -> None:
-    """Spread all parameters; only the forward pass of `model` may be called from then on.
+    """Shard all parameters; only the forward pass of `model` may be called from then on.
 
     Args:
-        model: What is run and trained.
+        model: The module that is run and trained.
         blocks: Modules in it that are gathered one at a time.
         is_bfloat16: Whether weights, which are float32, are gathered as bfloat16.
     """
@@ -48,25 +48,26 @@ def shard(model: nn.Module, blocks: Iterable[nn.Module], *, is_bfloat16: bool) -
 
 
 def average_gradients(model: Any, is_now: bool) -> None:
-    """Whether the next backward pass of a sharded model averages over processes."""
+    """Say whether the next backward pass of a sharded model averages over processes."""
     model.set_requires_gradient_sync(is_now)
 
 
-def is_spread(tensor: Tensor) -> bool:
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether this process holds only a part of the tensor."""
     return hasattr(tensor, "full_tensor")
 
 
-def whole(tensor: Tensor) -> Tensor:
-    """All of a tensor; where it is spread all processes must ask."""
-    if not is_spread(tensor):
+def full_tensor(tensor: Tensor) -> Tensor:
+    """All of a tensor; all processes must ask for a sharded one together."""
+    if not is_sharded(tensor):
         return tensor
     gathered: Tensor = tensor.full_tensor()  # type: ignore[attr-defined]
     return gathered
 
 
-def spread_like(tensor: Tensor, like: Any) -> Tensor:
-    """A whole tensor, which every process has, as another one is: on its device or spread."""
-    if not is_spread(like):
+def shard_like(tensor: Tensor, like: Any) -> Tensor:
+    """A tensor that every process has in full, moved or sharded as another one is."""
+    if not is_sharded(like):
         return tensor.to(like.device)
     from torch.distributed.tensor import distribute_tensor
 

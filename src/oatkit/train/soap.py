@@ -22,12 +22,12 @@ class Soap(torch.optim.Optimizer):
     """AdamW whose coordinates are each matrix's own.
 
     Args:
-        params: What to train. A tensor is taken as a matrix, all but its last axis as rows.
+        params: Parameters to train. Each is taken as a matrix, all but its last axis as rows.
         lr: Learning rate.
-        betas: Decay of the first moment, and of the second one and the covariances.
-        weight_decay: Decoupled, as in AdamW.
-        eps: Added to the root of the second moment.
-        refresh: Steps between turns of the bases.
+        betas: Decay of the first moment, and decay of the second moment and the covariances.
+        weight_decay: Decoupled weight decay, as in AdamW.
+        eps: Number added to the root of the second moment.
+        refresh: Number of steps between turns of the bases.
         largest_side: Longer sides keep their coordinates, and so do vectors: they get plain Adam.
     """
 
@@ -73,16 +73,18 @@ class Soap(torch.optim.Optimizer):
 
 
 def as_matrix(tensor: Tensor) -> Tensor:
+    """A view of a tensor as a matrix; a vector is one row."""
     return tensor.reshape(1, -1) if tensor.ndim < 2 else tensor.flatten(0, -2)
 
 
 def turn(matrix: Tensor, state: dict[str, Tensor]) -> Tensor:
-    """Into the bases, a new tensor."""
+    """The matrix in the coordinates of the bases, a new tensor."""
     turned = state["left_basis"].T @ matrix if LEFT in state else matrix
     return turned @ state["right_basis"] if RIGHT in state else turned.clone()
 
 
 def turn_back(matrix: Tensor, state: dict[str, Tensor]) -> Tensor:
+    """The inverse of `turn`."""
     turned = state["left_basis"] @ matrix if LEFT in state else matrix
     return turned @ state["right_basis"].T if RIGHT in state else turned
 
@@ -96,7 +98,7 @@ def _begin(state: dict[str, Tensor], grad: Tensor, group: dict[str, Any]) -> Non
     _learn(state, grad, 1 - group["betas"][1])
     for side in (LEFT, RIGHT):
         if side in state:
-            # in float64: of a covariance of few directions float32 may give no numbers
+            # in float64: float32 may fail on a covariance of few directions
             basis = torch.linalg.eigh(state[side].double())[1]
             state[f"{side}_basis"] = basis.to(grad.dtype).contiguous()
 

@@ -1,0 +1,68 @@
+"""The bar that shows how far training is: in a terminal, or in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+
+class TrainingProgress:
+    """Steps, loss, speed and time left in one line, and below it the parts of the loss.
+
+    Args:
+        steps: Number of steps of the run.
+        done: Number of steps that were done before.
+        is_shown: Whether anything is shown at all.
+        console: Where it is shown; standard error by default.
+    """
+
+    def __init__(
+        self, steps: int, done: int = 0, *, is_shown: bool = True, console: Console | None = None
+    ) -> None:
+        self._is_shown = is_shown
+        self._console = console or Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
+            BarColumn(bar_width=16),
+            TextColumn("{task.fields[numbers]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+        )
+        self._bar = self._progress.add_task("", total=steps, completed=done, numbers="")
+        self._parts = Text()
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show it while the block runs."""
+        if not self._is_shown:
+            yield
+            return
+        with Live(get_renderable=self._render, console=self._console, refresh_per_second=10):
+            yield
+
+    def advance(self, step: int) -> None:
+        """Say that so many steps are done."""
+        self._progress.update(self._bar, completed=step)
+
+    def update(self, loss: float, samples_per_s: float, parts: Mapping[str, float]) -> None:
+        """Say how it goes; a single part of a loss is the loss itself and not repeated."""
+        numbers = f"loss {loss:.4g}  {samples_per_s:,.0f} samples/s"
+        self._progress.update(self._bar, numbers=numbers)
+        self._parts = Text(_line(parts) if len(parts) > 1 else "", style="dim")
+
+    def report(self, step: int, found: Mapping[str, float]) -> None:
+        """Print what was found on held-out data above the bar."""
+        if self._is_shown:
+            self._console.print(f"step {step:,}:  {_line(found)}", highlight=False)
+
+    def _render(self) -> Group:
+        return Group(self._progress, self._parts) if self._parts else Group(self._progress)
+
+
+def _line(numbers: Mapping[str, float]) -> str:
+    return "  ".join(f"{name} {value:.3g}" for name, value in numbers.items())

@@ -1,0 +1,92 @@
+"""How something is trained: steps, optimizer, learning rate, checkpoints, logs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from oatkit.errors import unknown_name
+from oatkit.train.optimizers import OPTIMIZERS
+
+TRACKERS = ("tensorboard", "wandb", "trackio")
+"""Where else a run can be logged; names of packages that accelerate knows."""
+
+NOT_DECISIVE = frozenset(
+    {"checkpoint_every", "keep_checkpoints", "evaluate_every", "log_every", "trackers", "workers"}
+)
+"""Settings that do not change the weights that come out."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How something is trained."""
+
+    steps: int = 10_000
+    """Number of optimizer steps."""
+    batch_size: int = 512
+    """Number of samples in a step, over all processes."""
+    optimizer: str = "adamw"
+    """Name in the table of `optimizers.py`."""
+    learning_rate: float = 5e-5
+    """Largest learning rate."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """Learning rate after the warmup: it stays, or falls along a cosine."""
+    min_ratio: float = 0.1
+    """Where the cosine ends, as a share of the learning rate."""
+    warmup_steps: int = 0
+    """Number of first steps in which the learning rate rises from 0."""
+    weight_decay: float = 0.0
+    """Share of a weight, times the learning rate, that each step takes away."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Decays of the optimizer's first and second moments."""
+    clip: float = 1.0
+    """Largest norm of the gradient; a larger gradient is scaled down to it."""
+    ema: float = 0.0
+    """Decay of a moving average of the weights, which is then what is kept; 0 for none."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Number format of the computation; weights are float32."""
+    accumulate: int = 1
+    """Number of parts that a batch is computed in, to save memory."""
+    workers: int = 0
+    """Number of processes of each rank that read batches ahead; 0 reads between steps."""
+    seed: int = 0
+    """Seed of which samples a step has and of their random numbers."""
+    checkpoint_every: int = 1000
+    """Number of steps between checkpoints."""
+    keep_checkpoints: int = 2
+    """Number of latest checkpoints that stay on disk."""
+    evaluate_every: int = 1000
+    """Number of steps between evaluations on held-out data."""
+    log_every: int = 20
+    """Number of steps between rows of the log."""
+    trackers: tuple[str, ...] = ()
+    """Where else to log: tensorboard, wandb, trackio."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "accumulate", "checkpoint_every", "log_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if self.workers < 0:
+            raise ValueError(f"workers is {self.workers}, expected 0 or more")
+        if not 0 <= self.ema < 1:
+            raise ValueError(f"ema is {self.ema}, expected 0 or more and below 1")
+        if self.optimizer not in OPTIMIZERS:
+            raise ValueError(unknown_name("optimizer", self.optimizer, OPTIMIZERS))
+        for tracker in self.trackers:
+            if tracker not in TRACKERS:
+                raise ValueError(unknown_name("tracker", tracker, TRACKERS))
+
+    def decisive(self) -> dict[str, Any]:
+        """The settings that decide the result: a run continues only under the same ones."""
+        free = NOT_DECISIVE | ({"steps"} if self.schedule == "constant" else set())
+        return {name: value for name, value in asdict(self).items() if name not in free}
+
+    def learning_rate_at(self, step: int) -> float:
+        """The learning rate of the step with this number, counted from 0."""
+        warm = min(1.0, (step + 1) / self.warmup_steps) if self.warmup_steps else 1.0
+        if self.schedule == "constant":
+            return self.learning_rate * warm
+        done = (step - self.warmup_steps) / max(1, self.steps - self.warmup_steps)
+        cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, max(0.0, done))))
+        return self.learning_rate * warm * (self.min_ratio + (1 - self.min_ratio) * cosine)

@@ -1,0 +1,169 @@
+"""What training tells while it runs: rows of `train.jsonl`, trackers and the progress bar."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from oatkit.errors import TrainingError
+from oatkit.nn.training_loss import TrainingLoss
+from oatkit.train.checkpoint import Checkpoints
+from oatkit.train.progress_bar import TrainingProgress
+from oatkit.train.train_config import TrainConfig
+from oatkit.train.training_job import TrainingJob
+
+LOG_FILE = "train.jsonl"
+
+
+class TrainingLog:
+    """The log of one run.
+
+    Losses are collected as tensors and looked at only when a row is written, so that a step does
+    not wait for the device.
+
+    Args:
+        accelerator: The run's, to average over processes.
+        job: What is trained.
+        config: How it is trained.
+        out: Folder of the log.
+        checkpoints: The run's; the latest is named where a loss is not finite.
+        done: Number of steps that were done before; rows of later steps are dropped.
+        can_evaluate: Whether the job can be evaluated on held-out data.
+        show_progress: Whether to show a bar.
+    """
+
+    def __init__(
+        self,
+        accelerator: Any,
+        job: TrainingJob,
+        config: TrainConfig,
+        out: Path,
+        checkpoints: Checkpoints,
+        done: int,
+        *,
+        can_evaluate: bool,
+        show_progress: bool,
+    ) -> None:
+        self._accelerator, self._job, self._config = accelerator, job, config
+        self._path, self._checkpoints = out / LOG_FILE, checkpoints
+        self._can_evaluate = can_evaluate
+        self._losses: list[Tensor] = []
+        self._parts: dict[str, list[Tensor]] = {}
+        self._since = (time.perf_counter(), done)
+        is_shown = show_progress and accelerator.is_main_process
+        self._progress = TrainingProgress(config.steps, done, is_shown=is_shown)
+        if accelerator.is_main_process:
+            _truncate(self._path, done)
+        if config.trackers:
+            accelerator.init_trackers("oatkit", config=_plain(asdict(config)))
+
+    @contextmanager
+    def open(self) -> Iterator[TrainingLog]:
+        """Show the bar while the block runs, and end the trackers when it succeeds."""
+        with self._progress.shown():
+            yield self
+        if self._config.trackers:
+            self._accelerator.end_training()
+
+    def after_step(self, step: int, loss: TrainingLoss) -> None:
+        """Note the loss of step number `step`, counted from 1; write a row if one is due."""
+        self._losses.append(loss.total)
+        for name, values in loss.parts.items():
+            self._parts.setdefault(name, []).append(values)
+        if step % self._config.log_every == 0 or step == self._config.steps:
+            self._write(step)
+        self._progress.advance(step)
+
+    def require_finite(self, step: int) -> None:
+        """Raise a `TrainingError` if a loss since the last row is not finite."""
+        if self._losses and not torch.isfinite(torch.stack(self._losses)).all():
+            raise TrainingError(
+                f"the loss became non-finite by step {step} at a learning rate of "
+                f"{self._config.learning_rate_at(step - 1):g}; the last good checkpoint is "
+                f"{self._checkpoints.latest() or 'none'}: lower the learning rate and go on from "
+                "there"
+            )
+
+    def _write(self, step: int) -> None:
+        self.require_finite(step)
+        config = self._config
+        mean = self._accelerator.reduce(torch.stack(self._losses).mean(), "mean").item()
+        self._losses.clear()
+        parts = self._mean_parts()
+        now = time.perf_counter()
+        rate = (step - self._since[1]) * config.batch_size / (now - self._since[0])
+        self._since = (now, step)
+        row = {"step": step, "loss": mean, "samples_per_s": round(rate, 1)}
+        row["learning_rate"] = config.learning_rate_at(step - 1)
+        row |= parts
+        is_due = step % config.evaluate_every == 0 or step == config.steps
+        if is_due and self._can_evaluate:
+            self._job.module.eval()
+            found = self._job.evaluate()
+            row |= found
+            self._progress.report(step, found)
+        if self._accelerator.is_main_process:
+            with self._path.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        self._accelerator.log({k: v for k, v in row.items() if k != "step"}, step=step)
+        self._progress.update(mean, rate, parts)
+
+    def _mean_parts(self) -> dict[str, float]:
+        """The mean of each part since the last row; a part without any value is left out."""
+        if not self._parts:
+            return {}
+        values = [torch.cat(steps) for steps in self._parts.values()]
+        sums = torch.stack([v.nansum() for v in values])
+        counts = torch.stack([(~v.isnan()).sum() for v in values]).to(sums)
+        both = self._accelerator.reduce(torch.stack([sums, counts]), "sum").tolist()
+        names = list(self._parts)
+        self._parts.clear()
+        return {n: total / count for n, total, count in zip(names, *both, strict=True) if count}
+
+
+def read_log(folder: Path) -> list[dict[str, float]]:
+    """What training logged into an artifact's folder, a row every few steps."""
+    return [json.loads(line) for line in (folder / LOG_FILE).read_text().splitlines()]
+
+
+def training_seconds(log: Sequence[dict[str, float]], batch_size: int) -> float:
+    """Time spent in the logged steps, whatever pauses there were between runs."""
+    steps = np.diff([0, *(row["step"] for row in log)])
+    return float(sum(steps * batch_size / [row["samples_per_s"] for row in log]))
+
+
+def require_trackers(trackers: Sequence[str]) -> None:
+    """Raise a `TrainingError` unless the packages of all trackers are installed."""
+    for tracker in trackers:
+        if importlib.util.find_spec(tracker) is None:
+            raise TrainingError(f"the tracker {tracker} is not installed: pip install {tracker}")
+
+
+def _truncate(path: Path, step: int) -> None:
+    """Drop what a killed run logged past its checkpoint."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = []
+    if path.exists():
+        for line in path.read_text().splitlines():
+            try:
+                row = json.loads(line)
+            except ValueError:  # a line that the kill cut short
+                break
+            if row["step"] <= step:
+                kept.append(line)
+    path.write_text("".join(line + "\n" for line in kept))
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Numbers and texts, which are all that trackers take as settings."""
+    return {k: v if isinstance(v, int | float | str) else str(v) for k, v in values.items()}

@@ -1,0 +1,38 @@
+"""The bar: what it shows, where, and that it can be left out."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from oatkit.train.progress_bar import TrainingProgress
+
+PARTS = {"loss@1": 0.5, "loss@2": 0.25, "loss@4": 0.125, "loss@8": 0.0625, "loss@16": 0.03125}
+
+
+def shown(parts: dict[str, float], *, is_shown: bool = True) -> str:
+    """What a terminal of 80 columns shows at the end."""
+    file = io.StringIO()
+    progress = TrainingProgress(2000, 500, is_shown=is_shown, console=Console(file=file, width=80))
+    with progress.shown():
+        progress.advance(1500)
+        progress.update(0.0123456, 23456.7, parts)
+        progress.report(1500, {"mse@8": 0.0042})
+    return file.getvalue()
+
+
+def test_loss_speed_and_parts_fit_into_80_columns() -> None:
+    above, line, below = shown(PARTS).splitlines()
+    assert above == "step 1,500:  mse@8 0.0042"
+    assert line.startswith("1,500/2,000 steps ━")
+    assert "loss 0.01235  23,457 samples/s" in line
+    assert below.strip() == "loss@1 0.5  loss@2 0.25  loss@4 0.125  loss@8 0.0625  loss@16 0.0312"
+
+
+def test_a_single_part_is_the_loss_and_not_repeated() -> None:
+    assert "token_loss" not in shown({"token_loss": 0.0123456})
+
+
+def test_nothing_is_shown_unless_asked() -> None:
+    assert shown(PARTS, is_shown=False) == ""

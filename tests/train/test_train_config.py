@@ -1,0 +1,53 @@
+"""Settings of training: learning rates, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from oatkit.train import TrainConfig
+from tests.train.regression import (
+    CONFIG,
+)
+
+
+def test_learning_rates() -> None:
+    config = TrainConfig(steps=110, learning_rate=1.0, schedule="cosine", warmup_steps=10)
+    rates = [config.learning_rate_at(step) for step in range(110)]
+    np.testing.assert_allclose(rates[:10], np.arange(1, 11) / 10)
+    assert rates[10] == 1.0
+    assert rates[60] == pytest.approx(0.55)
+    assert rates[-1] == pytest.approx(0.1, abs=0.01)
+    assert TrainConfig(learning_rate=0.5).learning_rate_at(10**6) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": 0}, "steps is 0, expected at least 1"),
+        ({"ema": 1.0}, "ema is 1.0, expected 0 or more and below 1"),
+    ],
+)
+def test_wrong_settings(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(CONFIG, **changes)
+
+
+def test_only_what_decides_the_result_must_stay() -> None:
+    config = TrainConfig(schedule="cosine")
+    same = replace(config, workers=4, log_every=3, trackers=("wandb",), checkpoint_every=7)
+    assert same.decisive() == config.decisive()
+    assert replace(config, steps=5).decisive() != config.decisive()
+    assert (
+        replace(config, schedule="constant", steps=5).decisive()
+        == replace(config, schedule="constant", steps=6).decisive()
+    )
+
+
+def test_unknown_names_are_answered_with_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"unknown optimizer 'adam'; .*: adamw"):
+        TrainConfig(optimizer="adam")
+    with pytest.raises(ValueError, match=r"unknown tracker 'tensorbord'; .*: tensorboard"):
+        TrainConfig(trackers=("tensorbord",))

@@ -1,0 +1,78 @@
+"""The log: parts of the loss, trackers, and what a killed run left."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oatkit.errors import TrainingError
+from oatkit.train import read_log, train, training_seconds
+from oatkit.train.loop import sample_indices
+from tests.train.regression import (
+    CONFIG,
+    Regression,
+    assert_same_logs,
+    trained,
+)
+
+
+def test_parts_of_the_loss_are_logged(tmp_path: Path) -> None:
+    """A part that has no value in an interval is left out."""
+    job = Regression()
+    train(job, replace(CONFIG, trackers=("tensorboard",)), tmp_path, show_progress=False)
+    rows = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
+    for number, row in enumerate(rows):
+        assert list(row)[4:7] == ["error", "positive", "negative"]
+        assert "never" not in row
+        assert row["error"] == pytest.approx(row["loss"])
+        steps = (2 * number, 2 * number + 1)
+        indices = np.concatenate([sample_indices(0, step, 16, 100) for step in steps])
+        share = float((job.batch(indices)[0][:, 0] > 0).float().mean())
+        mean = share * row["positive"] + (1 - share) * row["negative"]
+        assert mean == pytest.approx(row["loss"])
+    events = next((tmp_path / "oatkit").rglob("*tfevents*")).read_bytes()
+    assert all(name in events for name in (b"loss", b"positive", b"negative"))
+
+
+def test_parts_of_a_batch_do_not_change_the_parts_of_the_loss(tmp_path: Path) -> None:
+    train(Regression(), CONFIG, tmp_path / "whole", show_progress=False)
+    train(Regression(), replace(CONFIG, accumulate=4), tmp_path / "parts", show_progress=False)
+    assert_same_logs(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_the_progress_line_shows_the_parts(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    train(Regression(), CONFIG, tmp_path)
+    line = capsys.readouterr().err
+    assert re.search(r"8/8 steps.*loss [\d.]+ .*samples/s", line)
+    assert "error" in line
+
+
+def test_trackers_log_and_a_missing_one_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained(tmp_path, replace(CONFIG, trackers=("tensorboard",)))
+    assert list((tmp_path / "oatkit").rglob("*tfevents*"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(TrainingError, match="wandb is not installed: pip install wandb"):
+        trained(tmp_path / "again", replace(CONFIG, trackers=("wandb",)))
+
+
+def test_rows_past_the_checkpoint_are_dropped(tmp_path: Path) -> None:
+    """A killed run may have logged steps that it did not save, the last row only in part."""
+    trained(tmp_path)
+    log = (tmp_path / "train.jsonl").read_text()
+    later = json.dumps({"step": 10, "loss": 1.0})
+    (tmp_path / "train.jsonl").write_text(log + later + "\n" + later[:9])
+    trained(tmp_path)
+    assert (tmp_path / "train.jsonl").read_text() == log
+
+
+def test_seconds_of_a_run_without_its_pauses(tmp_path: Path) -> None:
+    rows = [{"step": 10, "samples_per_s": 20.0}, {"step": 14, "samples_per_s": 8.0}]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert training_seconds(read_log(tmp_path), batch_size=4) == 10 * 4 / 20 + 4 * 4 / 8
