@@ -42,7 +42,7 @@ from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA, METAWORLD, MetaWorld
 from oatkit.envs.simulator import (
     STATE_KEY,
-    ImageSize,
+    Cameras,
     Observation,
     SimulatorKind,
     StepResult,
@@ -162,12 +162,12 @@ class Short:
 
     Args:
         task: Which.
-        image_size: Of `render`.
-        max_steps: Of an episode.
+        cameras: Cameras to render, each with height and width.
+        max_steps: Number of steps after which an episode is over.
     """
 
-    def __init__(self, task: str, image_size: ImageSize | None, *, max_steps: int) -> None:
-        self._inner = MetaWorld(task, image_size, shadows=False)
+    def __init__(self, task: str, cameras: Cameras, *, max_steps: int) -> None:
+        self._inner = MetaWorld(task, cameras, shadows=False)
         self._max_steps = max_steps
         self._steps = 0
         self.render = self._inner.render

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from oatkit.envs.metaworld import (
+    CAMERAS,
     FPS,
     MAX_STEPS,
     PAPER_TASKS,
@@ -21,8 +20,8 @@ from oatkit.envs.metaworld import (
 )
 from oatkit.envs.simulator import (
     ENVIRONMENT_STATE_KEY,
-    GOALS_PER_SEED,
     STATE_KEY,
+    Cameras,
     demonstration_seed,
     evaluation_seed,
 )
@@ -124,32 +123,6 @@ def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 # Goals
 
 
-goal_numbers = st.integers(0, GOALS_PER_SEED - 1)
-seeds = st.integers(0, 2**40)
-
-
-@given(seeds, goal_numbers, seeds, goal_numbers)
-def test_demonstrations_and_evaluations_never_share_a_seed(
-    seed: int, attempt: int, other_seed: int, episode: int
-) -> None:
-    assert demonstration_seed(seed, attempt) % 2 == 0
-    assert evaluation_seed(other_seed, episode) % 2 == 1
-
-
-@given(seeds, goal_numbers, seeds, goal_numbers)
-def test_no_two_attempts_share_a_seed(seed: int, attempt: int, other: int, number: int) -> None:
-    is_same = (seed, attempt) == (other, number)
-    assert (demonstration_seed(seed, attempt) == demonstration_seed(other, number)) == is_same
-    assert (evaluation_seed(seed, attempt) == evaluation_seed(other, number)) == is_same
-
-
-def test_seeds_out_of_range_are_refused() -> None:
-    with pytest.raises(ValueError, match="the seed is -1, expected 0 or more"):
-        demonstration_seed(-1, 0)
-    with pytest.raises(ValueError, match="a seed has goals 0 to 999999, asked for 1000000"):
-        evaluation_seed(0, 1_000_000)
-
-
 def goals_differ(task: str, num_goals: int) -> bool:
     environment = MetaWorld(task)
     goals = []
@@ -235,12 +208,12 @@ def test_first_observation_shows_the_scene_of_its_own_goal(task: str) -> None:
         np.testing.assert_allclose(first_E[4:7], second_E[4:7], atol=0.005)
 
 
-def check_against_mt1(task: str, *, image_size: tuple[int, int] | None = None) -> None:
+def check_against_mt1(task: str, cameras: Cameras | None = None) -> None:
     """Reset and steps equal MetaWorld's own, for the same goal, in a new environment."""
     from metaworld.env_dict import ALL_V3_ENVIRONMENTS
     from metaworld.types import Task
 
-    ours = MetaWorld(task, image_size=image_size)
+    ours = MetaWorld(task, cameras)
     make_mess(ours, seed=0)
     state_E = ours.reset(5)[ENVIRONMENT_STATE_KEY]
     theirs = ALL_V3_ENVIRONMENTS[f"{task}-v3"](render_mode="rgb_array", camera_name="corner2")
@@ -255,8 +228,9 @@ def check_against_mt1(task: str, *, image_size: tuple[int, int] | None = None) -
             result.observation[ENVIRONMENT_STATE_KEY], expected_E.astype(np.float32)
         )
         assert result.is_success == bool(info["success"])
-    if image_size is not None:
-        np.testing.assert_array_equal(ours.render(), np.flip(theirs.render(), (0, 1)))
+    if cameras:
+        image_HWC = ours.render()["corner2"]
+        np.testing.assert_array_equal(image_HWC, np.flip(theirs.render(), (0, 1)))
     ours.close()
     theirs.close()
 
@@ -322,7 +296,7 @@ def test_expert_leaves_the_state_as_it_was(task: str) -> None:
 
 @pytest.fixture(scope="module")
 def _needs_rendering() -> None:
-    environment = MetaWorld("reach", image_size=(8, 8))
+    environment = MetaWorld("reach", {"corner2": (8, 8)})
     environment.reset(0)
     try:
         environment.render()
@@ -331,39 +305,67 @@ def _needs_rendering() -> None:
     environment.close()
 
 
-def render_once(task: str, *, image_size: tuple[int, int], shadows: bool = True) -> np.ndarray:
-    environment = MetaWorld(task, image_size=image_size, shadows=shadows)
+def render_once(task: str, cameras: Cameras, *, shadows: bool = True) -> dict[str, np.ndarray]:
+    environment = MetaWorld(task, cameras, shadows=shadows)
     environment.reset(0)
-    image_HWC = environment.render()
+    images = environment.render()
     environment.close()
-    return image_HWC
+    return images
 
 
 @pytest.mark.usefixtures("_needs_rendering")
 @pytest.mark.parametrize("image_size", [(48, 64), (700, 720)])
 def test_an_image_has_the_size_asked_for(image_size: tuple[int, int]) -> None:
-    image_HWC = render_once("reach", image_size=image_size, shadows=False)
+    image_HWC = render_once("reach", {"corner2": image_size}, shadows=False)["corner2"]
     assert image_HWC.dtype == np.uint8
     assert image_HWC.shape == (*image_size, 3)
     assert image_HWC.std() > 10
 
 
 @pytest.mark.usefixtures("_needs_rendering")
+def test_cameras_have_images_of_their_own() -> None:
+    """Several at once, of different sizes, are what each shows alone."""
+    sizes = dict.fromkeys(CAMERAS, (40, 48)) | {"gripperPOV": (64, 32)}
+    together = render_once("box-close", sizes, shadows=False)
+    assert list(together) == list(CAMERAS)
+    for camera, size in sizes.items():
+        alone = render_once("box-close", {camera: size}, shadows=False)[camera]
+        assert together[camera].shape == (*size, 3)
+        np.testing.assert_array_equal(together[camera], alone)
+    assert len({image.tobytes() for image in together.values()}) == len(CAMERAS)
+
+
+@pytest.mark.usefixtures("_needs_rendering")
+def test_the_wrist_camera_moves_with_the_hand() -> None:
+    """The corner camera stands still: most of what it shows stays as it was."""
+    environment = MetaWorld("reach", {"corner2": (64, 64), "gripperPOV": (64, 64)}, shadows=False)
+    environment.reset(0)
+    before = environment.render()
+    for _ in range(10):
+        environment.step([1, 0, 0, 0])
+    after = environment.render()
+    environment.close()
+    changed = {camera: (before[camera] != after[camera]).mean() for camera in before}
+    assert changed["gripperPOV"] > 0.5 > changed["corner2"] > 0
+
+
+@pytest.mark.usefixtures("_needs_rendering")
 def test_shadows_can_be_left_out() -> None:
-    with_HWC = render_once("box-close", image_size=(96, 96))
-    without_HWC = render_once("box-close", image_size=(96, 96), shadows=False)
+    cameras = {"corner2": (96, 96)}
+    with_HWC = render_once("box-close", cameras)["corner2"]
+    without_HWC = render_once("box-close", cameras, shadows=False)["corner2"]
     assert (with_HWC != without_HWC).mean() > 0.1
 
 
 @pytest.mark.usefixtures("_needs_rendering")
 def test_an_image_is_what_lerobot_shows() -> None:
     """LeRobot moves the camera, renders through Gymnasium and flips both axes."""
-    check_against_mt1("box-close", image_size=(480, 480))
+    check_against_mt1("box-close", {"corner2": (480, 480)})
 
 
 @pytest.mark.usefixtures("_needs_rendering")
 def test_rendering_does_not_change_the_episode() -> None:
-    filmed = MetaWorld("box-close", image_size=(32, 32), shadows=False)
+    filmed = MetaWorld("box-close", {"corner2": (32, 32), "topview": (24, 24)}, shadows=False)
     expert = scripted_expert("box-close")
     trace = play(MetaWorld("box-close"), 0, num_steps=20)
     state_E = filmed.reset(0)[ENVIRONMENT_STATE_KEY]
@@ -374,16 +376,21 @@ def test_rendering_does_not_change_the_episode() -> None:
     filmed.close()
 
 
-def test_rendering_needs_a_size(reach: MetaWorld) -> None:
-    with pytest.raises(ValueError, match=r"image_size=\(height, width\)"):
+def test_rendering_needs_a_camera(reach: MetaWorld) -> None:
+    with pytest.raises(ValueError, match=r"cameras=\{name: \(height, width\)\}"):
         reach.render()
 
 
-def test_an_empty_image_is_refused() -> None:
-    environment = MetaWorld("reach", image_size=(0, 64))
-    environment.reset(0)
-    with pytest.raises(ValueError, match=r"image_size is \(0, 64\), expected .* 1 or more"):
-        environment.render()
+@pytest.mark.parametrize(
+    ("cameras", "message"),
+    [
+        ({"corner2": (0, 64)}, "the image of camera 'corner2' is 0 x 64, expected .* 1 or more"),
+        ({"gripper": (8, 8)}, "unknown camera of metaworld 'gripper'; known, closest first: grip"),
+    ],
+)
+def test_a_wrong_camera_is_refused(cameras: Cameras, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MetaWorld("reach", cameras)
 
 
 RENDER = """
@@ -391,10 +398,10 @@ import os
 from oatkit.envs.metaworld import MetaWorld
 from oatkit.errors import OatkitError
 
-environment = MetaWorld("reach", image_size=(8, 8))
+environment = MetaWorld("reach", {"corner2": (8, 8)})
 environment.reset(0)
 try:
-    print(os.environ.get("MUJOCO_GL"), environment.render().shape)
+    print(os.environ.get("MUJOCO_GL"), environment.render()["corner2"].shape)
 except OatkitError as error:
     print(error)
 environment.close()

@@ -25,7 +25,7 @@ def test_unknown_task() -> None:
 @pytest.fixture
 def pusht() -> PushT:
     pytest.importorskip("gym_pusht", reason="needs the extra pusht", exc_type=ImportError)
-    return PushT(image_size=(64, 80))
+    return PushT(cameras={"top": (64, 80)})
 
 
 def play(environment: PushT, seed: int) -> list[np.ndarray]:
@@ -105,12 +105,21 @@ def test_a_bad_action_is_refused(pusht: PushT, action: list[float], message: str
 
 def test_rendering(pusht: PushT) -> None:
     pusht.reset(0)
-    image_HWC = pusht.render()
+    (image_HWC,) = pusht.render().values()
     assert image_HWC.shape == (64, 80, 3)
     assert image_HWC.dtype == np.uint8
     assert image_HWC.std() > 10
-    with pytest.raises(ValueError, match=r"image_size=\(height, width\)"):
+    with pytest.raises(ValueError, match=r"cameras=\{name: \(height, width\)\}"):
         PushT().render()
+
+
+def test_the_one_view_has_two_names_and_any_sizes(pusht: PushT) -> None:
+    both = PushT(cameras={"image": (64, 80), "top": (32, 32)})
+    for environment in (pusht, both):
+        environment.reset(0)
+    images = both.render()
+    np.testing.assert_array_equal(images["image"], pusht.render()["top"])
+    assert images["top"].shape == (32, 32, 3)
 
 
 def test_rate_is_that_of_the_package(pusht: PushT) -> None:

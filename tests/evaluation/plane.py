@@ -14,7 +14,7 @@ import numpy as np
 from oatkit.envs.simulator import (
     ENVIRONMENT_STATE_KEY,
     STATE_KEY,
-    ImageSize,
+    Cameras,
     Observation,
     SimulatorKind,
     StepResult,
@@ -31,13 +31,13 @@ class Plane:
     def __init__(
         self,
         task: str,
-        image_size: ImageSize | None = None,
+        cameras: Cameras | None = None,
         *,
         dies: Path | None = None,
         sleeps: Path | None = None,
     ) -> None:
         self._task = task
-        self._size = image_size
+        self._cameras = PLANE.checked_cameras(cameras or {})
         self._dies = dies
         self._sleeps = sleeps
         self._steps = 0
@@ -53,26 +53,38 @@ class Plane:
     def step(self, action: Any) -> StepResult:
         self._at = self._at + np.float32(0.1) * checked_action(action, PLANE)
         self._steps += 1
-        if self._dies is not None and self._steps == 5 and not self._dies.exists():
-            self._dies.touch()
+        if self._steps == 5 and _is_first(self._dies):
             os.kill(os.getpid(), signal.SIGKILL)
-        if self._sleeps is not None and self._steps == 5 and not self._sleeps.exists():
-            self._sleeps.touch()
+        if self._steps == 5 and _is_first(self._sleeps):
             time.sleep(600)
         distance = float(np.abs(self._at - self._goal).max())
         is_success = self._task != "never" and distance < 0.06
         score = max(0.0, 1 - distance)
         return StepResult(self._observe(), is_success, self._steps == MAX_STEPS, score)
 
-    def render(self) -> np.ndarray:
-        assert self._size is not None, "rendered without need"
-        return np.full((*self._size, 3), self._steps, np.uint8)
+    def render(self) -> dict[str, np.ndarray]:
+        """Grey that says how many steps were taken, from below brighter by 100."""
+        assert self._cameras, "rendered without need"
+        return {
+            camera: np.full((*size, 3), self._steps + 100 * (camera == "below"), np.uint8)
+            for camera, size in self._cameras.items()
+        }
 
     def close(self) -> None:
         pass
 
     def _observe(self) -> Observation:
         return {STATE_KEY: self._at.copy(), ENVIRONMENT_STATE_KEY: self._goal.copy()}
+
+
+def _is_first(flag: Path | None) -> bool:
+    """Whether no process made the file before; of several at once only one is the first."""
+    try:
+        if flag is not None:
+            flag.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return flag is not None
 
 
 class AlwaysDying(Plane):
@@ -95,7 +107,6 @@ class Broken(Plane):
 PLANE = SimulatorKind(
     name="plane",
     make=Plane,
-    film=Plane,
     tasks=TASKS,
     default_tasks=("near", "far"),
     packages=("numpy",),
@@ -104,7 +115,7 @@ PLANE = SimulatorKind(
     max_steps=MAX_STEPS,
     action_low=(-1.0, -1.0),
     action_high=(1.0, 1.0),
-    cameras=("top",),
+    cameras={"top": "The plane from above.", "below": "The plane from below."},
 )
 
 

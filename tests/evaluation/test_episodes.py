@@ -149,6 +149,16 @@ def test_only_frames_that_are_read_are_rendered() -> None:
     assert [image[0, :, 0, 0, 0].tolist() for image in images] == [[0, 0], [3, 4], [7, 8]]
 
 
+def test_each_camera_arrives_under_its_name_and_in_its_size() -> None:
+    pilot = Pilot(cameras={"top": (4, 6), "below": (8, 2)})
+    run(jobs(1, tasks=("never",), budgets=(4,)), pilot)
+    second = pilot.asked[7]
+    for camera, size, expected in (("top", (4, 6), [3, 4]), ("below", (8, 2), [103, 104])):
+        images = second[f"observation.images.{camera}"]
+        assert images.shape == (1, 2, *size, 3)
+        assert [np.unique(image).tolist() for image in images[0]] == [[n] for n in expected]
+
+
 def test_a_worker_that_dies_is_started_again(
     tmp_path: Path, found: dict[Any, EpisodeResult]
 ) -> None:

@@ -51,13 +51,13 @@ def test_images(tmp_path: Path) -> None:
     dataset = oatkit.open_dataset(root)
     camera = dataset.cameras["corner2"]
     assert (camera.height, camera.width) == (64, 96)
-    environment = MetaWorld("door-close", image_size=(64, 96), shadows=False)
+    environment = MetaWorld("door-close", {"corner2": (64, 96)}, shadows=False)
     environment.reset(demonstration_seed(0, 1))
     episode = dataset[1]
     for action in episode.actions[:-1]:
         environment.step(action)
     images = episode.images("corner2", [0, len(episode) - 1])
-    error = np.abs(images[1].astype(int) - environment.render())
+    error = np.abs(images[1].astype(int) - environment.render()["corner2"])
     assert error.mean() < 6, "the last image is the one before the last action"
     assert np.abs(images[0].astype(int) - images[1]).mean() > error.mean()
     info = json.loads((root / "meta/info.json").read_text())

@@ -1,8 +1,9 @@
 """MetaWorld's 50 tasks and their scripted experts behind one small adapter.
 
-    environment = MetaWorld("box-close")
+    environment = MetaWorld("box-close", {"corner2": (480, 480), "gripperPOV": (96, 96)})
     expert = scripted_expert("box-close")
     observation = environment.reset(evaluation_seed(seed=0, episode=3))
+    images = environment.render()  # {"corner2": ..., "gripperPOV": ...}
     action = expert(observation["observation.environment_state"])
     result = environment.step(action)
 
@@ -36,11 +37,13 @@ from numpy.typing import ArrayLike, NDArray
 from oatkit.envs.simulator import (
     ENVIRONMENT_STATE_KEY,
     STATE_KEY,
+    Cameras,
     ImageSize,
     Observation,
     SimulatorKind,
     StepResult,
     checked_action,
+    require_cameras,
 )
 from oatkit.errors import MissingExtraError, OatkitError
 
@@ -104,8 +107,18 @@ MAX_STEPS = 500
 ACTION_DIM = 4
 
 CAMERA = "corner2"
+"""The camera that demonstrations and LeRobot show."""
 CAMERA_POSITION = (0.75, 0.075, 0.7)
-"""Where LeRobot puts the camera: closer to the table than MetaWorld does."""
+"""Where LeRobot puts that camera: closer to the table than MetaWorld does."""
+CAMERAS = {
+    CAMERA: "The arm and the table from a corner, placed and turned as LeRobot does.",
+    "topview": "The arm and the table from above.",
+    "behindGripper": "The hand and the table in front of it, from behind the hand.",
+    "gripperPOV": "The table between the two fingers, from the wrist.",
+}
+"""Camera, as MetaWorld calls it, to what it sees."""
+UPSIDE_DOWN = frozenset({CAMERA})
+"""Cameras that hang upside down in MetaWorld; their images are turned."""
 
 
 class MetaWorld:
@@ -113,22 +126,20 @@ class MetaWorld:
 
     Args:
         task: A name of `TASKS`; MetaWorld's own spelling with `-v3` is fine too.
-        image_size: (height, width) of what `render` gives; without it there is no rendering.
-        shadows: Whether `render` draws shadows, which takes about three times as long on a CPU.
+        cameras: Cameras that `render` shows, of those in `CAMERAS`, each with height and width.
+        shadows: Whether images have shadows, which takes about three times as long on a CPU.
     """
 
     fps = FPS
     max_steps = MAX_STEPS
     action_dim = ACTION_DIM
 
-    def __init__(
-        self, task: str, image_size: ImageSize | None = None, *, shadows: bool = True
-    ) -> None:
+    def __init__(self, task: str, cameras: Cameras | None = None, *, shadows: bool = True) -> None:
         self.task = METAWORLD.task_name(task)
         self.instruction = TASKS[self.task]
-        self._image_size = image_size
+        self._cameras = METAWORLD.checked_cameras(cameras or {})
         self._shadows = shadows
-        self._renderer: Any = None
+        self._renderers: dict[ImageSize, Any] = {}
         self._environment = _make_environment(self.task)
         self._steps_left = 0
 
@@ -138,16 +149,16 @@ class MetaWorld:
         return np.array(self._environment._last_rand_vec)
 
     def reset(self, goal_seed: int) -> Observation:
-        """Start an episode whose goal is drawn from `goal_seed` alone.
+        """Start an episode whose goal depends on `goal_seed` alone.
 
         Returns:
             `observation.state` (4,): hand position and gripper opening;
             `observation.environment_state` (39,): the same, the objects, all of this one step
             earlier, and the goal. Both float32.
         """
-        # MetaWorld's reset lays out the scene twice. A goal that is drawn anew each time leaves
+        # MetaWorld's reset lays out the scene twice. A goal that is sampled anew each time leaves
         # traces of the first in the second, up to 17 cm in the first observation. So the goal is
-        # drawn before and then held fixed, which is what MT1 does.
+        # sampled before and then held fixed, which is what MT1 does.
         environment = self._environment
         environment._freeze_rand_vec = False
         environment.seed(goal_seed)
@@ -174,31 +185,32 @@ class MetaWorld:
             is_over=self._steps_left == 0,
         )
 
-    def render(self) -> NDArray[np.uint8]:
-        """The scene from the `corner2` camera, (H, W, 3) RGB, as LeRobot shows it."""
-        if self._image_size is None:
-            raise ValueError("to render, make the environment with image_size=(height, width)")
-        if self._renderer is None:
-            self._renderer = _make_renderer(
-                self._environment.model, self._image_size, shadows=self._shadows
+    def render(self) -> dict[str, NDArray[np.uint8]]:
+        """Camera to image, (H, W, 3) RGB, of the cameras that it was made with."""
+        require_cameras(self._cameras)
+        return {name: self._render(name, size) for name, size in self._cameras.items()}
+
+    def _render(self, camera: str, size: ImageSize) -> NDArray[np.uint8]:
+        if size not in self._renderers:
+            self._renderers[size] = _make_renderer(
+                self._environment.model, size, shadows=self._shadows
             )
-        self._renderer.update_scene(self._environment.data, camera=CAMERA)
-        image_HWC: NDArray[np.uint8] = self._renderer.render()
-        # The camera hangs upside down.
-        return np.ascontiguousarray(image_HWC[::-1, ::-1])
+        renderer = self._renderers[size]
+        renderer.update_scene(self._environment.data, camera=camera)
+        image_HWC: NDArray[np.uint8] = renderer.render()
+        return np.ascontiguousarray(image_HWC[::-1, ::-1]) if camera in UPSIDE_DOWN else image_HWC
 
     def close(self) -> None:
-        """Free the simulator's memory and the graphics context."""
-        if self._renderer is not None:
-            self._renderer.close()
-            self._renderer = None
+        """Free the simulator's memory and the graphics contexts."""
+        for renderer in self._renderers.values():
+            renderer.close()
+        self._renderers.clear()
         self._environment.close()
 
 
 METAWORLD = SimulatorKind(
     name="metaworld",
     make=MetaWorld,
-    film=partial(MetaWorld, shadows=False),
     tasks=TASKS,
     default_tasks=PAPER_TASKS,
     packages=("metaworld", "mujoco"),
@@ -207,8 +219,9 @@ METAWORLD = SimulatorKind(
     max_steps=MAX_STEPS,
     action_low=(-1.0,) * ACTION_DIM,
     action_high=(1.0,) * ACTION_DIM,
-    cameras=(CAMERA,),
+    cameras=CAMERAS,
     task_suffix="-v3",
+    make_without_shadows=partial(MetaWorld, shadows=False),
 )
 
 
@@ -246,12 +259,10 @@ def _make_environment(name: str) -> Any:
     return environment
 
 
-def _make_renderer(model: Any, image_size: tuple[int, int], *, shadows: bool) -> Any:
+def _make_renderer(model: Any, size: ImageSize, *, shadows: bool) -> Any:
     import mujoco
 
-    height, width = image_size
-    if height < 1 or width < 1:
-        raise ValueError(f"image_size is {image_size}, expected (height, width) of 1 or more")
+    height, width = size
     frame = model.vis.global_
     frame.offheight, frame.offwidth = max(frame.offheight, height), max(frame.offwidth, width)
     try:

@@ -23,14 +23,18 @@ from numpy.typing import ArrayLike, NDArray
 from oatkit.envs.simulator import (
     ENVIRONMENT_STATE_KEY,
     STATE_KEY,
+    Cameras,
     ImageSize,
     Observation,
     SimulatorKind,
     StepResult,
     checked_action,
+    require_cameras,
 )
 from oatkit.errors import MissingExtraError, OatkitError
 
+VIEW = "The plane from above, as in published datasets."
+"""The one view; some datasets call it `top`, others `image`."""
 TASKS = {"pusht": "push the T onto the target"}
 FPS = 10
 MAX_STEPS = 300
@@ -50,13 +54,13 @@ class PushT:
 
     Args:
         task: "pusht".
-        image_size: (height, width) of what `render` gives; without it there is no rendering.
+        cameras: Names under which `render` shows the one view, each with height and width.
     """
 
-    def __init__(self, task: str = "pusht", image_size: ImageSize | None = None) -> None:
+    def __init__(self, task: str = "pusht", cameras: Cameras | None = None) -> None:
         PUSHT.task_name(task)
-        self._can_render = image_size is not None
-        self._environment = _make_environment(image_size or (96, 96))
+        self._cameras = PUSHT.checked_cameras(cameras or {})
+        self._environment = _make_environment()
         self._steps_left = 0
 
     def reset(self, seed: int) -> Observation:
@@ -85,10 +89,13 @@ class PushT:
             score=float(reward),
         )
 
-    def render(self) -> NDArray[np.uint8]:
-        """The plane from above, (H, W, 3) RGB, as the dataset's camera shows it."""
-        if not self._can_render:
-            raise ValueError("to render, make the environment with image_size=(height, width)")
+    def render(self) -> dict[str, NDArray[np.uint8]]:
+        """Camera to image, (H, W, 3) RGB, of the cameras that it was made with."""
+        require_cameras(self._cameras)
+        return {name: self._render(size) for name, size in self._cameras.items()}
+
+    def _render(self, size: ImageSize) -> NDArray[np.uint8]:
+        self._environment.observation_height, self._environment.observation_width = size
         image_HWC: NDArray[np.uint8] = self._environment._render()
         return np.ascontiguousarray(image_HWC)
 
@@ -99,7 +106,6 @@ class PushT:
 PUSHT = SimulatorKind(
     name="pusht",
     make=PushT,
-    film=PushT,
     tasks=TASKS,
     default_tasks=tuple(TASKS),
     packages=("gym-pusht", "pymunk"),
@@ -108,11 +114,11 @@ PUSHT = SimulatorKind(
     max_steps=MAX_STEPS,
     action_low=(0.0, 0.0),
     action_high=(512.0, 512.0),
-    cameras=("top", "image"),
+    cameras={"top": VIEW, "image": VIEW},
 )
 
 
-def _make_environment(image_size: ImageSize) -> Any:
+def _make_environment() -> Any:
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # it prints a greeting otherwise
     try:
         from gym_pusht.envs import PushTEnv
@@ -123,8 +129,7 @@ def _make_environment(image_size: ImageSize) -> Any:
             f"gym-pusht cannot be imported here: {error}; on Debian and Ubuntu OpenCV needs "
             "apt-get install libgl1 libglib2.0-0"
         ) from error
-    height, width = image_size
-    return PushTEnv(obs_type="state", observation_height=height, observation_width=width)
+    return PushTEnv(obs_type="state")
 
 
 def _to_observation(observation: NDArray[np.float64]) -> Observation:

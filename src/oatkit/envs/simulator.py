@@ -1,11 +1,11 @@
-"""What every simulator offers: episodes by seed, steps, and a picture where one is wanted.
+"""What every simulator offers: episodes by seed, steps, and images of its named cameras.
 
 Shape letters: A action, H W C image.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +23,8 @@ Observation = dict[str, NDArray[np.float32]]
 """Vectors by LeRobot's keys; images come from `render`."""
 ImageSize = tuple[int, int]
 """Height and width."""
+Cameras = Mapping[str, ImageSize]
+"""The cameras to render, and the size of each one's image."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,10 @@ class StepResult:
     """What one step gave.
 
     Attributes:
-        observation: As from `reset`.
+        observation: What is seen after the step, in the form that `reset` gives it.
         is_success: Whether the task is solved after this very step; it may be undone later.
         is_over: Whether the step limit is reached, so that only `reset` may follow.
-        score: How well the task is done after this step, 0 to 1; None where it is solved or not.
+        score: How well the task is done after this step, 0 to 1; None where a task has no score.
     """
 
     observation: Observation
@@ -43,7 +45,10 @@ class StepResult:
 
 
 class Simulator(Protocol):
-    """One task. An episode is a function of its seed and its actions alone."""
+    """One task, and the cameras it was made with.
+
+    An episode is a function of its seed and its actions alone.
+    """
 
     def reset(self, seed: int, /) -> Observation:
         """Start the episode of a seed."""
@@ -51,40 +56,41 @@ class Simulator(Protocol):
     def step(self, action: ArrayLike) -> StepResult:
         """Execute one action, (A,) within the bounds."""
 
-    def render(self) -> NDArray[np.uint8]:
-        """The scene, (H, W, 3) RGB; only where `image_size` was given."""
+    def render(self) -> dict[str, NDArray[np.uint8]]:
+        """What each of its cameras sees now: camera to image, (H, W, 3) RGB."""
 
     def close(self) -> None:
-        """Free what it holds."""
+        """Free memory and graphics contexts."""
 
 
-Make = Callable[[str, ImageSize | None], Simulator]
+Make = Callable[[str, Cameras], Simulator]
+"""Makes a simulator of a task with some cameras. Worker processes call it, so it is a function or
+class of a module."""
 
 
 @dataclass(frozen=True)
 class SimulatorKind:
-    """A simulator before one is made, so that nothing of its packages is imported.
+    """What is known about a simulator before one is made, so that its packages are not imported.
 
     Attributes:
-        name: What the command line calls it.
-        make: From a task and the `image_size` of `render` (None for no rendering) to a simulator.
-            Worker processes call it, so it is a function or class of a module.
-        film: The same for videos, where pictures may be plainer than what a policy reads.
+        name: Name on the command line.
+        make: Makes a simulator of a task, with some of the cameras.
         tasks: Task name to instruction.
-        default_tasks: Where none are named.
-        packages: Those whose versions decide what happens, as PyPI calls them.
-        extra: What installs them.
+        default_tasks: Tasks that are evaluated unless the user or the policy names others.
+        packages: PyPI names of the packages whose versions decide what happens in an episode.
+        extra: Extra of oatkit that installs these packages.
         fps: Steps a second.
-        max_steps: Of an episode.
-        action_low: (A,) bounds.
-        action_high: (A,) bounds.
-        cameras: Names of the one view that `render` gives.
-        task_suffix: What its own names of tasks end with; users may write it or leave it out.
+        max_steps: Number of steps after which an episode is over.
+        action_low: Lowest action, (A,).
+        action_high: Highest action, (A,).
+        cameras: Camera name to what that camera sees; videos show the first one.
+        task_suffix: What the simulator's own names of tasks end with; users may leave it out.
+        make_without_shadows: The same as `make` for images without shadows, which render faster;
+            None where images have no shadows.
     """
 
     name: str
     make: Make
-    film: Make
     tasks: dict[str, str]
     default_tasks: tuple[str, ...]
     packages: tuple[str, ...]
@@ -93,15 +99,28 @@ class SimulatorKind:
     max_steps: int
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]
-    cameras: tuple[str, ...]
+    cameras: dict[str, str]
     task_suffix: str = ""
+    make_without_shadows: Make | None = None
 
     def task_name(self, task: str) -> str:
-        """The key of `task` in `tasks`."""
+        """The key of `task` in `tasks`; an unknown task is an error."""
         name = task.removesuffix(self.task_suffix)
         if name not in self.tasks:
             raise ValueError(unknown_name(f"{self.name} task", task, self.tasks))
         return name
+
+    def checked_cameras(self, cameras: Cameras) -> dict[str, ImageSize]:
+        """The asked cameras; an unknown name or a size below 1 is an error."""
+        for name, (height, width) in cameras.items():
+            if name not in self.cameras:
+                raise ValueError(unknown_name(f"camera of {self.name}", name, self.cameras))
+            if height < 1 or width < 1:
+                raise ValueError(
+                    f"the image of camera {name!r} is {height} x {width}, expected height and "
+                    "width of 1 or more"
+                )
+        return dict(cameras)
 
     @property
     def bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -139,3 +158,9 @@ def checked_action(action: ArrayLike, kind: SimulatorKind) -> NDArray[np.float32
         bounds = f"[{kind.action_low[0]:g}, {kind.action_high[0]:g}]"
         raise ValueError(f"an action is outside {bounds}: {action_A.tolist()}; clip it first")
     return action_A
+
+
+def require_cameras(cameras: Cameras) -> None:
+    """Raise where `render` has no camera to show."""
+    if not cameras:
+        raise ValueError("to render, make the simulator with cameras={name: (height, width)}")

@@ -399,17 +399,9 @@ def seeded_generator(*entropy: int) -> torch.Generator:
 def policy_view(
     spec: ObservationSpec, simulator: SimulatorKind, state_keys: tuple[str, ...]
 ) -> View:
-    """What a policy reads of a simulator; what it lacks is an error."""
-    for name in spec.cameras:
-        if name not in simulator.cameras:
-            raise ValueError(unknown_name(f"camera of {simulator.name}", name, simulator.cameras))
-    sizes = set(spec.cameras.values())
-    if len(sizes) > 1:
-        raise ValueError(
-            f"{simulator.name} has one view, the policy's cameras have {len(sizes)} sizes"
-        )
+    """What a policy reads of a simulator; a camera that the simulator lacks is an error."""
     keys = state_keys if spec.state_dim else ()
-    return View(keys, tuple(spec.cameras), next(iter(sizes), None), spec.history)
+    return View(keys, simulator.checked_cameras(spec.cameras), spec.history)
 
 
 def needs_task(spec: ObservationSpec, simulator: SimulatorKind) -> bool:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oatkit.envs.simulator import STATE_KEY, ImageSize, Make, Observation, Simulator, SimulatorKind
+from oatkit.envs.simulator import STATE_KEY, ImageSize, Observation, Simulator, SimulatorKind
 from oatkit.errors import OatkitError, unknown_name
 from oatkit.storage.atomic_write import atomic_write
 
@@ -41,14 +41,12 @@ class View:
     Attributes:
         state_keys: Parts of its observation that are joined to the policy's state; none where the
             policy reads no state.
-        cameras: What the policy calls the rendered view.
-        image_size: Of that view; None where nothing is rendered.
-        history: Frames, the current one included.
+        cameras: Cameras that the policy sees, each with height and width of its images.
+        history: Number of frames that the policy reads, the current one included.
     """
 
     state_keys: tuple[str, ...]
-    cameras: tuple[str, ...]
-    image_size: ImageSize | None
+    cameras: dict[str, ImageSize]
     history: int
 
 
@@ -190,14 +188,14 @@ def _serve(
     order: Order, slots: dict[int, Slot], simulator: SimulatorKind, view: View
 ) -> Report | None:
     if isinstance(order, Film):
-        film(order, simulator.film)
+        film(order, simulator)
         return None
     if isinstance(order, Begin):
         slot = slots.get(order.slot)
         if slot is None or slot.task != order.task:
             if slot is not None:
                 slot.simulator.close()
-            slots[order.slot] = Slot(order.task, simulator.make(order.task, view.image_size), view)
+            slots[order.slot] = Slot(order.task, simulator.make(order.task, view.cameras), view)
         return slots[order.slot].begin(order.seed)
     return slots[order.slot].play(order.actions)
 
@@ -237,21 +235,23 @@ class Slot:
                     raise ValueError(unknown_name("part of the observation", key, observation))
             frame[STATE_KEY] = np.concatenate([observation[key] for key in view.state_keys])
         if view.cameras:
-            image_HWC = self.simulator.render()
-            frame |= {f"observation.images.{name}": image_HWC for name in view.cameras}
+            images = self.simulator.render()
+            frame |= {f"observation.images.{camera}": images[camera] for camera in view.cameras}
         return frame
 
     def _stacked(self) -> dict[str, NDArray[Any]]:
         return {key: np.stack([frame[key] for frame in self._frames]) for key in self._frames[0]}
 
 
-def film(order: Film, make: Make) -> None:
-    """Write an mp4 that browsers play."""
+def film(order: Film, kind: SimulatorKind) -> None:
+    """Write an mp4 of the simulator's first camera that browsers play."""
     from oatkit.data.video import VideoWriter
 
     height, width = FILM_SIZE
     every = max(1, round(order.fps / FILM_FPS))
-    simulator = make(order.task, FILM_SIZE)
+    camera = next(iter(kind.cameras))
+    make = kind.make_without_shadows or kind.make
+    simulator = make(order.task, {camera: FILM_SIZE})
     simulator.reset(order.seed)
     order.path.parent.mkdir(parents=True, exist_ok=True)
     fps = round(order.fps / every)
@@ -261,7 +261,7 @@ def film(order: Film, make: Make) -> None:
     ):
         for step, action_A in enumerate(order.actions):
             if step % every == 0:
-                video.add(simulator.render())
+                video.add(simulator.render()[camera])
             simulator.step(action_A)
-        video.add(simulator.render())
+        video.add(simulator.render()[camera])
     simulator.close()

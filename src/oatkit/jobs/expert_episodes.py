@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oatkit.data.source import Feature
-from oatkit.envs.metaworld import ACTION_DIM, FPS, MetaWorld, scripted_expert
+from oatkit.envs.metaworld import ACTION_DIM, CAMERA, FPS, MetaWorld, scripted_expert
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY, demonstration_seed
 from oatkit.errors import DatasetError
 from oatkit.jobs.demonstration_attempts import attempt_path
@@ -79,7 +79,7 @@ def read_attempt(path: Path) -> Columns:
 
 @lru_cache(maxsize=1)
 def _environment(task: str, image_size: tuple[int, int] | None, shadows: bool) -> MetaWorld:
-    return MetaWorld(task, image_size=image_size, shadows=shadows)
+    return MetaWorld(task, {CAMERA: image_size} if image_size else {}, shadows=shadows)
 
 
 def _demonstrate(environment: MetaWorld, goal_seed: int, *, noise: float) -> Columns | None:
@@ -123,5 +123,5 @@ def _film(
     environment.reset(goal_seed)
     with VideoWriter(path, fps=FPS, height=height, width=width) as video:
         for action_A in action_TA:
-            video.add(environment.render())
+            video.add(environment.render()[CAMERA])
             environment.step(action_A)

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,7 +22,6 @@ from rich.text import Text
 from tyro.conf import Positional, arg
 
 from oatkit.commands.command_line import command_line
-from oatkit.envs.metaworld import MetaWorld
 from oatkit.envs.simulator import STATE_KEY, SimulatorKind
 from oatkit.envs.simulator_table import simulator_kind
 from oatkit.errors import MissingExtraError
@@ -264,9 +262,9 @@ def _simulator(options: EvalPolicy, policy: AnyPolicy) -> SimulatorKind:
     simulator = simulator_kind(options.env)
     if options.shadows:
         return simulator
-    if options.env != "metaworld" or not policy.spec.cameras:
+    if simulator.make_without_shadows is None or not policy.spec.cameras:
         raise ValueError("--no-shadows is for policies that read images of metaworld: leave it out")
-    return replace(simulator, make=partial(MetaWorld, shadows=False))
+    return replace(simulator, make=simulator.make_without_shadows)
 
 
 def _budgets(options: EvalPolicy, policy: AnyPolicy) -> list[int | None]:
