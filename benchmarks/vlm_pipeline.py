@@ -290,7 +290,7 @@ def baselines(options: Options, dataset: Dataset) -> dict[str, Any]:
             "random": random,
             "mean demonstration": partial(replay, mean_TA),
         }
-        environment = kind.make(task, None)
+        environment = kind.make(task, {})
         for episode in range(options.episodes):
             for name, act in acts.items():
                 seed = evaluation_seed(options.seed, episode)

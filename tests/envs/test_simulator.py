@@ -12,7 +12,7 @@ from oatkit.envs.simulator import (
     evaluation_seed,
     require_cameras,
 )
-from tests.evaluate.plane import PLANE
+from tests.evaluation.plane import PLANE
 
 # Seeds
 
@@ -62,9 +62,7 @@ def test_bounds_are_arrays() -> None:
 def test_cameras_are_checked() -> None:
     assert PLANE.checked_cameras({}) == {}
     assert PLANE.checked_cameras({"below": (4, 6)}) == {"below": (4, 6)}
-    with pytest.raises(
-        ValueError, match="unknown camera of plane 'tap'; known, closest first: top"
-    ):
+    with pytest.raises(ValueError, match="unknown camera of plane 'tap'; known, closest first: t"):
         PLANE.checked_cameras({"tap": (4, 6)})
     with pytest.raises(ValueError, match="the image of camera 'top' is 4 x 0, expected height and"):
         PLANE.checked_cameras({"top": (4, 0)})

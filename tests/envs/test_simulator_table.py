@@ -39,15 +39,17 @@ def test_its_extra_installs_its_packages(kind: SimulatorKind) -> None:
 @pytest.mark.parametrize("kind", SIMULATORS.values(), ids=lambda kind: kind.name)
 def test_docs_name_it(kind: SimulatorKind) -> None:
     page = (ROOT / "docs/evaluation.md").read_text()
-    assert f"| `{kind.name}` | {len(kind.tasks)} |" in page
-    for camera in kind.cameras:
-        assert f"`{camera}`" in page
+    (row,) = (line for line in page.splitlines() if line.startswith(f"| `{kind.name}` |"))
+    _, _, num_tasks, _, actions, cameras, extra, _ = (cell.strip() for cell in row.split("|"))
+    low, high = kind.action_low, kind.action_high
+    assert num_tasks == str(len(kind.tasks))
+    assert actions == f"{len(low)} in [{low[0]:g}, {high[0]:g}]"
+    assert cameras == ", ".join(f"`{camera}`" for camera in kind.cameras)
+    assert extra == f"`{kind.extra}`"
 
 
 def test_a_name_is_looked_up() -> None:
     for name in SIMULATORS:
         assert simulator_kind(name).name == name
-    with pytest.raises(
-        ValueError, match="unknown simulator 'metawrld'; known, closest first: meta"
-    ):
+    with pytest.raises(ValueError, match="unknown simulator 'metawrld'; known, closest first: m"):
         simulator_kind("metawrld")

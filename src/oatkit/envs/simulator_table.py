@@ -1,4 +1,4 @@
-"""The simulators by name."""
+"""The one list of simulators."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from oatkit.envs.pusht import PUSHT
 from oatkit.envs.simulator import SimulatorKind
 from oatkit.errors import unknown_name
 
-SIMULATORS = {kind.name: kind for kind in (METAWORLD, PUSHT)}
+_KINDS = (
+    METAWORLD,
+    PUSHT,
+)
+
+SIMULATORS = {kind.name: kind for kind in _KINDS}
+"""Simulator by its name on the command line."""
 
 
 def simulator_kind(name: str) -> SimulatorKind:
+    """The simulator of a name; an unknown name is an error."""
     if name not in SIMULATORS:
         raise ValueError(unknown_name("simulator", name, SIMULATORS))
     return SIMULATORS[name]
