@@ -39,10 +39,10 @@ from oatkit.envs.pusht import FPS, KEYPOINTS_KEY, TASKS
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY
 from oatkit.errors import OatkitError
 from oatkit.evaluation.success_statistics import Z_95
-from oatkit.jobs.policy_evaluation import EvalPolicy, eval_policy
+from oatkit.jobs.policy_evaluation import evaluate
 from oatkit.jobs.policy_training import TrainPolicy
 from oatkit.jobs.tokenizer_training import TrainTokenizer
-from oatkit.types import PolicyEvaluation
+from oatkit.types import PolicyEvaluation, Sampling
 
 NAME = "policy_pusht"
 HORIZON, EXECUTE = 16, 8
@@ -106,17 +106,17 @@ def measure_row(name: str, args: Namespace) -> dict[str, Any]:
         columns=DatasetOptions(state_key=row.reads),
     )
     trained_in = ready_policy(policy, args.minutes, console)
-    evaluation = EvalPolicy(
-        policy=trained_in,
+    record = evaluate(
+        trained_in,
+        "pusht",
         out=trained_in / f"evaluation-temperature-{args.temperature:g}",
-        env="pusht",
         episodes=args.episodes,
         budgets=row.budgets,
         execute=EXECUTE,
-        temperature=args.temperature,
+        sampling=Sampling(args.temperature),
         seed=SEED,
+        show_progress=True,
     )
-    record = eval_policy(evaluation, console)
     return {**in_numbers(record, trained_in), "score_half_widths": half_widths(record)}
 
 

@@ -37,10 +37,10 @@ from benchmarks.tokenizer_rate_distortion import OUT, SEED, metaworld
 from oatkit.commands.dataset_options import DatasetOptions
 from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
-from oatkit.jobs.policy_evaluation import EvalPolicy, eval_policy
+from oatkit.jobs.policy_evaluation import evaluate
 from oatkit.jobs.policy_training import TrainPolicy
 from oatkit.jobs.tokenizer_training import TrainTokenizer
-from oatkit.types import Schedule
+from oatkit.types import Sampling, Schedule
 
 NAME = "policy_table"
 HORIZON = 32
@@ -142,18 +142,16 @@ def measure_row(observed: str, name: str, args: Namespace) -> dict[str, Any]:
     policy = trained_in
     if row.is_relaxed:
         policy = relaxed_copy(trained_in, policy_dir(observed, name))
-    record = eval_policy(
-        EvalPolicy(
-            policy=policy,
-            out=evaluation_dir(observed, name, args),
-            env="metaworld",
-            episodes=args.episodes,
-            budgets=row.budgets,
-            temperature=temperature(row, args),
-            endpoints=row.evaluate_by,
-            seed=SEED,
-        ),
-        console,
+    record = evaluate(
+        policy,
+        "metaworld",
+        out=evaluation_dir(observed, name, args),
+        episodes=args.episodes,
+        budgets=row.budgets,
+        sampling=Sampling(temperature(row, args)),
+        schedule=Schedule(row.evaluate_by) if row.evaluate_by else None,
+        seed=SEED,
+        show_progress=True,
     )
     return in_numbers(record, trained_in)
 

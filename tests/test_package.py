@@ -23,11 +23,13 @@ def test_the_public_names_are_exactly_these() -> None:
         "Normalizer",
         "OatkitError",
         "Prediction",
+        "Sampling",
         "Schedule",
         "Statistics",
         "Tokens",
         "TrainingError",
         "VlmPolicy",
+        "evaluate",
         "load_policy",
         "load_tokenizer",
         "open_dataset",
@@ -78,3 +80,14 @@ def test_errors_travel_between_processes() -> None:
 
     error = pickle.loads(pickle.dumps(errors.MissingExtraError("data")))
     assert "oatkit[data]" in str(error)
+
+
+def test_no_module_takes_the_place_of_a_function() -> None:
+    """A package of the name of a public function would, as soon as it is imported."""
+    code = (
+        "import pkgutil, oatkit\n"
+        "rooms = {module.name for module in pkgutil.iter_modules(oatkit.__path__)}\n"
+        "print(sorted(rooms & set(oatkit.__all__)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

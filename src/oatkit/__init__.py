@@ -23,9 +23,10 @@ if TYPE_CHECKING:
         OatkitError,
         TrainingError,
     )
+    from oatkit.jobs.policy_evaluation import evaluate
     from oatkit.policies import LightPolicy, Prediction, VlmPolicy, load_policy
     from oatkit.tokenizers import ActionTokenizer, load_tokenizer
-    from oatkit.types import Schedule, Tokens
+    from oatkit.types import Sampling, Schedule, Tokens
 
 __version__ = "0.1.0"
 
@@ -42,11 +43,13 @@ __all__ = [
     "Normalizer",
     "OatkitError",
     "Prediction",
+    "Sampling",
     "Schedule",
     "Statistics",
     "Tokens",
     "TrainingError",
     "VlmPolicy",
+    "evaluate",
     "load_policy",
     "load_tokenizer",
     "open_dataset",
@@ -62,9 +65,10 @@ _HOMES = {
         "OatkitError",
         "TrainingError",
     ),
+    "oatkit.jobs.policy_evaluation": ("evaluate",),
     "oatkit.policies": ("LightPolicy", "Prediction", "VlmPolicy", "load_policy"),
     "oatkit.tokenizers": ("ActionTokenizer", "load_tokenizer"),
-    "oatkit.types": ("Schedule", "Tokens"),
+    "oatkit.types": ("Sampling", "Schedule", "Tokens"),
 }
 
 

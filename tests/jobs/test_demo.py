@@ -15,11 +15,11 @@ from rich.console import Console
 from oatkit import cli
 from oatkit.commands.command_line import command_line
 from oatkit.commands.data_make_metaworld import MakeMetaWorld
+from oatkit.commands.policy_eval import EvalPolicy
 from oatkit.errors import MissingExtraError
 from oatkit.jobs import demo_run as demo
 from oatkit.jobs.demo_run import MIN_MINUTES, STAGES, Plan, plan_for
 from oatkit.jobs.metaworld_demonstrations import Demonstrations
-from oatkit.jobs.policy_evaluation import EvalPolicy
 from oatkit.jobs.policy_training import TrainPolicy
 from oatkit.jobs.tokenizer_comparison import CompareTokenizers
 from oatkit.measure.reports import demo_report

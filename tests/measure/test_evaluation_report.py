@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from oatkit.commands.policy_eval import render_evaluation
 from oatkit.evaluation.success_statistics import compare_paired, summarize
-from oatkit.jobs.policy_evaluation import draw
 from oatkit.measure.reports.evaluation_report import cautions, render, sentences, success
 from oatkit.storage.records import record_from_json
 from oatkit.types import EpisodeResult, EpisodeVideo, PolicyEvaluation
@@ -77,8 +77,8 @@ def test_a_flow_expert_has_no_budget() -> None:
     page = render(found, Path())
     assert "acting by its flow expert" in page
     assert "8 tokens" not in page
-    assert "flow expert" in draw(found).plain
-    assert "oat-pow2" not in draw(found).plain
+    assert "flow expert" in render_evaluation(found).plain
+    assert "oat-pow2" not in render_evaluation(found).plain
 
 
 @pytest.mark.parametrize(

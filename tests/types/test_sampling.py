@@ -19,6 +19,7 @@ COUNT = 20_000
     ("sampling", "wanted"),
     [
         (Sampling(top_k=None), [0.5, 0.3, 0.15, 0.05]),
+        (Sampling(top_k=0), [0.5, 0.3, 0.15, 0.05]),
         (Sampling(top_k=2), [0.5, 0.3, 0, 0]),
         (Sampling(0.5, top_k=3), [0.25, 0.09, 0.0225, 0]),
         (Sampling(top_p=0.79), [0.5, 0.3, 0, 0]),
@@ -69,7 +70,7 @@ def test_the_ends_of_the_random_numbers_stay_inside_the_rules(
     [
         ({"temperature": -1.0}, r"temperature is -1.0, expected 0 or more"),
         ({"temperature": float("nan")}, "temperature is nan, expected 0 or more"),
-        ({"top_k": 0}, "top_k is 0, expected at least 1, or None for all ids"),
+        ({"top_k": -1}, "top_k is -1, expected 0 or more"),
         ({"top_p": 0.0}, r"top_p is 0.0, expected more than 0 and at most 1"),
         ({"top_p": 1.5}, r"top_p is 1.5, expected more than 0 and at most 1"),
     ],

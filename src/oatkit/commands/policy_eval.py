@@ -1,23 +1,165 @@
-"""`oatkit policy eval`: success in a simulator, with intervals."""
+"""`oatkit policy eval`: success in a simulator with intervals, one JSON and its report."""
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
 
 from rich.console import Console
+from rich.text import Text
+from tyro.conf import Positional, arg
 
-from oatkit.commands.text_output import print_lines
-from oatkit.jobs.policy_evaluation import RECORD, EvalPolicy, eval_policy
+from oatkit.commands.choices import SimulatorName
+from oatkit.commands.command_line import command_line
+from oatkit.commands.sampling_options import SamplingFlags
+from oatkit.commands.text_output import print_lines, table_row, titled
+from oatkit.errors import MissingExtraError
+from oatkit.evaluation.episodes import TIMEOUT_S
+from oatkit.jobs.evaluation_comparison import with_comparisons
+from oatkit.jobs.policy_evaluation import RECORD, evaluate
+from oatkit.measure.reports.evaluation_words import acts_by_flow, result_name
+from oatkit.storage.records import read_record, write_record
+from oatkit.types import Budget, PolicyEvaluation, Sampling, Schedule, SuccessRate
+
+WIDTHS = (8, 10, 18, 8)
+"""Characters of the columns: name, rate, interval, then all others."""
+
+
+@dataclass(frozen=True)
+class EvalPolicy:
+    """Run a policy in a simulator and count its successes.
+
+    Example:
+        oatkit policy eval out/policy --env metaworld --budgets 1 2 4 8 auto --out out/eval
+    """
+
+    policy: Annotated[Positional[Path], arg(metavar="DIR")]
+    """Policy artifact."""
+    out: Annotated[Path, arg(metavar="DIR")]
+    """Where to write record and report; the same command again goes on, with more of it too."""
+    env: SimulatorName = "metaworld"
+    """The simulator."""
+    tasks: tuple[str, ...] = ()
+    """Task names; by default those that the policy was trained on."""
+    episodes: int = 50
+    """Number of episodes of each task and budget, on the same seeds."""
+    budgets: tuple[Budget, ...] = ()
+    """How many tokens to generate, or `auto`; all tokens by default."""
+    execute: int | None = None
+    """Steps of a chunk that are executed before the next query; the first half by default."""
+    head: Literal["flow", "tokens"] | None = None
+    """What acts of a co-trained policy: its flow expert by default, or its tokens."""
+    sampling: SamplingFlags = Sampling(seed=0)
+    endpoints: tuple[int, ...] = ()
+    """Generation schedule to override the policy's with; its own by default."""
+    videos: int = 0
+    """Number of episodes of each task and budget to film, of those that are run now."""
+    workers: int | None = None
+    """Number of simulator processes, by default one per core."""
+    timeout_s: float = TIMEOUT_S
+    """A simulator process that does not answer for so many seconds is killed and started again."""
+    state_key: tuple[str, ...] = ()
+    """Parts of the simulator's observation that are the policy's state; as in training by
+    default."""
+    shadows: Annotated[bool, arg(help_behavior_hint="(shadows by default)")] = True
+    """Render without shadows (metaworld), if the images of training have none."""
+    against: Annotated[tuple[Path, ...], arg(metavar="FILE.json")] = ()
+    """Records of other policies to compare with, pair by pair."""
 
 
 def run(options: EvalPolicy, console: Console) -> int:
-    eval_policy(options, console)
-    record = shlex.quote(str(options.out / RECORD))
-    report = options.out / "report.html"
+    others = [read_record(path, PolicyEvaluation) for path in options.against]
+    record = evaluate(
+        options.policy,
+        options.env,
+        tasks=options.tasks,
+        episodes=options.episodes,
+        budgets=options.budgets,
+        execute=options.execute,
+        head=options.head,
+        schedule=Schedule(options.endpoints) if options.endpoints else None,
+        sampling=options.sampling,
+        seed=options.sampling.seed or 0,
+        state_keys=options.state_key,
+        shadows=options.shadows,
+        out=options.out,
+        videos=options.videos,
+        workers=options.workers,
+        timeout_s=options.timeout_s,
+        command=command_line("policy eval", options, positional="policy"),
+        show_progress=True,
+    )
+    path = options.out / RECORD
+    if others:
+        record = with_comparisons(record, others)
+        write_record(path, record)
+    console.print(render_evaluation(record))
+    report = write_report(record, options.out, console)
     print_lines(
         console,
-        f"wrote {options.out / RECORD}",
-        *([f"open {report}"] if report.exists() else []),
-        f"next: oatkit policy eval ANOTHER --env {options.env} --against {record} --out DIR",
+        f"wrote {path}",
+        *([] if report is None else [f"open {report}"]),
+        f"next: oatkit policy eval ANOTHER --env {options.env} --against {shlex.quote(str(path))} "
+        "--out DIR",
     )
     return 0
+
+
+def write_report(record: PolicyEvaluation, folder: Path, console: Console) -> Path | None:
+    """Write a page beside the record, where matplotlib is installed; returns its path."""
+    try:
+        from oatkit.measure.reports.evaluation_report import write_evaluation_report
+    except MissingExtraError as error:
+        print_lines(console, f"no report.html: {error}")
+        return None
+    return write_evaluation_report(record, folder)
+
+
+def render_evaluation(record: PolicyEvaluation) -> Text:
+    """Success by budget and task, then the paired comparisons and what went wrong."""
+    what = "by its flow expert" if acts_by_flow(record) else f"on {record.kind} tokens"
+    text = titled(
+        f"\n{record.policy}",
+        f"{what} in {record.settings['env']}, {record.settings['execute']} of "
+        f"{record.settings['horizon']} steps executed",
+    )
+    has_score = any(b.score is not None for b in record.budgets)
+    names = ["tokens", "calls", "ms", *(["steps", "score"] if has_score else [])]
+    text.append(table_row("budget", "success", "95 % interval", *names, widths=WIDTHS), "dim")
+    for b in record.budgets:
+        ms = "-" if b.latency_ms is None else f"{b.latency_ms:.3g}"
+        cells = [f"{b.tokens:.3g}", f"{b.calls:.3g}", ms]
+        cells += [f"{b.steps:.0f}", f"{b.score or 0:.3f}"] if has_score else []
+        text.append(_success_row(result_name(record, b.budget), b.success, *cells))
+        for task in b.tasks if len(b.tasks) > 1 else ():
+            row = _success_row("", task.success)
+            text.append(row.rstrip("\n") + f"  {task.task}\n", style="dim")
+    for c in record.comparisons:
+        text.append(
+            f"{c.second} against {c.first}: {c.difference:+.1%} ({c.low:+.1%} to {c.high:+.1%}, "
+            f"p {c.p_value:.2g}; {c.only_second} and {c.only_first} of {c.episodes} alone)\n"
+        )
+    text.append(_failures(record))
+    text.rstrip()
+    return text
+
+
+def _success_row(name: str, success: SuccessRate, *cells: str) -> str:
+    interval = f"{success.low:.1%} - {success.high:.1%}"
+    return table_row(name, f"{success.rate:.1%}", interval, *cells, widths=WIDTHS)
+
+
+def _failures(record: PolicyEvaluation) -> str:
+    lines = []
+    errors = sum(e.error is not None for e in record.episodes)
+    if errors:
+        lines.append(f"{errors} episodes ended for want of a chunk that decodes\n")
+    if record.worker_deaths or record.worker_hangs:
+        repeats = sum(e.repeats > 0 for e in record.episodes)
+        lines.append(
+            f"{record.worker_deaths} simulator processes died, {record.worker_hangs} hung and were "
+            f"killed; {repeats} episodes were repeated\n"
+        )
+    return "".join(lines)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.text import Text
 
@@ -19,6 +21,13 @@ def titled(title: str, details: str) -> Text:
     return text
 
 
-def table_row(*cells: str, width: int = 10) -> str:
-    """Cells of one width, each at the right of its column, and the end of the line."""
-    return "".join(f"{cell:>{width}}" for cell in cells) + "\n"
+def table_row(*cells: str, widths: Sequence[int] = (10,)) -> str:
+    """A line with each cell at the right of its column.
+
+    Args:
+        cells: What the columns hold.
+        widths: Characters of each column; the last number holds for all further columns.
+    """
+    last = len(widths) - 1
+    padded = (f"{cell:>{widths[min(i, last)]}}" for i, cell in enumerate(cells))
+    return "".join(padded) + "\n"

@@ -26,10 +26,11 @@ from rich.console import Console
 from oatkit.commands.command_line import command_line
 from oatkit.commands.data_make_metaworld import MakeMetaWorld
 from oatkit.commands.dataset_options import DatasetOptions
+from oatkit.commands.policy_eval import EvalPolicy, render_evaluation, write_report
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY
 from oatkit.errors import MissingExtraError
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
-from oatkit.jobs.policy_evaluation import EvalPolicy, eval_policy
+from oatkit.jobs.policy_evaluation import evaluate
 from oatkit.jobs.policy_training import TrainPolicy, affordable_policy_steps, train_policy
 from oatkit.jobs.tokenizer_comparison import CompareTokenizers, compare_tokenizers
 from oatkit.jobs.tokenizer_training import KindName
@@ -123,7 +124,17 @@ def run_demo(options: Demo, console: Console) -> int:
     with demo.stage("policy"):
         demo.train_policy()
     with demo.stage("simulator"):
-        evaluation = eval_policy(demo.evaluation, console)
+        evaluation = evaluate(
+            demo.evaluation.policy,
+            episodes=plan.episodes,
+            budgets=plan.budgets,
+            videos=plan.videos,
+            out=demo.evaluation.out,
+            command=command_line("policy eval", demo.evaluation, positional="policy"),
+            show_progress=True,
+        )
+        console.print(render_evaluation(evaluation))
+        write_report(evaluation, demo.evaluation.out, console)
     page = write_demo_report(demo.record, comparison, evaluation, options.out)
     minutes = sum(stage.seconds for stage in demo.record.stages) / 60
     console.rule("in short")

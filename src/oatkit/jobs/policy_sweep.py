@@ -18,7 +18,7 @@ from rich.text import Text
 from tyro.conf import arg
 
 from oatkit.commands.dataset_options import Columns, DatasetOptions
-from oatkit.jobs.policy_evaluation import EvalPolicy, eval_policy
+from oatkit.jobs.policy_evaluation import evaluate
 from oatkit.jobs.policy_training import TrainPolicy, train_policy
 from oatkit.jobs.tokenizer_sweep import HORIZONS, LEVELS, NUM_TOKENS
 from oatkit.jobs.tokenizer_training import (
@@ -29,7 +29,7 @@ from oatkit.policies import load_policy
 from oatkit.storage.artifact import require_free
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.train import read_log, training_seconds
-from oatkit.types import PolicyAblation, PolicySweep, PolicySweepRow
+from oatkit.types import PolicyAblation, PolicySweep, PolicySweepRow, Sampling
 
 LIGHT_LEVELS = (8, 5, 5, 5)
 
@@ -145,19 +145,17 @@ def _folder(options: SweepPolicy, plan: Plan) -> Path:
 
 def _run(options: SweepPolicy, plan: Plan, console: Console) -> PolicySweepRow:
     policy_dir = _trained(options, plan, console)
-    record = eval_policy(
-        EvalPolicy(
-            policy=policy_dir,
-            out=_folder(options, plan) / f"execute{plan.execute}",
-            env=options.env,
-            tasks=options.tasks,
-            episodes=options.episodes,
-            execute=plan.execute,
-            temperature=options.temperature,
-            seed=options.seed,
-            workers=options.workers,
-        ),
-        console,
+    record = evaluate(
+        policy_dir,
+        options.env,
+        out=_folder(options, plan) / f"execute{plan.execute}",
+        tasks=options.tasks,
+        episodes=options.episodes,
+        execute=plan.execute,
+        sampling=Sampling(options.temperature),
+        seed=options.seed,
+        workers=options.workers,
+        show_progress=True,
     )
     policy = load_policy(policy_dir)
     batch_size = policy.extras["train"]["batch_size"]

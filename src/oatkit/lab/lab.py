@@ -9,13 +9,13 @@ from __future__ import annotations
 import io
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import DecodeError, MissingExtraError, unknown_name
 from oatkit.tokenizers import KINDS, ActionTokenizer
@@ -65,7 +65,7 @@ class Lab:
         """All that stays the same while the page is open."""
         data, s = self.dataset, self._statistics
         return {
-            "version": oatkit.__version__,
+            "version": version("oatkit"),
             "data": str(data.path),
             "format": data.format,
             "fps": data.fps,

@@ -23,7 +23,7 @@ class Sampling:
     temperature: float = 1.0
     """Divisor of the logits; 0 always takes the likeliest id."""
     top_k: int | None = 10
-    """Number of likeliest ids to sample from; None for all."""
+    """Number of likeliest ids to sample from; 0 or None for all."""
     top_p: float = 1.0
     """Probability that the ids to sample from hold together: the fewest likeliest ids that reach
     it; 1 for all."""
@@ -34,8 +34,10 @@ class Sampling:
     def __post_init__(self) -> None:
         if not 0 <= self.temperature < math.inf:
             raise ValueError(f"temperature is {self.temperature}, expected 0 or more")
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k is {self.top_k}, expected at least 1, or None for all ids")
+        if self.top_k is not None and self.top_k < 0:
+            raise ValueError(f"top_k is {self.top_k}, expected 0 or more")
+        if self.top_k == 0:  # what the command line has for None
+            object.__setattr__(self, "top_k", None)
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p is {self.top_p}, expected more than 0 and at most 1")
 

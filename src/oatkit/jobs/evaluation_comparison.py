@@ -1,0 +1,55 @@
+"""Paired comparisons of evaluations: of the budgets of one, and of several policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from oatkit.evaluation.success_statistics import compare_paired
+from oatkit.measure.reports.evaluation_words import budget_name, result_name
+from oatkit.types import EpisodeResult, PairedComparison, PolicyEvaluation
+
+
+def with_comparisons(
+    record: PolicyEvaluation, others: Sequence[PolicyEvaluation] = ()
+) -> PolicyEvaluation:
+    """The record with every budget compared with the largest, and with other policies.
+
+    Args:
+        record: An evaluation.
+        others: Evaluations of other policies on some of the same episodes. Each, at its largest
+            budget, is compared with `record` at its own.
+    """
+    groups, largest = _by_budget(record), _largest(record)
+    pairs: list[PairedComparison | None] = [
+        compare_paired(budget_name(budget), budget_name(largest), episodes, groups[largest])
+        for budget, episodes in groups.items()
+        if budget != largest
+    ]
+    for other in others:
+        other_largest = _largest(other)
+        pair = compare_paired(
+            _label(other, other_largest),
+            _label(record, largest),
+            _by_budget(other)[other_largest],
+            groups[largest],
+        )
+        if pair is None:
+            raise ValueError(f"the record of {other.policy} has no episode of the same seed")
+        pairs.append(pair)
+    return replace(record, comparisons=tuple(pair for pair in pairs if pair is not None))
+
+
+def _label(record: PolicyEvaluation, budget: int | None) -> str:
+    return f"{record.policy} at {result_name(record, budget)}"
+
+
+def _by_budget(record: PolicyEvaluation) -> dict[int | None, list[EpisodeResult]]:
+    groups: dict[int | None, list[EpisodeResult]] = {}
+    for episode in record.episodes:
+        groups.setdefault(episode.budget, []).append(episode)
+    return groups
+
+
+def _largest(record: PolicyEvaluation) -> int | None:
+    return max((e.budget for e in record.episodes if e.budget is not None), default=None)

@@ -1,0 +1,147 @@
+"""What an evaluation will run, checked before the first episode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from oatkit.envs.simulator import STATE_KEY, SimulatorKind
+from oatkit.envs.simulator_table import simulator_kind
+from oatkit.errors import MissingExtraError
+from oatkit.evaluation.episodes import Rollout, require_tasks
+from oatkit.policies import AnyPolicy
+from oatkit.policies.generation.prediction import resolve_budget
+from oatkit.storage.digest import digest, settings_part, tensor_parts
+from oatkit.types import Budget, Sampling, Schedule
+
+
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """What an evaluation runs.
+
+    Attributes:
+        policy: What acts.
+        simulator: Where it acts.
+        tasks: Names of the tasks, as the simulator spells them.
+        budgets: Budgets; those of all tokens are numbers.
+        rollout: Protocol of an episode.
+    """
+
+    policy: AnyPolicy
+    simulator: SimulatorKind
+    tasks: tuple[str, ...]
+    budgets: tuple[Budget, ...]
+    rollout: Rollout
+
+    def settings(self) -> dict[str, Any]:
+        """All that decides an episode, beside its task, budget and number, as JSON values."""
+        try:
+            packages = {name: version(name) for name in self.simulator.packages}
+        except PackageNotFoundError as error:
+            raise MissingExtraError(self.simulator.extra) from error
+        policy, simulator = self.policy, self.simulator
+        has_shadows = simulator.make is not simulator.make_without_shadows
+        return {
+            "env": self.simulator.name,
+            **asdict(self.rollout),
+            "state_keys": list(self.rollout.state_keys),
+            "horizon": policy.tokenizer.horizon,
+            "history": policy.spec.history,
+            "max_steps": self.simulator.max_steps,
+            "shadows": has_shadows if policy.spec.cameras else None,
+            **({"head": policy.head} if "flow" in policy.heads else {}),
+            "digest": _digest(policy),
+            "packages": packages,
+        }
+
+
+def plan_evaluation(
+    policy: AnyPolicy,
+    simulator: SimulatorKind,
+    rollout: Rollout,
+    tasks: Sequence[str],
+    budgets: Sequence[Budget],
+) -> EvaluationPlan:
+    """The plan of an evaluation; what the policy or the simulator cannot do is a `ValueError`."""
+    asked = tasks or _known_tasks(policy, simulator)
+    names = tuple(simulator.task_name(task) for task in asked)
+    if len(set(names)) < len(names):
+        raise ValueError(f"tasks are [{', '.join(names)}], expected each once")
+    action_dim = policy.tokenizer.action_dim
+    if action_dim != len(simulator.action_low):
+        raise ValueError(
+            f"the policy is for {action_dim} action dimensions, {simulator.name} has "
+            f"{len(simulator.action_low)}"
+        )
+    require_tasks(policy.spec, simulator, names)
+    return EvaluationPlan(policy, simulator, names, _budgets(policy, rollout, budgets), rollout)
+
+
+def choose_simulator(
+    simulator: str | SimulatorKind, policy: AnyPolicy, *, shadows: bool
+) -> SimulatorKind:
+    """A simulator by its name, with or without shadows in the images that the policy reads."""
+    kind = simulator_kind(simulator) if isinstance(simulator, str) else simulator
+    if shadows:
+        return kind
+    if kind.make_without_shadows is None or not policy.spec.cameras:
+        raise ValueError("--no-shadows is for policies that read images of metaworld: leave it out")
+    return replace(kind, make=kind.make_without_shadows)
+
+
+def make_rollout(
+    policy: AnyPolicy,
+    execute: int | None,
+    sampling: Sampling,
+    seed: int,
+    state_keys: Sequence[str],
+    schedule: Schedule | None,
+) -> Rollout:
+    """The protocol of an episode; what is left open is as the policy was trained."""
+    horizon = policy.tokenizer.horizon
+    if execute is not None and not 1 <= execute <= horizon:
+        raise ValueError(f"execute is {execute}, expected 1 to {horizon}, a whole chunk")
+    if sampling.seed not in (None, seed):
+        raise ValueError(
+            f"the seed of sampling is {sampling.seed}, that of the evaluation {seed}: name the "
+            "latter alone, it decides both"
+        )
+    trained_on = policy.extras.get("data", {}).get("state_keys", (STATE_KEY,))
+    return Rollout(
+        execute=execute or max(1, horizon // 2),
+        seed=seed,
+        sampling=replace(sampling, seed=None),
+        state_keys=tuple(state_keys) or tuple(trained_on),
+        endpoints=None if schedule is None else schedule.endpoints,
+    )
+
+
+def _known_tasks(policy: AnyPolicy, simulator: SimulatorKind) -> tuple[str, ...]:
+    known = [task for task, text in simulator.tasks.items() if text in policy.spec.tasks]
+    return tuple(known) or simulator.default_tasks
+
+
+def _budgets(policy: AnyPolicy, rollout: Rollout, budgets: Sequence[Budget]) -> tuple[Budget, ...]:
+    """The budgets, with a number for all tokens; one that the policy cannot have is an error."""
+    schedule = Schedule(rollout.endpoints) if rollout.endpoints else policy.schedule
+    if policy.head == "flow" and any(budget is not None for budget in budgets):
+        raise ValueError(f"{policy.kind} acts by its flow expert, which has no budgets")
+    numbers = {budget: resolve_budget(policy.tokenizer, schedule, budget) for budget in budgets}
+    found: list[Budget] = [b if b == "auto" else numbers[b] for b in budgets]
+    if len(set(found)) < len(found):
+        raise ValueError(f"budgets are {list(budgets)}, expected each once")
+    if "auto" in found and policy.auto is None:
+        raise ValueError("budget 'auto' has no thresholds: `oatkit policy train` finds them")
+    return tuple(found)
+
+
+def _digest(policy: AnyPolicy) -> str:
+    """Changes when a policy would act otherwise."""
+    facts = {k: policy.to_json()[k] for k in ("net", "observation", "auto")}
+    return digest(
+        policy.tokenizer.digest.encode(),
+        settings_part(facts),
+        *tensor_parts(policy.net.state_dict()),
+    )

@@ -1,0 +1,44 @@
+"""What the policy or the simulator cannot do is said before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oatkit.types import Sampling
+from tests.jobs.plane_evaluations import Eval
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"budgets": (5,)}, r"budget 5 is outside 1 \.\. 4"),
+        ({"budgets": (0,)}, "budget 0 is outside"),
+        ({"budgets": (1, 1)}, "expected each once"),
+        ({"budgets": (4, None)}, r"budgets are \[4, None\], expected each once"),
+        ({"budgets": ("auto",)}, "budget 'auto' has no thresholds"),
+        ({"execute": 9}, "execute is 9, expected 1 to 8"),
+        ({"execute": 0}, "execute is 0, expected 1 to 8"),
+        ({"tasks": ("nearr",)}, "unknown plane task 'nearr'; known, closest first: near"),
+        ({"tasks": ("near", "near")}, "expected each once"),
+        ({"shadows": False}, "--no-shadows is for policies that read images of metaworld"),
+        ({"sampling": Sampling(seed=3)}, "the seed of sampling is 3, that of the evaluation 0"),
+        ({"simulator": "metaworld", "tasks": ()}, "is for 2 action dimensions, metaworld has 4"),
+        ({"simulator": "pushed"}, "unknown simulator 'pushed'; known, closest first: pusht"),
+        ({"head": "flow"}, "light has no head 'flow'"),
+    ],
+)
+def test_wrong_plans(run: Eval, tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        run(**change)
+    assert not (tmp_path / "a").exists()
+
+
+def test_defaults_are_what_the_policy_was_trained_on(run: Eval) -> None:
+    record = run(tasks=(), budgets=(), episodes=1)
+    assert {e.task for e in record.episodes} == {"near", "far", "never"}
+    assert {e.budget for e in record.episodes} == {4}
+    assert record.settings["execute"] == 4
+    assert record.settings["state_keys"] == ["observation.state", "observation.environment_state"]

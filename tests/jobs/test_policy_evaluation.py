@@ -1,0 +1,193 @@
+"""Evaluations in a fast simulator: what the record says, and that it goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import oatkit
+from oatkit.commands.policy_eval import render_evaluation
+from oatkit.errors import ArtifactError, MissingExtraError
+from oatkit.evaluation.episodes import Evaluation, Job
+from oatkit.jobs.policy_evaluation import RECORD
+from oatkit.types import EpisodeResult, Schedule
+from tests.evaluation.plane import HORIZON, PLANE, TASKS, dying_once, sleeping_once
+from tests.jobs.plane_evaluations import Eval, outcomes, read
+
+
+def test_the_record_says_what_was_done(run: Eval, tmp_path: Path) -> None:
+    record = run()
+    assert read(tmp_path / "a" / RECORD) == record
+    assert record.schema == "oatkit/policy-evaluation"
+    wanted = {"env": "plane", "execute": HORIZON // 2, "seed": 0, "horizon": HORIZON, "history": 2}
+    assert {k: record.settings[k] for k in wanted} == wanted
+    assert record.settings["packages"] == {"numpy": np.__version__}
+    assert {"python", "oatkit", "torch"} <= set(record.versions)
+    assert [(e.budget, e.task, e.episode) for e in record.episodes] == [
+        (budget, task, episode)
+        for budget in (1, 4)
+        for task in ("far", "near")
+        for episode in range(3)
+    ]
+    assert [b.budget for b in record.budgets] == [1, 4]
+    for b in record.budgets:
+        assert (b.success.episodes, len(b.tasks), b.tokens) == (6, 2, b.budget)
+        assert b.success.low <= b.success.rate <= b.success.high
+        assert b.latency_ms is not None
+        assert b.latency_ms > 0
+    (pair,) = record.comparisons
+    assert (pair.first, pair.second, pair.episodes) == ("1", "4", 6)
+    assert (record.worker_deaths, sum(e.repeats for e in record.episodes)) == (0, 0)
+
+
+def test_an_interrupted_evaluation_goes_on(
+    run: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, ran = Evaluation.run, []
+
+    def stopped(self: Evaluation, jobs: list[Job]) -> Iterator[EpisodeResult]:
+        for number, result in enumerate(real(self, jobs)):
+            if number == 5:
+                raise KeyboardInterrupt
+            yield result
+
+    def counted(self: Evaluation, jobs: list[Job]) -> Iterator[EpisodeResult]:
+        ran.extend(jobs)
+        return real(self, jobs)
+
+    monkeypatch.setattr(Evaluation, "run", stopped)
+    with pytest.raises(KeyboardInterrupt, match="the same command again continues"):
+        run("parts")
+    assert len(read(tmp_path / "parts" / RECORD).episodes) == 5
+    monkeypatch.setattr(Evaluation, "run", counted)
+    parts = run("parts")
+    assert len(ran) == 7
+    whole = run("whole", workers=2)
+    assert outcomes(parts) == outcomes(whole)
+    assert parts.comparisons == whole.comparisons
+    assert [b.success for b in parts.budgets] == [b.success for b in whole.budgets]
+    ran.clear()
+    assert run("whole").episodes == whole.episodes
+    assert ran == []
+
+
+def test_more_may_be_asked_for_but_nothing_else(run: Eval, tmp_path: Path) -> None:
+    first = run(budgets=(4,), episodes=2)
+    more = run(budgets=(1, 4), episodes=3)
+    assert set(first.episodes) < set(more.episodes)
+    assert outcomes(more) == outcomes(run("b"))
+    with pytest.raises(ArtifactError, match=r"made with another execute \(was 4, now 2\)"):
+        run(execute=2)
+    with pytest.raises(ArtifactError, match=r"another seed \(was 0, now 1\)"):
+        run(seed=1)
+    assert read(tmp_path / "a" / RECORD) == replace(more, seconds=more.seconds)
+
+
+def test_another_schedule_is_forced_on_the_policy(run: Eval) -> None:
+    own = run(budgets=(4,))
+    assert own.settings["endpoints"] is None
+    with pytest.raises(ArtifactError, match="made with another endpoints"):
+        run(budgets=(4,), schedule=Schedule((1, 2, 4)))
+    with pytest.warns(UserWarning, match="expect worse chunks"):
+        forced = run("b", budgets=(4,), schedule=Schedule((1, 2, 4)))
+    assert {e.calls for e in own.episodes} == {4}
+    assert {e.calls for e in forced.episodes} == {3}
+    with pytest.raises(ValueError, match="the schedule ends at 8 tokens, klt has 4"):
+        run("c", schedule=Schedule((1, 2, 4, 8)))
+
+
+def test_another_policy_is_another_evaluation(
+    run: Eval, plane_policy: Path, tmp_path: Path
+) -> None:
+    run()
+    other = oatkit.load_policy(plane_policy)
+    with torch.no_grad():
+        next(iter(other.net.parameters())).add_(0.1)
+    other.save_pretrained(tmp_path / "other")
+    with pytest.raises(ArtifactError, match="made with another digest"):
+        run(policy=tmp_path / "other")
+    assert run("b", policy=other).policy == "light"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"episodes": 0}, "episodes is 0, expected 1 or more"),
+        ({"workers": 0}, "workers is 0, expected 1 or more"),
+        ({"timeout_s": 0.0}, "timeout_s is 0, expected more than 0"),
+        ({"videos": -1}, "videos is -1, expected 0 or more"),
+        ({"videos": 1, "out": None}, "videos need a folder: name one as `out`"),
+        ({"seed": -1}, "the seed is -1, expected 0 or more"),
+        ({"state_keys": ("observation.state",)}, "trained on with --state-key"),
+    ],
+)
+def test_wrong_options(run: Eval, tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        run(**change)
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_worker_that_died_is_in_the_record(run: Eval, tmp_path: Path) -> None:
+    expected = run("b")
+    record = run(simulator=replace(PLANE, make=dying_once(tmp_path / "died")))
+    assert record.worker_deaths == 1
+    repeated = [e for e in record.episodes if e.repeats]
+    assert len(repeated) == 4  # all that the worker had under way
+    shown = render_evaluation(record).plain
+    assert "1 simulator processes died, 0 hung and were killed; 4 episodes were repeated" in shown
+    kept = replace(record, episodes=tuple(replace(e, repeats=0) for e in record.episodes))
+    assert outcomes(kept) == outcomes(expected)
+
+
+def test_a_worker_that_hung_is_in_the_record(run: Eval, tmp_path: Path) -> None:
+    began = time.monotonic()
+    run("b", episodes=1, budgets=(4,))
+    patience_s = 1 + 3 * (time.monotonic() - began)  # the machine may be busy
+    sleeping = replace(PLANE, make=sleeping_once(tmp_path / "slept"))
+    record = run(simulator=sleeping, episodes=1, budgets=(4,), timeout_s=patience_s)
+    assert (record.worker_deaths, len(record.episodes)) == (0, 2)
+    assert record.worker_hangs >= 1
+    assert (
+        f"{record.worker_hangs} hung and were killed; 2 episodes" in render_evaluation(record).plain
+    )
+    assert read(tmp_path / "a" / RECORD) == record
+
+
+def test_a_missing_package_is_named(run: Eval) -> None:
+    missing = replace(PLANE, packages=("no-such-package",), extra="pusht")
+    with pytest.raises(MissingExtraError, match=r"pip install 'oatkit\[pusht\]'"):
+        run(simulator=missing)
+
+
+def test_videos_and_the_tasks_of_the_policy(run: Eval, tmp_path: Path) -> None:
+    record = run(tasks=(), budgets=(), episodes=2, videos=1)
+    assert {e.task for e in record.episodes} == set(TASKS)
+    assert sorted(path.name for path in (tmp_path / "a/videos").iterdir()) == [
+        f"{task}-budget-4-000.mp4" for task in sorted(TASKS)
+    ]
+    assert {(v.task, v.budget, v.episode) for v in record.videos} == {(t, 4, 0) for t in TASKS}
+    assert all((tmp_path / "a" / v.path).exists() for v in record.videos)
+
+
+def test_it_prints_and_writes_nothing_unless_asked(
+    run: Eval, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A policy object without a folder: the record is all there is."""
+    policy = oatkit.load_policy(run().policy)
+    before = sorted(tmp_path.rglob("*"))
+    record = oatkit.evaluate(
+        policy, PLANE, tasks=("near", "far"), episodes=3, budgets=(1, None), workers=1
+    )
+    assert outcomes(record) == outcomes(read(tmp_path / "a" / RECORD))
+    assert record.policy == "light"
+    assert sorted(tmp_path.rglob("*")) == before
+    assert capsys.readouterr() == ("", "")
+    run("b", episodes=1, show_progress=True)
+    assert "episodes" in capsys.readouterr().out
