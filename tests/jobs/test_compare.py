@@ -16,11 +16,11 @@ import pytest
 from oatkit import cli
 from oatkit.jobs import tokenizer_comparison as compare_tokenizers
 from oatkit.jobs import tokenizer_sweep as sweep_tokenizer
-from oatkit.measure.reports.comparison_report import write_report
+from oatkit.measure.reports.comparison_report import write_comparison_report
 from oatkit.storage.records import record_from_json
 from oatkit.tokenizers import load_tokenizer
 from oatkit.types import TokenizerComparison, TokenizerSweep
-from tests.measure.pages import Page
+from tests.measure.reports.pages import Page
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def _brief_timing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that do not look at it: drawing takes longer than everything else."""
-    monkeypatch.setattr(compare_tokenizers, "write_report", lambda *_: [])
+    monkeypatch.setattr(compare_tokenizers, "write_comparison_report", lambda *_: [])
 
 
 def compare(data: Path, out: Path, *flags: str) -> int:
@@ -65,8 +65,8 @@ def test_the_report_has_every_section_and_no_reference_outside(data: Path, compa
     text = (compared / "report.html").read_text()
     titles = re.findall("<h2>(.*?)</h2>", text)
     assert titles == [
-        *("In short", "Error against tokens and bits", "A chunk token by token", "Prefix lab"),
-        *("What each token tells", "Errors per dimension", "Vocabulary", "Training"),
+        *("In short", "Error against tokens and bits", "A chunk token by token"),
+        *("What each token tells", "Errors per dimension", "Vocabulary", "Training", "Prefix lab"),
         *("In numbers", "How this was made"),
     ]
     assert text.rindex("<svg") < text.index("<table")
@@ -91,7 +91,7 @@ def test_the_report_has_every_section_and_no_reference_outside(data: Path, compa
 def test_the_report_is_drawn_from_what_is_on_disk_alone(compared: Path) -> None:
     names = ("report.html", "rate_distortion.png")
     before = [(compared / name).read_bytes() for name in names]
-    write_report(read(compared), compared)
+    write_comparison_report(read(compared), compared)
     assert [(compared / name).read_bytes() for name in names] == before
 
 

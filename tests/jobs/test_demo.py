@@ -25,7 +25,7 @@ from oatkit.jobs.tokenizer_comparison import CompareTokenizers
 from oatkit.measure.reports import demo_report
 from oatkit.storage.records import record_from_json
 from oatkit.types import DemoRecord, PolicyEvaluation, TokenizerComparison
-from tests.measure.pages import Page
+from tests.measure.reports.pages import Page
 
 TINY = Plan(
     demonstrations=5,
@@ -47,7 +47,7 @@ def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "plan_for", lambda _: TINY)
     monkeypatch.setattr("oatkit.measure.tokenizer_metrics.SPEED_SECONDS", 0.01)
     # drawn and tested elsewhere
-    monkeypatch.setattr("oatkit.jobs.tokenizer_comparison.write_report", lambda *_: [])
+    monkeypatch.setattr("oatkit.jobs.tokenizer_comparison.write_comparison_report", lambda *_: [])
 
 
 def read_parts(out: Path) -> tuple[TokenizerComparison, PolicyEvaluation]:
@@ -79,11 +79,11 @@ def test_the_whole_story_and_again(tmp_path: Path, capsys: pytest.CaptureFixture
     assert page.open == []
     assert {a for a in page.addresses if not a.startswith("#")} == {"compared/report.html"}
     assert re.findall("<h2>(.*?)</h2>", text) == [
-        *("In short", "Success by budget", "Time by budget", "Error against tokens and bits"),
+        *("In short", "Success", "Time of a query", "Error against tokens and bits"),
         *("A chunk token by token", "Prefix lab", "In numbers", "How this was made"),
         "What to try next",
     ]
-    assert text == demo_report.render(record, *read_parts(out), out)
+    assert text == demo_report.demo_page(record, *read_parts(out), out)
     assert text.count("<svg") == 4
 
     weights = (out / "policy/model.safetensors").stat().st_mtime_ns

@@ -19,7 +19,7 @@ from oatkit.errors import MissingExtraError
 from oatkit.evaluation.episodes import TIMEOUT_S
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.policy_evaluation import RECORD, evaluate
-from oatkit.measure.reports.evaluation_words import acts_by_flow, result_name
+from oatkit.measure.reports.report_words import acts_by_flow, result_name
 from oatkit.storage.records import read_record, write_record
 from oatkit.types import Budget, PolicyEvaluation, Sampling, Schedule, SuccessRate
 

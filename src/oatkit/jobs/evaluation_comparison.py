@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from oatkit.evaluation.success_statistics import compare_paired
-from oatkit.measure.reports.evaluation_words import budget_name, result_name
+from oatkit.measure.reports.report_words import budget_name, result_name
 from oatkit.types import EpisodeResult, PairedComparison, PolicyEvaluation
 
 

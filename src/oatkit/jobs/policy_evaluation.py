@@ -26,7 +26,7 @@ from oatkit.jobs.evaluation_plan import (
     make_rollout,
     plan_evaluation,
 )
-from oatkit.measure.reports.evaluation_words import budget_name
+from oatkit.measure.reports.report_words import budget_name
 from oatkit.policies import AnyPolicy, load_policy
 from oatkit.policies.policy_table import choose_head
 from oatkit.policies.vlm.vlm_config import Head

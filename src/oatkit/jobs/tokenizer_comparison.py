@@ -34,8 +34,8 @@ from oatkit.measure.allocation import measure_allocation
 from oatkit.measure.encoded_chunks import chunks_to_measure, encode_chunks
 from oatkit.measure.gaussian import eigenvalues
 from oatkit.measure.properties import measure_properties
-from oatkit.measure.reports.comparison_report import write_report
-from oatkit.measure.reports.verdict import cautions, trained
+from oatkit.measure.reports.comparison_findings import cautions, trained
+from oatkit.measure.reports.comparison_report import write_comparison_report
 from oatkit.storage.artifact import require_free
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
@@ -126,7 +126,7 @@ def compare_tokenizers(options: CompareTokenizers, console: Console) -> Tokenize
     write_record(path, comparison)
     console.rule("report")
     _write_lab(comparison, options.out, dataset)
-    written = write_report(comparison, options.out)
+    written = write_comparison_report(comparison, options.out)
     console.print(draw(comparison), soft_wrap=True)
     names = ", ".join(p.name for p in (*written, path))
     console.print(f"wrote into {options.out}: {names}", markup=False, soft_wrap=True)

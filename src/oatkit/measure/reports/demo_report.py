@@ -6,18 +6,31 @@ import shlex
 from html import escape
 from pathlib import Path
 
-from oatkit.measure.reports import charts, evaluation_report
-from oatkit.measure.reports import comparison_report as report
-from oatkit.measure.reports.html_page import bullets, commands, how_made, lab, page, table, warning
-from oatkit.measure.reports.verdict import share_left, trained, worse_than_analytic
+from oatkit.measure.reports import evaluation_findings, prefix_chart
+from oatkit.measure.reports.chart_table import EVALUATION_CHARTS
+from oatkit.measure.reports.comparison_findings import share_left, trained, worse_than_analytic
+from oatkit.measure.reports.evaluation_report import videos
+from oatkit.measure.reports.evaluation_tables import evaluation_tables
+from oatkit.measure.reports.html_page import (
+    bullets,
+    commands,
+    figures,
+    how_made,
+    lab,
+    page,
+    table,
+    warning,
+)
+from oatkit.measure.reports.rate_distortion_chart import plot_rate_distortion
 from oatkit.types import DemoRecord, KindComparison, PolicyEvaluation, TokenizerComparison
 
-DONE = {
+STAGES = {
     "demonstrations": "scripted experts solve the tasks in MetaWorld",
     "tokenizers": "every kind is trained or fitted, and measured on held-out episodes",
     "policy": "the light policy learns to predict the tokens from the state",
     "simulator": "the policy acts at every budget, on goals that no demonstration has",
 }
+"""What each part of the demo does."""
 
 
 def write_demo_report(
@@ -25,43 +38,46 @@ def write_demo_report(
 ) -> Path:
     """Write `report.html` into the demo's folder, whose `eval` has the videos."""
     path = folder / "report.html"
-    path.write_text(render(demo, comparison, evaluation, folder))
+    path.write_text(demo_page(demo, comparison, evaluation, folder))
     return path
 
 
-def render(
+def demo_page(
     demo: DemoRecord, comparison: TokenizerComparison, evaluation: PolicyEvaluation, folder: Path
 ) -> str:
-    """The page."""
+    """The page; the comparison and the evaluation are below `folder`."""
     seconds = sum(stage.seconds for stage in demo.stages)
     lead = (
         "Ordered action tokens, from demonstrations to a robot that acts on them: made on this "
         f"machine ({escape(demo.machine)}) in {seconds / 60:.1f} minutes."
     )
-    own = next(k for k in comparison.kinds if k.measurement.kind == evaluation.kind)
+    own = _policy_kind(comparison, evaluation)
+    by_budget = {title: figures(plot(evaluation)) for title, plot in EVALUATION_CHARTS.items()}
     return page(
         "oatkit demo",
         lead,
-        summary=_short(demo, comparison, evaluation),
+        summary=_summary(demo, comparison, evaluation),
         figures={
-            "The robot at work": evaluation_report.videos(evaluation, folder / "eval"),
-            "Success by budget": evaluation_report.success(evaluation),
-            "Time by budget": evaluation_report.cost(evaluation),
-            "Error against tokens and bits": report.rate_distortion(
-                comparison, charts.rate_distortion(comparison)
-            ),
-            "A chunk token by token": report.prefixes(
-                comparison, own, charts.prefixes(comparison, own)
-            ),
+            "The robot at work": videos(evaluation, folder / "eval"),
+            **by_budget,
+            "Error against tokens and bits": figures(plot_rate_distortion(comparison)),
+            "A chunk token by token": figures([prefix_chart.plot_kind(comparison, own)]),
             "Prefix lab": lab(folder / "compared"),
         },
-        tables={**evaluation_report.tables(evaluation), "Tokenizers": _tokenizers(comparison)},
+        tables={**evaluation_tables(evaluation), "Tokenizers": _tokenizer_table(comparison)},
         made=_made(demo, evaluation),
         after={"What to try next": _next(demo, folder)},
     )
 
 
-def _short(demo: DemoRecord, comparison: TokenizerComparison, evaluation: PolicyEvaluation) -> str:
+def _policy_kind(comparison: TokenizerComparison, evaluation: PolicyEvaluation) -> KindComparison:
+    """The kind of tokenizer that the policy uses."""
+    return next(k for k in comparison.kinds if k.measurement.kind == evaluation.kind)
+
+
+def _summary(
+    demo: DemoRecord, comparison: TokenizerComparison, evaluation: PolicyEvaluation
+) -> str:
     tasks = ", ".join(demo.settings["tasks"])
     kinds = ", ".join(k.measurement.kind for k in comparison.kinds)
     first = comparison.kinds[0].measurement
@@ -70,11 +86,11 @@ def _short(demo: DemoRecord, comparison: TokenizerComparison, evaluation: Policy
         f"the MetaWorld simulator by its scripted experts. On chunks of {first.horizon} actions "
         f"these tokenizers were made and compared: {kinds}. A small policy learned to predict the "
         f"tokens of {evaluation.kind} from the simulator's state, for {demo.policy_steps:,} steps, "
-        f"and was then let loose on {demo.settings['episodes']} new goals a task, with all of its "
+        f"and then acted on {demo.settings['episodes']} new goals a task, with all of its "
         "tokens and with only the first of them."
     )
     warned = [
-        *evaluation_report.cautions(evaluation),
+        *evaluation_findings.cautions(evaluation),
         *worse_than_analytic(comparison),
         "Mostly easy tasks, a state that holds the goal, and minutes of training: this shows how "
         "things work, not how good they get.",
@@ -85,19 +101,20 @@ def _short(demo: DemoRecord, comparison: TokenizerComparison, evaluation: Policy
 def findings(comparison: TokenizerComparison, evaluation: PolicyEvaluation) -> list[str]:
     """What came out, one sentence each."""
     return [
-        *evaluation_report.sentences(evaluation),
-        *_tokenizer_sentences(comparison, evaluation.kind),
+        *evaluation_findings.sentences(evaluation),
+        *_tokenizer_sentences(comparison, evaluation),
     ]
 
 
-def _tokenizer_sentences(comparison: TokenizerComparison, kind: str) -> list[str]:
+def _tokenizer_sentences(
+    comparison: TokenizerComparison, evaluation: PolicyEvaluation
+) -> list[str]:
     """What the policy's own tokens keep, and which kind keeps most with as many tokens."""
-    own = next(k for k in comparison.kinds if k.measurement.kind == kind)
-    rows = trained(own)
+    rows = trained(_policy_kind(comparison, evaluation))
     left = ", ".join(f"{share_left(comparison, b.mse)} % with {b.budget}" for b in rows)
     said = [
-        f"Of the variance of the actions, the tokens of {kind} leave unexplained: {left}. Every "
-        "prefix is a chunk that can be executed."
+        f"Of the variance of the actions, the tokens of {evaluation.kind} leave unexplained: "
+        f"{left}. Every prefix is a chunk that can be executed."
     ]
     points = [(k.measurement.kind, b) for k in comparison.kinds for b in trained(k)]
     fair = [(name, b) for name, b in points if b.tokens <= rows[-1].tokens]
@@ -110,18 +127,18 @@ def _tokenizer_sentences(comparison: TokenizerComparison, kind: str) -> list[str
     return said
 
 
-def _tokenizers(comparison: TokenizerComparison) -> str:
-    rows = [_row(comparison, kind) for kind in comparison.kinds]
+def _tokenizer_table(comparison: TokenizerComparison) -> str:
+    rows = [_tokenizer_row(comparison, kind) for kind in comparison.kinds]
     headings = ("kind", "tokens", "bits", "MSE", "left of the variance", "made in")
     note = "With all tokens, on held-out episodes."
     return (
         table(note, headings, rows)
-        + '<p class="soft">All of it, with reconstructions of every kind, properties, cautions '
+        + '<p class="soft">All results, with reconstructions of every kind, properties, cautions '
         'and diagnostics: <a href="compared/report.html">compared/report.html</a>.</p>'
     )
 
 
-def _row(comparison: TokenizerComparison, kind: KindComparison) -> list[str]:
+def _tokenizer_row(comparison: TokenizerComparison, kind: KindComparison) -> list[str]:
     b = trained(kind)[-1]
     how = "trained" if kind.losses else "fitted"
     return [
@@ -135,7 +152,7 @@ def _row(comparison: TokenizerComparison, kind: KindComparison) -> list[str]:
 
 
 def _made(demo: DemoRecord, evaluation: PolicyEvaluation) -> str:
-    stages = [[stage.name, f"{stage.seconds:.0f} s", DONE[stage.name]] for stage in demo.stages]
+    stages = [[stage.name, f"{stage.seconds:.0f} s", STAGES[stage.name]] for stage in demo.stages]
     rule = f"{evaluation.settings['execute']} of {evaluation.settings['horizon']} steps of a chunk"
     facts = {
         "seeds": "0 everywhere; goals of episodes never occur in demonstrations",
@@ -144,7 +161,7 @@ def _made(demo: DemoRecord, evaluation: PolicyEvaluation) -> str:
     }
     return (
         table("", ("part", "time", "what"), stages, is_words=True)
-        + "<p>By hand, the same:</p>"
+        + "<p>The commands that do the same:</p>"
         + how_made([s.command for s in demo.stages], demo.settings, facts, demo.versions)
     )
 

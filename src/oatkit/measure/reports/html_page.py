@@ -1,4 +1,4 @@
-"""The look that all reports share: one page of HTML that needs nothing else.
+"""The look that all reports share: one page of HTML that needs no other file.
 
 A page says in words what was found, shows it in figures, gives the numbers in tables, and ends with
 how it was made.
@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from oatkit.measure.reports.charts import Chart
+from oatkit.measure.reports.chart import Chart
 
 STYLE = """
 :root { color-scheme: light dark; --sans: system-ui, Roboto, Helvetica, Arial, sans-serif;
@@ -81,7 +81,7 @@ FIT = """addEventListener("message", ({data, source}) => {
     if (frame.contentWindow === source && data.oatkitLabHeight)
       frame.style.height = `${data.oatkitLabHeight + 2}px`;
 });"""
-"""Gives a frame the height that the page inside it reports."""
+"""Script that gives a frame the height that the page inside it reports."""
 
 
 def page(
@@ -94,16 +94,16 @@ def page(
     made: str,
     after: Mapping[str, str] | None = None,
 ) -> str:
-    """The whole page; parts that are empty are left out.
+    """The page as HTML; sections that are empty are left out.
 
     Args:
-        title: Plain text.
-        lead: HTML of the line below it.
+        title: Plain text of the title.
+        lead: HTML of the line below the title.
         summary: HTML of what was found, in words.
-        figures: Titles, plain text, to HTML.
-        tables: The same of the numbers.
-        made: HTML of what it takes to make it again.
-        after: Titles to HTML of what comes last.
+        figures: Plain titles of sections to the HTML of their figures.
+        tables: Plain titles of tables to their HTML.
+        made: HTML of what it takes to make the results again.
+        after: Plain titles of the last sections to their HTML.
     """
     numbers = "".join(f"<h3>{escape(name)}</h3>{html}" for name, html in tables.items() if html)
     sections = {
@@ -129,17 +129,22 @@ def page(
     )
 
 
-def figure(chart: Chart, see: str, caption: str) -> str:
-    """A chart, what to see in it in one sentence, and how to read it."""
-    named = chart.svg.replace('role="img"', f'role="img" aria-label="{escape(see)}"', 1)
+def figures(charts: Iterable[Chart]) -> str:
+    """Charts one below another, each with its words."""
+    return "".join(_figure(chart) for chart in charts)
+
+
+def _figure(chart: Chart) -> str:
+    see = escape(chart.see)
+    named = chart.svg.replace('role="img"', f'role="img" aria-label="{see}"', 1)
     return (
         f'<figure><div class="chart" tabindex="0">{named}</div>'
-        f"<figcaption><b>{escape(see)}</b> {escape(caption)}</figcaption></figure>"
+        f"<figcaption><b>{see}</b> {escape(chart.caption)}</figcaption></figure>"
     )
 
 
 def video(path: Path, caption: str) -> str:
-    """An mp4, stored in the page; `caption` is HTML."""
+    """A figure with an mp4 that is stored in the page; `caption` is HTML."""
     data = b64encode(path.read_bytes()).decode()
     return (
         "<figure><video controls autoplay loop muted playsinline "
@@ -161,25 +166,26 @@ def lab(folder: Path) -> str:
 
 
 def bullets(texts: Iterable[str]) -> str:
+    """A list of plain texts."""
     return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>"
 
 
 def warning(texts: Sequence[str]) -> str:
-    """What to know before believing the rest; nothing where there is nothing."""
+    """A box of what to know before believing the rest; empty without texts."""
     if not texts:
         return ""
     return f'<div class="warning"><p>Before you believe it:</p>{bullets(texts)}</div>'
 
 
 def commands(lines: Sequence[str]) -> str:
-    """What to type, a line each."""
+    """A block of commands, one a line."""
     return f'<pre tabindex="0"><code>{escape(chr(10).join(lines))}</code></pre>'
 
 
 def how_made(lines: Sequence[str], *facts: Mapping[str, Any]) -> str:
-    """The commands that do it again, and all that decides the result: settings, seeds, versions."""
+    """The commands that repeat the work, and a table of settings, seeds and versions."""
     typed = [line for line in lines if line]
-    rows = [[name, _shown(value)] for part in facts for name, value in part.items()]
+    rows = [[name, _format_value(value)] for part in facts for name, value in part.items()]
     return (commands(typed) if typed else "") + table(
         "What decides the result; the same command resumes it.",
         ("setting", "value"),
@@ -188,12 +194,12 @@ def how_made(lines: Sequence[str], *facts: Mapping[str, Any]) -> str:
     )
 
 
-def _shown(value: Any) -> str:
-    """A value as one would write it, not as Python does."""
+def _format_value(value: Any) -> str:
+    """A value in words: `yes` for True, names and values of a mapping without braces."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_shown(v)}" for name, v in value.items())
+        return ", ".join(f"{name} {_format_value(v)}" for name, v in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(_shown, value))
+        return ", ".join(map(_format_value, value))
     words = {None: "none", True: "yes", False: "no"}
     return words[value] if value is None or isinstance(value, bool) else str(value)
 
@@ -206,7 +212,15 @@ def table(
     is_html: bool = False,
     is_words: bool = False,
 ) -> str:
-    """A table of numbers or of words; `is_html` says that its cells are escaped already."""
+    """A table.
+
+    Args:
+        caption: Plain text of the line above it.
+        headings: Plain texts at the head of the columns.
+        rows: Texts of the cells, row by row.
+        is_html: Whether the cells are HTML instead of plain text.
+        is_words: Whether the cells are sentences, which are aligned left and wrapped.
+    """
     shown = str if is_html else escape
     head = "".join(f"<th>{escape(text)}</th>" for text in headings)
     body = "".join(

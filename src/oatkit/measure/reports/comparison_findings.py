@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oatkit.measure.reports.report_words import count_tokens
 from oatkit.types import BudgetMeasurement, KindComparison, TokenizerComparison
 
 REMAINDERS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
@@ -70,10 +71,6 @@ def cheapest(comparison: TokenizerComparison) -> str:
         f"{kind} needs the fewest tokens to leave at most {share:.0%} of the variance of the "
         f"actions: {count_tokens(b.tokens)}, {b.bits:.0f} bits a chunk."
     )
-
-
-def count_tokens(count: float) -> str:
-    return f"{count:.3g} token{'s' * (count != 1)}"
 
 
 def share_left(comparison: TokenizerComparison, mse: float) -> str:

@@ -4,45 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oatkit.measure.reports.verdict import cautions, reaches, sentences, share_left
-from oatkit.types import (
-    BudgetMeasurement,
-    KindComparison,
-    LossPoint,
-    Properties,
-    Property,
-    Robustness,
-    SlotMeasurement,
-    TokenizerComparison,
-    TokenizerMeasurement,
-)
-
-
-def kind(name: str, errors: dict[int, float], *, losses: tuple[float, ...] = ()) -> KindComparison:
-    """A kind with these raw errors at its trained budgets, of ten bits a token."""
-    budgets = tuple(
-        BudgetMeasurement(
-            *(tokens, True, tokens, 10.0 * tokens, 5.0 * tokens, mse, mse, mse, 0.05),
-            *((mse,), (mse,), 1.0),
-        )
-        for tokens, mse in errors.items()
-    )
-    yes = Property(True, "it is")
-    return KindComparison(
-        measurement=TokenizerMeasurement(
-            *("p", name, "d", "val", 1000, 8, 2, 1024, max(errors), 7, budgets),
-            *((SlotMeasurement(0.5, 300.0),), Robustness(1, 0, 1, 0, 0.1), 1.0, 1.0),
-        ),
-        properties=Properties(yes, yes, yes, yes),
-        allocation=None,
-        reconstructions=(),
-        seconds=1.0,
-        losses=tuple(LossPoint(10 * i, loss) for i, loss in enumerate(losses, 1)),
-    )
-
-
-def comparison(*kinds: KindComparison) -> TokenizerComparison:
-    return TokenizerComparison("d", 5, ("x", "y"), (1.0, 1.0), 1.0, (), {}, {}, kinds)
+from oatkit.measure.reports.comparison_findings import cautions, reaches, sentences, share_left
+from oatkit.types import Property, SlotMeasurement
+from tests.measure.reports.records import comparison, kind
 
 
 def test_the_cheapest_way_to_an_error() -> None:

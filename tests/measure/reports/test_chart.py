@@ -1,14 +1,23 @@
-"""Colors: one for each kind, and told apart by everybody."""
+"""The look of charts: a color for each kind that everybody can tell from the others, SVG, PNG."""
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from oatkit.measure.reports.charts import STYLES
+from oatkit.measure.reports.chart import (
+    GRID,
+    INK,
+    STYLES,
+    Chart,
+    integer_axis,
+    log2_axis,
+    new_figure,
+)
 from oatkit.tokenizers import KINDS
 
 SIGHT = {
@@ -53,3 +62,31 @@ def test_every_kind_has_a_color_and_a_mark_of_its_own() -> None:
     assert list(STYLES) == list(KINDS)
     assert len({color for color, _ in STYLES.values()}) == len(KINDS)
     assert len({mark for _, mark in STYLES.values()}) == len(KINDS)
+
+
+def test_svg_has_the_colors_of_the_page_and_no_address() -> None:
+    figure, ((axes,),) = new_figure(3, 2)
+    axes.plot([1, 2], [3, 4], color="#123456")
+    chart = Chart(figure, "line", see="A line.", caption="It rises.")
+    assert "#123456" in chart.svg
+    assert "var(--ink)" in chart.svg
+    assert "var(--grid)" in chart.svg
+    assert not re.search(rf"http|xmlns|{INK}|{GRID}", chart.svg)
+    assert chart.svg == chart.svg
+    assert chart.png.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("color", [kind.color for kind in KINDS.values()])
+def test_no_kind_has_a_color_that_the_page_replaces(color: str) -> None:
+    assert color.lower() not in (INK, GRID)
+
+
+def test_axes_are_labeled_with_whole_numbers() -> None:
+    figure, ((powers, counts),) = new_figure(6, 2, columns=2)
+    powers.plot([1, 16], [0, 1])
+    counts.plot([1, 3], [0, 1])
+    log2_axis(powers)
+    integer_axis(counts)
+    figure.draw_without_rendering()
+    assert "16" in [label.get_text() for label in powers.get_xticklabels()]
+    assert all(x == round(x) for x in counts.get_xticks())

@@ -1,0 +1,117 @@
+"""What the evaluation of a policy says, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oatkit.measure.reports.report_words import (
+    acts_by_flow,
+    budget_name,
+    count_tokens,
+    fixed_budgets,
+    is_auto,
+    means_of_acting,
+)
+from oatkit.types import BudgetResult, PairedComparison, PolicyEvaluation, SuccessRate, TaskResult
+
+PAPER_EPISODES = 50
+"""Number of episodes of a task in the paper."""
+SIGNIFICANT = 0.05
+"""The p-value below which two budgets are said to differ."""
+
+
+def sentences(record: PolicyEvaluation) -> list[str]:
+    """What was found, one sentence each."""
+    fixed = fixed_budgets(record)
+    said = []
+    if fixed:
+        end = fixed[-1]
+        means = means_of_acting(record, end)
+        said.append(f"With {means} the policy solves {_rate(end.success)}.")
+        if len(end.tasks) > 1:
+            by_task = ", ".join(f"{t.task} {t.success.rate:.0%}" for t in _best_first(end))
+            said.append(f"By task, with {means}: {by_task}.")
+        if end.score is not None:
+            said.append(f"Its best score of an episode is {end.score:.3f} on average.")
+        if len(fixed) > 1:
+            rates = ", ".join(f"{b.success.rate:.0%} with {b.budget}" for b in fixed)
+            said.append(f"By budget: {rates}. {_trend(record, fixed)}")
+    said += [_auto(b) for b in record.budgets if is_auto(b.budget)]
+    timed = [b for b in fixed if b.latency_ms is not None]
+    if timed:
+        times = ", ".join(
+            f"{b.latency_ms:.3g} ms with {means_of_acting(record, b)}" for b in _ends(timed)
+        )
+        said.append(f"From observation to chunk, one observation at a time: {times}.")
+    return said
+
+
+def cautions(record: PolicyEvaluation) -> list[str]:
+    """What to know before believing the numbers."""
+    said = []
+    fewest = min(t.success.episodes for b in record.budgets for t in b.tasks)
+    if fewest < PAPER_EPISODES:
+        each = "task" if acts_by_flow(record) else "task and budget"
+        said.append(
+            f"{fewest} episode{'s' * (fewest > 1)} of a {each}, where the paper has "
+            f"{PAPER_EPISODES}: intervals are wide."
+        )
+    if all(b.success.successes == 0 for b in record.budgets):
+        said.append("No episode was solved: more training or demonstrations come first.")
+    errors = sum(e.error is not None for e in record.episodes)
+    if errors:
+        said.append(f"{errors} episodes ended because the policy's tokens did not decode.")
+    if record.worker_deaths:
+        repeats = sum(e.repeats > 0 for e in record.episodes)
+        said.append(
+            f"{record.worker_deaths} simulator processes died; {repeats} episodes were repeated."
+        )
+    return said
+
+
+def format_points(difference: float) -> str:
+    """A difference of success rates in percentage points."""
+    return f"{100 * difference:+.0f}"
+
+
+def format_interval(pair: PairedComparison) -> str:
+    """The 95 % interval of a difference, in percentage points."""
+    return f"{format_points(pair.low)} to {format_points(pair.high)}"
+
+
+def _ends(budgets: Sequence[BudgetResult]) -> list[BudgetResult]:
+    return [budgets[0]] if len(budgets) == 1 else [budgets[0], budgets[-1]]
+
+
+def _best_first(b: BudgetResult) -> list[TaskResult]:
+    return sorted(b.tasks, key=lambda t: -t.success.rate)
+
+
+def _rate(s: SuccessRate) -> str:
+    return (
+        f"{s.successes} of {s.episodes} episodes: {s.rate:.0%}, 95 % interval {s.low:.0%} to "
+        f"{s.high:.0%}"
+    )
+
+
+def _trend(record: PolicyEvaluation, fixed: Sequence[BudgetResult]) -> str:
+    """Whether the episodes distinguish the largest budget from the smallest."""
+    first, last = (budget_name(b.budget) for b in _ends(fixed))
+    pair = next((c for c in record.comparisons if (c.first, c.second) == (first, last)), None)
+    if pair is None:
+        return ""
+    numbers = (
+        f"{last} against {first} is {format_points(pair.difference)} points "
+        f"({format_interval(pair)})"
+    )
+    is_clear = pair.p_value < SIGNIFICANT and not pair.low <= 0 <= pair.high
+    if is_clear:
+        return f"More tokens {'help' if pair.low > 0 else 'hurt here'}: {numbers}."
+    return f"These episodes do not tell the largest budget from the smallest: {numbers}."
+
+
+def _auto(b: BudgetResult) -> str:
+    return (
+        f"auto takes {count_tokens(b.tokens)} in {b.calls:.2g} calls on average and solves "
+        f"{_rate(b.success)}."
+    )
