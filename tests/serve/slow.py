@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 import oatkit
 from oatkit.policies import LightPolicy, Prediction
+from oatkit.policies.observation.observations import Observations
 from tests.policies import tiny
 
 STATE = np.zeros(tiny.STATE_DIM, np.float32)
@@ -42,23 +44,24 @@ class SlowPolicy:
         self.batches: list[int] = []
         self.poison: float | None = None
 
-    def read(self, observation: Mapping[str, Any]) -> tuple[Any, bool]:
+    def read(self, observation: Mapping[str, Any]) -> Observations:
         return self._policy.read(observation)
 
     def predict_action_chunk(
         self,
-        observation: Mapping[str, Any],
+        observation: Mapping[str, Any] | Observations,
         *,
         budget: Any = None,
         deadline_ms: float | None = None,
         **sampling: Any,
     ) -> Prediction:
         began = time.perf_counter()
-        states = observation["observation.state"]
-        self.batches.append(len(states))
+        if not isinstance(observation, Observations):
+            observation = self.read(observation)
+        self.batches.append(len(observation))
         self.has_begun.set()
         self.gate.wait()
-        if self.poison is not None and (states == self.poison).any():
+        if self.poison is not None and self._has_poison(observation):
             raise RuntimeError("secret detail")
         reached = self.tokenizer.budgets[0]
         for wanted in self.tokenizer.budgets:
@@ -69,3 +72,8 @@ class SlowPolicy:
             if wanted == budget or left_ms < 0:
                 break
         return self._policy.predict_action_chunk(observation, budget=reached, **sampling)
+
+    def _has_poison(self, observations: Observations) -> bool:
+        assert self.spec.state is not None
+        poison = self.spec.state.normalize(torch.full((self.spec.state_dim,), self.poison))
+        return bool((observations.state == poison).all(dim=-1).any())

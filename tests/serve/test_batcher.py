@@ -13,8 +13,10 @@ import pytest
 import torch
 
 from oatkit.policies import LightPolicy
+from oatkit.policies.observation.observations import Observations
 from oatkit.serve.batcher import Answer, Batcher, BusyError
 from oatkit.serve.request import Request
+from oatkit.types import Sampling
 from tests.serve.slow import STATE, SlowPolicy, make_policy
 
 Start = Callable[..., Batcher]
@@ -48,23 +50,35 @@ def start(policy: SlowPolicy) -> Iterator[Start]:
         batcher.close()
 
 
-def ask(
-    state: float = 0.0,
-    *,
-    budget: Any = None,
-    within_s: float | None = None,
-    now: float | None = None,
-) -> Request:
-    now = time.perf_counter() if now is None else now
-    observation = {"observation.state": STATE[None] + np.float32(state), "task": "open the door"}
-    return Request(observation, budget, None if within_s is None else now + within_s, now)
+Ask = Callable[..., Request]
+
+
+@pytest.fixture(scope="module")
+def ask(light: LightPolicy) -> Ask:
+    """A request as `RequestReader` makes it."""
+
+    def ask(
+        state: float = 0.0,
+        *,
+        budget: Any = None,
+        within_s: float | None = None,
+        now: float | None = None,
+        sampling: Sampling = Sampling(),
+    ) -> Request:
+        now = time.perf_counter() if now is None else now
+        observation = {"observation.state": STATE + np.float32(state), "task": "open the door"}
+        read = Observations.from_frames([light.read(observation)])
+        deadline = None if within_s is None else now + within_s
+        return Request(read, budget, deadline, now, sampling)
+
+    return ask
 
 
 def run(main: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(asyncio.wait_for(main, 60))
 
 
-async def held(policy: SlowPolicy, batcher: Batcher) -> asyncio.Future[Answer]:
+async def held(policy: SlowPolicy, batcher: Batcher, ask: Ask) -> asyncio.Future[Answer]:
     """A request that keeps the thread busy until the gate opens."""
     policy.gate.clear()
     first = batcher.submit(ask())
@@ -72,12 +86,12 @@ async def held(policy: SlowPolicy, batcher: Batcher) -> asyncio.Future[Answer]:
     return first
 
 
-def test_what_gathers_meanwhile_is_one_batch(policy: SlowPolicy, start: Start) -> None:
+def test_what_gathers_meanwhile_is_one_batch(policy: SlowPolicy, start: Start, ask: Ask) -> None:
     batcher = start(max_batch=4)
 
     async def main() -> list[Answer]:
-        futures = [await held(policy, batcher), *(batcher.submit(ask(i)) for i in range(6))]
-        assert batcher.depth == 6
+        futures = [await held(policy, batcher, ask), *(batcher.submit(ask(i)) for i in range(6))]
+        assert batcher.num_waiting == 6
         policy.gate.set()
         return await asyncio.gather(*futures)
 
@@ -88,21 +102,19 @@ def test_what_gathers_meanwhile_is_one_batch(policy: SlowPolicy, start: Start) -
     assert answers[1].queue_ms > 0
 
 
-def test_a_row_is_the_same_in_any_batch(policy: SlowPolicy, start: Start) -> None:
+def test_a_row_is_the_same_in_any_batch(policy: SlowPolicy, start: Start, ask: Ask) -> None:
     batcher = start()
 
-    def seeded(state: float) -> Request:
-        request = ask(state)
-        request.generator = torch.Generator().manual_seed(int(state))
-        return request
+    def submit(state: int) -> asyncio.Future[Answer]:
+        return batcher.submit(ask(state), torch.Generator().manual_seed(state))
 
     async def main() -> list[Answer]:
-        first = await held(policy, batcher)
-        futures = [batcher.submit(seeded(i)) for i in range(3)]
+        first = await held(policy, batcher, ask)
+        futures = [submit(i) for i in range(3)]
         policy.gate.set()
         await first
         together = await asyncio.gather(*futures)
-        return [*together, *[await batcher.submit(seeded(i)) for i in range(3)]]
+        return [*together, *[await submit(i) for i in range(3)]]
 
     answers = run(main())
     assert policy.batches == [1, 3, 1, 1, 1]
@@ -111,11 +123,11 @@ def test_a_row_is_the_same_in_any_batch(policy: SlowPolicy, start: Start) -> Non
         np.testing.assert_allclose(together.actions, alone.actions, rtol=1e-4, atol=1e-5)
 
 
-def test_budgets_are_not_mixed(policy: SlowPolicy, start: Start) -> None:
+def test_budgets_are_not_mixed(policy: SlowPolicy, start: Start, ask: Ask) -> None:
     batcher = start()
 
     async def main() -> list[Answer]:
-        first = await held(policy, batcher)
+        first = await held(policy, batcher, ask)
         futures = [batcher.submit(ask(budget=k)) for k in (2, None, 2, 8)]
         policy.gate.set()
         await first
@@ -125,12 +137,34 @@ def test_budgets_are_not_mixed(policy: SlowPolicy, start: Start) -> None:
     assert policy.batches == [1, 2, 1, 1]
 
 
-def test_the_most_urgent_comes_first(policy: SlowPolicy, start: Start) -> None:
+def test_sampling_rules_are_not_mixed_but_seeds_are(
+    policy: SlowPolicy, start: Start, ask: Ask
+) -> None:
+    batcher = start()
+    rules = [
+        Sampling(0),
+        Sampling(top_p=0.5),
+        Sampling(0),
+        Sampling(0, seed=1),
+        Sampling(0, seed=2),
+    ]
+
+    async def main() -> None:
+        first = await held(policy, batcher, ask)
+        futures = [batcher.submit(ask(sampling=sampling)) for sampling in rules]
+        policy.gate.set()
+        await asyncio.gather(first, *futures)
+
+    run(main())
+    assert policy.batches == [1, 2, 1, 2]
+
+
+def test_the_most_urgent_comes_first(policy: SlowPolicy, start: Start, ask: Ask) -> None:
     batcher = start(max_batch=1)
     order: list[int] = []
 
     async def main() -> None:
-        first = await held(policy, batcher)
+        first = await held(policy, batcher, ask)
         now = time.perf_counter()
         requests = [ask(within_s=within_s, now=now) for within_s in (None, 0.9, 0.5, 30)]
         futures = [batcher.submit(request) for request in requests]
@@ -143,11 +177,11 @@ def test_the_most_urgent_comes_first(policy: SlowPolicy, start: Start) -> None:
     assert order == [2, 1, 0, 3], "one without a deadline is due after a second"
 
 
-def test_a_full_queue_is_busy(policy: SlowPolicy, start: Start) -> None:
+def test_a_full_queue_is_busy(policy: SlowPolicy, start: Start, ask: Ask) -> None:
     batcher = start(max_queue=2)
 
     async def main() -> None:
-        futures = [await held(policy, batcher), batcher.submit(ask()), batcher.submit(ask())]
+        futures = [await held(policy, batcher, ask), batcher.submit(ask()), batcher.submit(ask())]
         with pytest.raises(BusyError, match="busy: 2 requests wait already; ask again later"):
             batcher.submit(ask())
         policy.gate.set()
@@ -157,11 +191,11 @@ def test_a_full_queue_is_busy(policy: SlowPolicy, start: Start) -> None:
     run(main())
 
 
-def test_what_was_given_up_is_not_computed(policy: SlowPolicy, start: Start) -> None:
+def test_what_was_given_up_is_not_computed(policy: SlowPolicy, start: Start, ask: Ask) -> None:
     batcher = start()
 
     async def main() -> None:
-        first = await held(policy, batcher)
+        first = await held(policy, batcher, ask)
         abandoned, other = batcher.submit(ask()), batcher.submit(ask())
         abandoned.cancel()
         policy.gate.set()
@@ -171,12 +205,14 @@ def test_what_was_given_up_is_not_computed(policy: SlowPolicy, start: Start) -> 
     assert policy.batches == [1, 1]
 
 
-def test_one_bad_request_does_not_fail_the_others(policy: SlowPolicy, start: Start) -> None:
+def test_one_bad_request_does_not_fail_the_others(
+    policy: SlowPolicy, start: Start, ask: Ask
+) -> None:
     batcher = start()
     policy.poison = 7.0
 
     async def main() -> list[Any]:
-        first = await held(policy, batcher)
+        first = await held(policy, batcher, ask)
         futures = [batcher.submit(ask(state)) for state in (1, 7, 2)]
         policy.gate.set()
         await first
@@ -188,11 +224,11 @@ def test_one_bad_request_does_not_fail_the_others(policy: SlowPolicy, start: Sta
     assert policy.batches == [1, 3, 1, 1, 1]
 
 
-def test_closing_finishes_what_waits(policy: SlowPolicy, start: Start) -> None:
+def test_closing_finishes_what_waits(policy: SlowPolicy, start: Start, ask: Ask) -> None:
     batcher = start()
 
     async def main() -> list[Answer]:
-        futures = [await held(policy, batcher), *(batcher.submit(ask()) for _ in range(5))]
+        futures = [await held(policy, batcher, ask), *(batcher.submit(ask()) for _ in range(5))]
         policy.gate.set()
         await asyncio.to_thread(batcher.close)
         with pytest.raises(BusyError, match="shutting down"):
@@ -200,40 +236,40 @@ def test_closing_finishes_what_waits(policy: SlowPolicy, start: Start) -> None:
         return await asyncio.gather(*futures)
 
     assert len(run(main())) == 6
-    assert not batcher.is_well(60)
+    assert not batcher.is_healthy(60)
 
 
-def test_a_hanging_prediction_is_noticed(policy: SlowPolicy, start: Start) -> None:
+def test_a_hanging_prediction_is_noticed(policy: SlowPolicy, start: Start, ask: Ask) -> None:
     batcher = start()
 
     async def main() -> None:
-        assert batcher.is_well(0.01)
-        first = await held(policy, batcher)
+        assert batcher.is_healthy(0.01)
+        first = await held(policy, batcher, ask)
         await asyncio.sleep(0.05)
-        assert not batcher.is_well(0.01)
-        assert batcher.is_well(60)
+        assert not batcher.is_healthy(0.01)
+        assert batcher.is_healthy(60)
         policy.gate.set()
         await first
 
     run(main())
 
 
-def set_pace(batcher: Batcher, ms_per_budget: float) -> None:
+def set_latencies(batcher: Batcher, ms_per_budget: float) -> None:
     """Every batch size takes so long for each budget after the other."""
-    for size, budget in batcher.pace.table_ms:
-        stage = batcher.pace.budgets.index(budget) + 1
-        batcher.pace.table_ms[size, budget] = ms_per_budget * stage
-    batcher.pace.slowness = batcher.pace.reply_ms = 1.0
+    for size, budget in batcher.latencies.table_ms:
+        stage = batcher.latencies.budgets.index(budget) + 1
+        batcher.latencies.table_ms[size, budget] = ms_per_budget * stage
+    batcher.latencies.slowness = batcher.latencies.reply_ms = 1.0
 
 
-def test_time_in_the_queue_counts(policy: SlowPolicy, start: Start) -> None:
+def test_time_in_the_queue_counts(policy: SlowPolicy, start: Start, ask: Ask) -> None:
     """50 ms a stage and 4 stages: after 0.2 s of waiting only some of them fit."""
     batcher = start()
-    set_pace(batcher, 50.0)
+    set_latencies(batcher, 50.0)
     policy.stage_s = 0.05
 
     async def main() -> list[Answer]:
-        first = await held(policy, batcher)
+        first = await held(policy, batcher, ask)
         futures = [batcher.submit(ask(within_s=0.36)), batcher.submit(ask(within_s=10))]
         await asyncio.sleep(0.2)
         policy.stage_s = 0.0
@@ -247,40 +283,42 @@ def test_time_in_the_queue_counts(policy: SlowPolicy, start: Start) -> None:
     assert policy.batches == [1, 1, 1], "the patient one is not held back by the other"
 
 
-def test_those_who_wait_are_left_their_first_prefix(policy: SlowPolicy, start: Start) -> None:
+def test_those_who_wait_are_left_their_first_prefix(
+    policy: SlowPolicy, start: Start, ask: Ask
+) -> None:
     """Ten batches of one in 600 ms, where all tokens take 200: each must take less."""
     batcher = start(max_batch=1)
-    set_pace(batcher, 50.0)
+    set_latencies(batcher, 50.0)
 
     async def main() -> tuple[list[int | None], float]:
-        first = await held(policy, batcher)
+        first = await held(policy, batcher, ask)
         began = now = time.perf_counter()
         futures = [batcher.submit(ask(within_s=0.6, now=now)) for _ in range(10)]
-        goals = []
+        budgets = []
         for _ in futures:
             with batcher._changed:
-                _, goal = batcher._take(now)
-            goals.append(goal)
-            now += batcher.pace.expected_ms(1, goal) / 1000
+                _, budget = batcher._take(now)
+            budgets.append(budget)
+            now += batcher.latencies.expected_ms(1, budget) / 1000
         policy.gate.set()
         await first
-        return goals, now - began
+        return budgets, now - began
 
-    goals, took_s = run(main())
-    assert goals == [2] + [1] * 9
+    budgets, took_s = run(main())
+    assert budgets == [2] + [1] * 9
     assert took_s <= 0.6
 
 
 def test_a_batch_is_no_larger_than_the_most_urgent_has_time_for(
-    policy: SlowPolicy, start: Start
+    policy: SlowPolicy, start: Start, ask: Ask
 ) -> None:
     batcher = start(max_batch=4)
-    for size, budget in batcher.pace.table_ms:
-        batcher.pace.table_ms[size, budget] = 20.0 * size
-    batcher.pace.slowness = batcher.pace.reply_ms = 1.0
+    for size, budget in batcher.latencies.table_ms:
+        batcher.latencies.table_ms[size, budget] = 20.0 * size
+    batcher.latencies.slowness = batcher.latencies.reply_ms = 1.0
 
     async def main() -> int:
-        first = await held(policy, batcher)
+        first = await held(policy, batcher, ask)
         now = time.perf_counter()
         for _ in range(4):
             batcher.submit(ask(within_s=0.05, now=now))

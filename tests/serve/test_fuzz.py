@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from oatkit_client import Client
+from oatkit_client.protocol import REQUEST_KEYS
 from oatkit_client.wire import pack
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
@@ -31,7 +32,7 @@ SLACK_MB = 16
 """By which memory may move without having grown."""
 GOOD = pack(OBSERVATION)
 
-names = st.sampled_from(["observation/state", "prompt", "budget", "deadline_ms", "reset", "task"])
+names = st.sampled_from(["observation/state", "prompt", "task", *REQUEST_KEYS])
 dtypes = st.sampled_from(["O", "<f4", "<f8", "|V8", "c8", "<U5", "M8[s]", "f4,f4", "a9", "?", ""])
 sizes = st.lists(st.integers(-2, 2**63), max_size=40)
 arrays = st.fixed_dictionaries(
@@ -113,6 +114,8 @@ def broken(rng: np.random.Generator) -> bytes | str:
         lambda: pack({**OBSERVATION, "observation/state": states[rng.integers(len(states))]}),
         lambda: pack({**OBSERVATION, "budget": float(rng.normal())}),
         lambda: pack({**OBSERVATION, "deadline_ms": -1}),
+        lambda: pack({**OBSERVATION, "sampling": {"x" * int(rng.integers(1, 100_000)): 1}}),
+        lambda: pack({**OBSERVATION, "sampling": {"top_k": STATE, "seed": 1e300}}),
     ]
     return choices[rng.integers(len(choices))]()
 

@@ -10,17 +10,19 @@ import pytest
 from oatkit_client.wire import pack
 
 from oatkit.policies import LightPolicy
-from oatkit.serve.key_map import KeyMap
 from oatkit.serve.request import Request, RequestReader
+from oatkit.serve.request_keys import request_keys
+from oatkit.types import Sampling
 from tests.policies import tiny
 from tests.serve.slow import make_policy
 
+TASK = "open the door"
 STATE = np.arange(5, dtype=np.float64)
 IMAGE = np.zeros((tiny.HEIGHT, tiny.WIDTH, 3), np.uint8)
 GOOD = {
     "observation/state": STATE,
     "observation/front_image": IMAGE,
-    "prompt": "open the door",
+    "prompt": TASK,
 }
 
 
@@ -30,51 +32,86 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> LightPolicy:
 
 
 def read(policy: LightPolicy, message: Any, *changes: str, **settings: Any) -> Request:
-    keys = KeyMap.for_policy(policy.spec, changes)
+    keys = request_keys(policy.spec, changes)
     return RequestReader(policy, keys, **settings).read(pack(message), received=10.0)
+
+
+def expected(policy: LightPolicy, observation: dict[str, Any]) -> list[Any]:
+    """What the policy reads of a batch of one with its history."""
+    batch = {key: np.stack([value, value])[None] for key, value in observation.items()}
+    return [tensor.tolist() for tensor in policy.read(batch | {"task": [TASK]}).tensors()]
+
+
+def found(request: Request) -> list[Any]:
+    return [tensor.tolist() for tensor in request.observations.tensors()]
 
 
 def test_openpis_keys_become_lerobots(policy: LightPolicy) -> None:
     request = read(policy, GOOD)
-    assert set(request.observation) == {"observation.state", "observation.images.front", "task"}
-    assert request.observation["observation.state"].tolist() == [STATE.tolist()] * 2
-    assert request.observation["observation.images.front"].shape == (2, *IMAGE.shape)
-    assert request.observation["task"] == "open the door"
-    assert request.is_repeated
+    assert found(request) == expected(
+        policy, {"observation.state": STATE, "observation.images.front": IMAGE}
+    )
+    assert not request.observations.is_single_frame
+    assert "reads 2 frames and got one, which was repeated" in request.warnings[0]
     assert (request.budget, request.deadline, request.is_reset) == (None, None, False)
 
 
 def test_a_leading_time_axis_is_the_history(policy: LightPolicy) -> None:
     frames = np.stack([STATE, STATE + 1])
-    message = {
-        **GOOD,
-        "observation/state": frames,
-        "observation/front_image": np.stack([IMAGE] * 2),
-    }
-    request = read(policy, message)
-    assert not request.is_repeated
-    np.testing.assert_array_equal(request.observation["observation.state"], frames)
+    images = np.stack([IMAGE, IMAGE + 1])
+    request = read(policy, {**GOOD, "observation/state": frames, "observation/front_image": images})
+    assert request.warnings == ()
+    batch = {"observation.state": frames[None], "observation.images.front": images[None]}
+    wanted = policy.read(batch | {"task": [TASK]})
+    assert found(request) == [tensor.tolist() for tensor in wanted.tensors()]
 
 
 def test_other_names_of_the_same_keys(policy: LightPolicy) -> None:
     message = {
         "observation.state": STATE.tolist(),
         "observation.images.front": IMAGE,
-        "task": np.str_("close the door"),
+        "task": np.str_(TASK),
     }
-    assert read(policy, message).observation["task"] == "close the door"
+    assert found(read(policy, message)) == found(read(policy, GOOD))
 
 
 def test_map_renames_and_ignores_keys(policy: LightPolicy) -> None:
-    message = {"joints": STATE, "observation/front": IMAGE, "prompt": "open the door", "extra": 3}
+    message = {"joints": STATE, "observation/front": IMAGE, "prompt": TASK, "extra": 3}
     request = read(policy, message, "joints=observation.state", "extra=")
-    assert set(request.observation) == {"observation.state", "observation.images.front", "task"}
+    assert found(request) == found(read(policy, GOOD))
 
 
-@pytest.mark.parametrize("change", ["joints", "=task", "budget=task", "joints=observation.stat"])
-def test_maps_that_mean_nothing(policy: LightPolicy, change: str) -> None:
-    with pytest.raises(ValueError, match=f"--map {change}: "):
-        KeyMap.for_policy(policy.spec, [change])
+def test_an_observation_is_read_once(policy: LightPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def count(observation: Any) -> Any:
+        calls.append(observation)
+        return type(policy).read(policy, observation)
+
+    monkeypatch.setattr(policy, "read", count)
+    request = read(policy, GOOD)
+    policy.predict_action_chunk(request.observations)
+    assert len(calls) == 1
+
+
+def test_requests_go_together_where_one_prediction_answers_both(policy: LightPolicy) -> None:
+    def key(**options: Any) -> Any:
+        return read(policy, {**GOOD, **options}, sampling=Sampling(0.5)).batch_key
+
+    assert key() == key(reset=True, sampling={"temperature": 0.5})
+    assert key(deadline_ms=1) == key(deadline_ms=2)
+    assert key(sampling={"seed": 1}) == key(sampling={"seed": 2})
+    others = [{}, {"budget": 2}, {"deadline_ms": 1}, {"sampling": {"top_p": 0.5}}]
+    others += [{"sampling": {"seed": 1}}, {"observation/front_image": IMAGE / 255}]
+    assert len({key(**options) for options in others}) == len(others)
+
+
+def test_sampling_rules_that_are_left_out_are_the_servers(policy: LightPolicy) -> None:
+    own = Sampling(temperature=0.5, top_k=3, seed=7)
+    assert read(policy, GOOD, sampling=own).sampling == own
+    given = {"sampling": {"top_k": None, "top_p": np.float32(0.5), "seed": np.int64(2)}}
+    assert read(policy, {**GOOD, **given}, sampling=own).sampling == Sampling(0.5, None, 0.5, 2)
+    assert read(policy, {**GOOD, "sampling": None}, sampling=own).sampling == own
 
 
 def test_budget_deadline_and_reset(policy: LightPolicy) -> None:
@@ -84,6 +121,7 @@ def test_budget_deadline_and_reset(policy: LightPolicy) -> None:
     assert request.deadline == pytest.approx(10.02)
     assert read(policy, {**GOOD, "budget": 4.0}).budget == 4
     assert read(policy, GOOD, budget=2).budget == 2
+    assert len(request.warnings) == 1, "this policy can stop early"
 
 
 @pytest.mark.parametrize(
@@ -122,6 +160,14 @@ def test_budget_deadline_and_reset(policy: LightPolicy) -> None:
         ({"deadline_ms": float("nan")}, "deadline_ms is nan"),
         ({"deadline_ms": "soon"}, "deadline_ms is 'soon'"),
         ({"reset": "yes"}, "reset is 'yes', expected true or false"),
+        ({"sampling": 3}, "sampling is 3, expected a dict with any of temperature, top_k, top_p"),
+        ({"sampling": {"topk": 3}}, "unknown sampling rule 'topk'; known, closest first: top_k"),
+        ({"sampling": {"top_k": "few"}}, "top_k 'few', expected a whole number or None"),
+        ({"sampling": {"top_k": 2.5}}, "top_k 2.5, expected a whole number or None"),
+        ({"sampling": {"temperature": None}}, "temperature None, expected a number"),
+        ({"sampling": {"temperature": True}}, "temperature True, expected a number"),
+        ({"sampling": {"temperature": -1}}, "temperature is -1.0, expected 0 or more"),
+        ({"sampling": {"seed": 1e300}}, "seed is 1000.*, expected 0 or more"),
     ],
 )
 def test_what_is_wrong_is_said(policy: LightPolicy, changes: dict[Any, Any], problem: str) -> None:
@@ -136,7 +182,7 @@ def test_a_missing_key_is_named_as_requests_have_it(policy: LightPolicy) -> None
 
 
 def test_what_is_no_dict_of_msgpack(policy: LightPolicy) -> None:
-    reader = RequestReader(policy, KeyMap.for_policy(policy.spec))
+    reader = RequestReader(policy, request_keys(policy.spec))
     with pytest.raises(ValueError, match="a text frame, expected a binary one"):
         reader.read("hello", 0.0)
     with pytest.raises(ValueError, match="the message is a list, expected a dict"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -70,6 +72,38 @@ def test_tokens_of_a_vlm(policy: VlmPolicy) -> None:
             ServerError, match=r"front_image is \(9, 9, 3\), expected \(20, 24, 3\)"
         ):
             client.infer({**OBSERVATION, "observation/front_image": np.zeros((9, 9, 3), np.uint8)})
+
+
+@pytest.mark.parametrize("head", ["tokens", "flow"])
+def test_images_and_text_are_processed_once(
+    policy: VlmPolicy, head: Literal["tokens", "flow"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each image of a request and its instruction, however many requests share a batch."""
+    choose_head(policy, head)
+    processor = policy.net.backbone.processor
+    seen = {"images": 0, "texts": 0}
+    real_pixels, real_ids = processor.pixels, processor.task_ids
+
+    def pixels(images: Any) -> Any:
+        seen["images"] += len(images)
+        return real_pixels(images)
+
+    def task_ids(tasks: Any, **options: Any) -> Any:
+        seen["texts"] += len(tasks)
+        return real_ids(tasks, **options)
+
+    with serving(policy, ServeConfig(port=0, max_batch=4)) as url:
+        monkeypatch.setattr(processor, "pixels", pixels)
+        monkeypatch.setattr(processor, "task_ids", task_ids)
+
+        def work(number: int) -> None:
+            with Client(url) as client:
+                for _ in range(3):
+                    client.infer({**OBSERVATION, "prompt": f"knock {number} times"})
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
+    assert seen == {"images": 12, "texts": 12}
 
 
 def test_the_flow_of_a_vlm(policy: VlmPolicy) -> None:

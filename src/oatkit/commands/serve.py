@@ -19,9 +19,9 @@ from tyro.conf import Positional, UseAppendAction, arg
 from oatkit.commands.sampling_options import SamplingFlags
 from oatkit.policies import load_policy
 from oatkit.policies.policy_table import choose_head
+from oatkit.serve import PolicyServer, ServeConfig
 from oatkit.serve.access import check_free, exposure, read_api_key, tls_context
 from oatkit.serve.event_log import logging_to_stderr
-from oatkit.serve.server import PolicyServer, ServeConfig
 from oatkit.storage.artifact import local_folder
 from oatkit.types import Sampling
 

@@ -1,5 +1,14 @@
 """A policy behind a websocket, by openpi's protocol."""
 
-from oatkit.serve.server import PolicyServer, ServeConfig, serving
+from oatkit.errors import MissingExtraError
+
+try:
+    from oatkit.serve.embedded_server import serving
+    from oatkit.serve.serve_config import ServeConfig
+    from oatkit.serve.server import PolicyServer
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] not in ("oatkit_client", "msgpack", "websockets"):
+        raise
+    raise MissingExtraError("serve") from error
 
 __all__ = ["PolicyServer", "ServeConfig", "serving"]

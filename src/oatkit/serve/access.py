@@ -1,4 +1,4 @@
-"""Who may reach a server: its address, its key, its certificate."""
+"""Who may reach a server: addresses, keys and certificates."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import ssl
 from collections.abc import Sequence
 from pathlib import Path
 
+from oatkit_client.protocol import KEY_SCHEME
+
 
 def read_api_key(path: Path) -> str:
-    """The key in a file; its name, never its content, is in an error."""
+    """The key in a file; an error names the file, and never shows its content."""
     try:
         key = path.read_text(errors="replace").strip()
     except OSError as error:
@@ -22,15 +24,16 @@ def read_api_key(path: Path) -> str:
 
 
 def is_allowed(authorizations: Sequence[str], api_key: str | None) -> bool:
-    """Whether the one `Authorization` header is the key; takes as long for any wrong one."""
+    """Whether the one `Authorization` header is the key; takes the same time for any wrong one."""
     if api_key is None:
         return True
-    wanted = f"Api-Key {api_key}".encode()
+    wanted = f"{KEY_SCHEME} {api_key}".encode()
     given = ", ".join(authorizations).encode(errors="surrogateescape")
     return hmac.compare_digest(given, wanted)
 
 
 def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -55,7 +58,7 @@ def check_free(host: str, port: int) -> None:
 
 
 def exposure(host: str, *, has_key: bool, has_tls: bool) -> str | None:
-    """What is dangerous about an address, if anything."""
+    """The danger of listening on an address, as a sentence; None where there is none."""
     if is_loopback(host):
         return None
     if not has_key:
@@ -72,7 +75,7 @@ def exposure(host: str, *, has_key: bool, has_tls: bool) -> str | None:
 
 
 def tls_context(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
-    """None without TLS."""
+    """Certificate and key for `wss://`; None where neither is given."""
     if cert is None and key is None:
         return None
     if cert is None or key is None:
@@ -82,7 +85,7 @@ def tls_context(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
             raise ValueError(f"there is no file {file}, expected one in the PEM format")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        context.load_cert_chain(cert, key, password="")  # nobody is there to be asked for one
+        context.load_cert_chain(cert, key, password="")  # nobody is there to type one
     except ssl.SSLError as error:
         raise ValueError(
             f"{cert} and {key} are no certificate with its key, unencrypted ({error})"

@@ -3,8 +3,8 @@
     loop    submit --> waiting requests, most urgent first
     thread                take a batch --> predict --> answers --> loop
 
-While a batch is computed others gather, so batches grow with the load and nobody waits for one to
-fill. A request without a deadline counts as due `PATIENCE_S` after it came.
+While a batch is computed further requests gather, so batches grow with the load and nobody waits
+for one to fill. A request without a deadline counts as due `PATIENCE_S` after it came.
 """
 
 from __future__ import annotations
@@ -18,20 +18,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
+from oatkit_client.protocol import BUSY
 
 from oatkit.errors import OatkitError
 from oatkit.policies.observation.observation_spec import blank_observation
-from oatkit.serve.latency_table import Pace
+from oatkit.policies.observation.observations import Observations
+from oatkit.serve.latency_table import LatencyTable
 from oatkit.serve.request import Request
 from oatkit.serve.served_policy import ServedPolicy, served_budgets
-from oatkit.types import Sampling
-from oatkit.types.observation_keys import TASK
+from oatkit.types import Budget
 
 PATIENCE_S = 1.0
-LEAST_MS = 0.01
+"""Time after which a request without a deadline is due."""
+MIN_DEADLINE_MS = 0.01
+UNLIMITED_MS = 3.6e6
 RESERVE = 0.03
-"""Share of the time left that is not planned for: a prediction may take longer than expected, and
-the reply is read later than it leaves."""
+"""Share of the remaining time that is not planned for: a prediction may take longer than expected,
+and the reply arrives later than it leaves."""
 
 
 class BusyError(OatkitError):
@@ -40,16 +44,16 @@ class BusyError(OatkitError):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a request gets.
+    """The prediction for one request.
 
     Attributes:
         actions: (horizon, action_dim) raw units.
-        tokens: The ids they were decoded from.
-        entropy_bits: How uncertain each was.
-        calls: Stages that were run for them.
-        batch_size: How many requests were answered together.
-        queue_ms: From the message to the begin of the prediction.
-        infer_ms: The prediction.
+        tokens: Ids that they were decoded from.
+        entropy_bits: Entropy of the distribution that each token was sampled from.
+        calls: Number of stages that the network was run for.
+        batch_size: Number of requests that were answered together.
+        queue_ms: Time from the arrival of the message until the prediction began.
+        infer_ms: Duration of the prediction.
         done: When it ended, on the clock of `time.perf_counter`.
     """
 
@@ -66,6 +70,7 @@ class Answer:
 @dataclass(eq=False)
 class _Waiting:
     request: Request
+    generator: torch.Generator | None
     future: asyncio.Future[Answer]
 
     @property
@@ -75,40 +80,34 @@ class _Waiting:
 
 
 class Batcher:
-    """Predicts off the event loop.
+    """Predicts in a thread, off the event loop.
 
     Args:
-        policy: What acts; only one thread calls it.
-        max_batch: The most requests that are answered together.
-        max_queue: The most that may wait.
-        sampling: How ids are chosen.
+        policy: Policy that answers; only this thread calls it.
+        max_batch: Maximum number of requests that are answered together.
+        max_queue: Maximum number of requests that wait.
+
+    Attributes:
+        latencies: How long predictions take here.
     """
 
-    def __init__(
-        self,
-        policy: ServedPolicy,
-        *,
-        max_batch: int,
-        max_queue: int,
-        sampling: Sampling = Sampling(),
-    ) -> None:
+    def __init__(self, policy: ServedPolicy, *, max_batch: int, max_queue: int) -> None:
         self._policy = policy
         self._max_queue = max_queue
-        self._sampling = sampling
         self._waiting: list[_Waiting] = []
         self._changed = threading.Condition()
         self._is_closed = False
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._busy_since: float | None = None
-        self.pace = Pace(max_batch, served_budgets(policy))
+        self.latencies = LatencyTable(max_batch, served_budgets(policy))
 
     @property
-    def depth(self) -> int:
-        """How many requests wait."""
+    def num_waiting(self) -> int:
+        """The number of requests that wait."""
         return len(self._waiting)
 
-    def is_well(self, timeout_s: float) -> bool:
+    def is_healthy(self, timeout_s: float) -> bool:
         """Whether the thread lives and its present prediction takes no longer than `timeout_s`."""
         since = self._busy_since
         is_stuck = since is not None and time.perf_counter() - since > timeout_s
@@ -125,17 +124,24 @@ class Batcher:
         if self._failure is not None:
             raise self._failure
 
-    def submit(self, request: Request) -> asyncio.Future[Answer]:
-        """Put a request into the queue; cancel the future to take it out again."""
+    def submit(
+        self, request: Request, generator: torch.Generator | None = None
+    ) -> asyncio.Future[Answer]:
+        """Put a request into the queue; cancel the future to take it out again.
+
+        Args:
+            request: What is asked for.
+            generator: Random numbers to sample with; torch's own by default.
+        """
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         with self._changed:
             if self._is_closed:
-                raise BusyError("busy: the server is shutting down")
+                raise BusyError(f"{BUSY}: the server is shutting down")
             if len(self._waiting) >= self._max_queue:
                 raise BusyError(
-                    f"busy: {len(self._waiting)} requests wait already; ask again later"
+                    f"{BUSY}: {len(self._waiting)} requests wait already; ask again later"
                 )
-            self._waiting.append(_Waiting(request, future))
+            self._waiting.append(_Waiting(request, generator, future))
             self._changed.notify()
         return future
 
@@ -149,7 +155,7 @@ class Batcher:
 
     def _run(self, is_warm: threading.Event) -> None:
         try:
-            self.pace.measure(self._predict_blank)
+            self.latencies.measure(self._predict_blank)
         except Exception as error:  # noqa: BLE001  handed to whoever called start
             self._failure = error
             return
@@ -161,92 +167,94 @@ class Batcher:
                     self._changed.wait()
                 if not self._waiting:
                     return
-                batch, goal = self._take(time.perf_counter())
+                batch, budget = self._take(time.perf_counter())
             if batch:
                 self._busy_since = time.perf_counter()
-                self._answer(batch, goal)
+                self._answer(batch, budget)
                 self._busy_since = None
 
     def _predict_blank(self, batch_size: int, budget: int | None) -> None:
         self._policy.predict_action_chunk(
             blank_observation(self._policy.spec, batch_size),
             budget=budget,
-            generator=None,
-            deadline_ms=3.6e6 if self.pace.budgets else None,
-            sampling=self._sampling,
+            deadline_ms=UNLIMITED_MS if self.latencies.budgets else None,
         )
 
-    def _take(self, now: float) -> tuple[list[_Waiting], int | None]:
-        """The most urgent request, and others that go with it; what budget they can have."""
+    def _take(self, now: float) -> tuple[list[_Waiting], Budget]:
+        """Take the most urgent request and others that go with it out of the queue; also gives the
+        budget that they have time for."""
         queue = sorted((w for w in self._waiting if not w.future.done()), key=lambda w: w.due)
         self._waiting = queue
         if not queue:
             return [], None
         first = queue[0].request
-        alike = [w for w in queue if _is_alike(w.request, first)]
-        batch = alike[: self.pace.max_batch]
-        goal: int | None = None
-        if first.deadline is not None and self.pace.budgets:
+        together = [w for w in queue if w.request.batch_key == first.batch_key]
+        batch, budget = together[: self.latencies.max_batch], first.budget
+        if first.deadline is not None and self.latencies.budgets:
             batch = batch[: self._size_in_time(batch, now)]
-            goal = self._goal(batch[0], len(batch), queue, now)
-            batch = [w for w in batch if self._goal(w, len(batch), queue, now) == goal]
+            planned = self._plan_budget(batch[0], len(batch), queue, now)
+            batch = [w for w in batch if self._plan_budget(w, len(batch), queue, now) == planned]
+            budget = budget if budget == "auto" else planned
         taken = set(map(id, batch))
         self._waiting = [w for w in queue if id(w) not in taken]
-        return batch, goal
+        return batch, budget
 
     def _size_in_time(self, batch: Sequence[_Waiting], now: float) -> int:
-        """How many can be answered together so that the first prefix of the most urgent fits; all
-        where it is late anyway."""
-        pace, left_ms = self.pace, self._left_ms(batch[0].due, now)
+        """How many can be answered together so that the first prefix of the most urgent one is in
+        time; all of them where it is late anyway."""
+        latencies, left_ms = self.latencies, self._left_ms(batch[0].due, now)
         sizes = range(len(batch), 0, -1)
-        fitting = (n for n in sizes if pace.expected_ms(n, pace.budgets[0]) <= left_ms)
-        return next(fitting, len(batch))
+        in_time = (n for n in sizes if latencies.expected_ms(n, latencies.budgets[0]) <= left_ms)
+        return next(in_time, len(batch))
 
-    def _goal(self, one: _Waiting, batch_size: int, queue: Sequence[_Waiting], now: float) -> int:
-        """The largest budget in time for this request that leaves the first one to all others."""
-        budget, pace = one.request.budget, self.pace
+    def _plan_budget(
+        self, one: _Waiting, batch_size: int, queue: Sequence[_Waiting], now: float
+    ) -> int:
+        """The largest budget in time for this request that leaves all others time for their first
+        prefix."""
+        budget, latencies = one.request.budget, self.latencies
         allowed_ms = self._left_ms(one.due, now)
-        first_ms = pace.expected_ms(pace.max_batch, pace.budgets[0])
+        first_ms = latencies.expected_ms(latencies.max_batch, latencies.budgets[0])
         urgent = [w for w in queue if w.request.deadline is not None]
-        for number, later in enumerate(urgent[pace.max_batch :: pace.max_batch], start=1):
-            spare_ms = self._left_ms(later.due, now) - number * first_ms
+        later = urgent[latencies.max_batch :: latencies.max_batch]
+        for number, other in enumerate(later, start=1):
+            spare_ms = self._left_ms(other.due, now) - number * first_ms
             if spare_ms > 0:  # what is late anyway holds nobody up
                 allowed_ms = min(allowed_ms, spare_ms)
-        return pace.goal(batch_size, budget if isinstance(budget, int) else None, allowed_ms)
+        most = budget if isinstance(budget, int) else None
+        return latencies.largest_budget(batch_size, most, allowed_ms)
 
     def _left_ms(self, due: float, now: float) -> float:
-        """Until the prediction must be done."""
-        return 1000 * (1 - RESERVE) * (due - now) - self.pace.reply_ms
+        """Time until the prediction must be done."""
+        return 1000 * (1 - RESERVE) * (due - now) - self.latencies.reply_ms
 
-    def _answer(self, batch: list[_Waiting], goal: int | None) -> None:
+    def _answer(self, batch: list[_Waiting], budget: Budget) -> None:
         """Predict and hand out; where a batch fails, each request is tried alone."""
         try:
-            outcomes: list[Answer | Exception] = list(self._predict(batch, goal))
+            outcomes: list[Answer | Exception] = list(self._predict(batch, budget))
         except Exception as error:  # noqa: BLE001  it is the answer to the request
             if len(batch) > 1:
                 for one in batch:
-                    self._answer([one], goal)
+                    self._answer([one], budget)
                 return
             outcomes = [error]
         with suppress(RuntimeError):  # the event loop is closed: nobody waits any more
             batch[0].future.get_loop().call_soon_threadsafe(_hand_out, batch, outcomes)
 
-    def _predict(self, batch: list[_Waiting], goal: int | None) -> list[Answer]:
+    def _predict(self, batch: list[_Waiting], budget: Budget) -> list[Answer]:
         requests = [waiting.request for waiting in batch]
-        budget = requests[0].budget
+        generators = [waiting.generator for waiting in batch]
         deadlines = [r.deadline for r in requests if r.deadline is not None]
-        generators = [r.generator for r in requests]
         began = time.perf_counter()
         deadline_ms = None
-        if deadlines and self.pace.budgets:
-            deadline_ms = max(self._left_ms(min(deadlines), began), LEAST_MS)
-            budget = budget if budget == "auto" else goal
+        if deadlines and self.latencies.budgets:
+            deadline_ms = max(self._left_ms(min(deadlines), began), MIN_DEADLINE_MS)
         found = self._policy.predict_action_chunk(
-            _stack(requests),
+            Observations.cat([request.observations for request in requests]),
             budget=budget,
+            sampling=requests[0].sampling,
             generator=None if None in generators else generators,
             deadline_ms=deadline_ms,
-            sampling=self._sampling,
         )
         done = time.perf_counter()
         infer_ms = 1000 * (done - began)
@@ -254,8 +262,8 @@ class Batcher:
         if not np.isfinite(chunk_BTA).all():
             raise OatkitError("the policy gave actions that are not finite")
         used = [int(k) for k in found.budget]
-        if self.pace.budgets and budget != "auto":  # which decodes after every stage
-            self.pace.note(len(batch), max(used), infer_ms)
+        if self.latencies.budgets and budget != "auto":  # which decodes after every stage
+            self.latencies.add_prediction(len(batch), max(used), infer_ms)
         return [
             Answer(
                 actions=chunk_BTA[row],
@@ -269,23 +277,6 @@ class Batcher:
             )
             for row, request in enumerate(requests)
         ]
-
-
-def _is_alike(one: Request, other: Request) -> bool:
-    """Whether both may be in one batch, deadlines aside."""
-    return (
-        one.budget == other.budget
-        and (one.deadline is None) == (other.deadline is None)
-        and one.signature == other.signature
-    )
-
-
-def _stack(requests: Sequence[Request]) -> dict[str, Any]:
-    rows = [request.observation for request in requests]
-    return {
-        key: [row[key] for row in rows] if key == TASK else np.stack([row[key] for row in rows])
-        for key in rows[0]
-    }
 
 
 def _hand_out(batch: Sequence[_Waiting], outcomes: Sequence[Answer | Exception]) -> None:

@@ -1,4 +1,4 @@
-"""Logs that programs read: one JSON object a line."""
+"""The log of a server, for programs to read: one JSON object a line."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ LOGGER = logging.getLogger("oatkit.serve")
 LOGGER.addHandler(logging.NullHandler())  # in another program it is silent until that listens
 
 
-def note(event: str, level: int = logging.INFO, *, trace: bool = False, **fields: Any) -> None:
-    """Log an event with its fields; `trace` adds where the present exception comes from."""
+def log_event(event: str, level: int = logging.INFO, *, trace: bool = False, **fields: Any) -> None:
+    """Log an event with its fields; `trace` adds the traceback of the present exception."""
     LOGGER.log(level, event, extra={"fields": fields}, exc_info=trace)
 
 
 class JsonLines(logging.Formatter):
-    """`{"time": ..., "level": ..., "event": ..., fields}`."""
+    """Formats an event as `{"time": ..., "level": ..., "event": ..., fields}`."""
 
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created, timezone.utc)

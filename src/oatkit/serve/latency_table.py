@@ -1,4 +1,4 @@
-"""How long predictions take here: what a deadline is compared with."""
+"""How long predictions take on this machine: what a deadline is compared with."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from collections.abc import Callable
 from statistics import median
 
 REPEATS = 3
-SLOWEST = 20.0
+MAX_SLOWNESS = 20.0
 FORGETTING = 0.02
-"""Share of what is new where the server became faster; what is slower counts at once."""
+"""Weight of a new measurement that is faster than expected; a slower one counts at once."""
 
 
-class Pace:
-    """Times of whole predictions by batch size and budget, corrected by what is seen later.
+class LatencyTable:
+    """Durations of whole predictions by batch size and budget, corrected by what is seen later.
 
     Args:
-        max_batch: The largest batch.
-        budgets: Trained ones, in growing order; empty where generation cannot stop early.
+        max_batch: Maximum number of requests in a batch.
+        budgets: Trained budgets in growing order; empty where generation cannot stop early.
+
+    Attributes:
+        table_ms: Measured duration by batch size and budget.
+        slowness: Present durations divided by the measured ones.
+        reply_ms: Time from the end of a prediction until its reply has left.
     """
 
     def __init__(self, max_batch: int, budgets: tuple[int, ...]) -> None:
@@ -28,7 +33,7 @@ class Pace:
         self.reply_ms = 1.0
 
     def measure(self, predict: Callable[[int, int | None], object]) -> None:
-        """Fill the table with `predict(batch_size, budget)`, which is thereby warm."""
+        """Fill the table with the durations of `predict(batch_size, budget)`, which warms it up."""
         for batch_size in range(1, self.max_batch + 1):
             for budget in self.budgets or (None,):
                 times = []
@@ -39,26 +44,27 @@ class Pace:
                 self.table_ms[batch_size, budget] = median(times[1:])
 
     def expected_ms(self, batch_size: int, budget: int | None) -> float:
-        """A budget between two trained ones counts as the second."""
+        """Expected duration of a prediction; a budget between two trained ones takes as long as
+        the larger one."""
         return self.slowness * self._measured_ms(batch_size, budget)
 
-    def goal(self, batch_size: int, most: int | None, allowed_ms: float) -> int:
-        """The largest trained budget up to `most` that fits, else the smallest."""
+    def largest_budget(self, batch_size: int, most: int | None, allowed_ms: float) -> int:
+        """The largest trained budget up to `most` that fits into a time, else the smallest."""
         top = self.budgets[-1] if most is None else most
-        fitting = [b for b in self.budgets if b < top] + [top]
+        candidates = [b for b in self.budgets if b < top] + [top]
         return max(
-            (b for b in fitting if self.expected_ms(batch_size, b) <= allowed_ms),
-            default=fitting[0],
+            (b for b in candidates if self.expected_ms(batch_size, b) <= allowed_ms),
+            default=candidates[0],
         )
 
-    def note(self, batch_size: int, budget: int | None, took_ms: float) -> None:
-        """What a prediction took."""
+    def add_prediction(self, batch_size: int, budget: int | None, took_ms: float) -> None:
+        """Learn from the duration of a prediction."""
         ratio = took_ms / self._measured_ms(batch_size, budget)
-        self.slowness = min(_rise(self.slowness, ratio), SLOWEST)
+        self.slowness = min(_average(self.slowness, ratio), MAX_SLOWNESS)
 
-    def note_reply(self, took_ms: float) -> None:
-        """What it took to send a reply after its prediction."""
-        self.reply_ms = _rise(self.reply_ms, took_ms)
+    def add_reply(self, took_ms: float) -> None:
+        """Learn from the time that a reply took to leave after its prediction."""
+        self.reply_ms = _average(self.reply_ms, took_ms)
 
     def _measured_ms(self, batch_size: int, budget: int | None) -> float:
         longest = self.budgets[-1] if self.budgets else None
@@ -66,6 +72,7 @@ class Pace:
         return self.table_ms[batch_size, next(at_least, longest)]
 
 
-def _rise(old: float, new: float) -> float:
+def _average(old: float, new: float) -> float:
+    """A moving average that rises fast and falls slowly."""
     share = 0.5 if new > old else FORGETTING
     return old + share * (new - old)

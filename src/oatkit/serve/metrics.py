@@ -20,27 +20,30 @@ class Count:
         self._counts: Counter[str] = Counter()
 
     def add(self, value: str) -> None:
+        """Count one with this value of the label."""
         self._counts[value] += 1
 
     def lines(self, name: str) -> Iterator[str]:
+        """The lines of the metric in the text format."""
         for value, count in sorted(self._counts.items()):
             yield f'{name}{{{self._label}="{value}"}} {count}'
 
 
 class Gauge:
-    """A number that is looked up."""
+    """A number that is asked for when it is shown."""
 
     kind = "gauge"
 
-    def __init__(self, look_up: Callable[[], float]) -> None:
-        self._look_up = look_up
+    def __init__(self, value: Callable[[], float]) -> None:
+        self._value = value
 
     def lines(self, name: str) -> Iterator[str]:
-        yield f"{name} {self._look_up():g}"
+        """The lines of the metric in the text format."""
+        yield f"{name} {self._value():g}"
 
 
 class Histogram:
-    """How often a number was at most each bound."""
+    """Counts how often a number was at most each bound."""
 
     kind = "histogram"
 
@@ -50,10 +53,12 @@ class Histogram:
         self._sum = 0.0
 
     def add(self, value: float) -> None:
+        """Count a number."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self._sum += value
 
     def lines(self, name: str) -> Iterator[str]:
+        """The lines of the metric in the text format."""
         total = 0
         for bound, count in zip((*self._bounds, "+Inf"), self._counts, strict=True):
             total += count
@@ -67,9 +72,9 @@ class Metrics:
 
     Args:
         budgets: Bounds of the histogram of tokens.
-        max_batch: The largest batch.
-        queue_depth: Looks up how many requests wait.
-        connections: Looks up how many clients are connected.
+        max_batch: Maximum number of requests in a batch.
+        queue_depth: Function that gives how many requests wait.
+        connections: Function that gives how many clients are connected.
     """
 
     def __init__(
@@ -99,7 +104,34 @@ class Metrics:
             "connections": ("Clients that are connected.", Gauge(connections)),
         }
 
+    def add_reply(
+        self,
+        *,
+        request_s: float,
+        infer_s: float,
+        budget_used: int,
+        batch_size: int,
+        is_in_time: bool | None,
+    ) -> None:
+        """Count a reply that has left.
+
+        Args:
+            request_s: Time from the message to the reply.
+            infer_s: Duration of the prediction.
+            budget_used: Number of tokens.
+            batch_size: Number of requests that were answered together.
+            is_in_time: Whether the deadline was met; None where there was none.
+        """
+        self.requests.add("ok")
+        self.request_s.add(request_s)
+        self.infer_s.add(infer_s)
+        self.budget_used.add(budget_used)
+        self.batch_size.add(batch_size)
+        if is_in_time is not None:
+            self.deadlines.add("met" if is_in_time else "missed")
+
     def render(self) -> str:
+        """All numbers as text."""
         lines = []
         for short, (explanation, metric) in self._all.items():
             name = f"oatkit_{short}"

@@ -1,26 +1,38 @@
-"""A message becomes a request: its observation checked, its budget and deadline known."""
+"""A message becomes a request: its observation and its options are read and checked."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from types import NoneType
+from typing import Any, cast, get_args, get_type_hints
 
 import numpy as np
-import torch
+from oatkit_client.errors import shortened
+from oatkit_client.key_map import KeyMap
+from oatkit_client.protocol import REQUEST_KEYS, RequestOptions
 from oatkit_client.wire import unpack
 
+from oatkit.errors import unknown_name
 from oatkit.policies.generation.prediction import resolve_budget
+from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.policies.observation.observation_reading import as_array
-from oatkit.serve.key_map import BUDGET, DEADLINE, RESET, TOKENS_ONLY, KeyMap
-from oatkit.serve.served_policy import ServedPolicy, speaks_tokens
-from oatkit.types import Budget
+from oatkit.policies.observation.observations import Observations
+from oatkit.serve.served_policy import ServedPolicy, served_budgets, speaks_tokens
+from oatkit.types import Budget, Sampling
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 MAX_PROMPT = 2000
-"""Characters; to look for the closest task to a text takes longer than its length."""
+"""Maximum number of characters of a prompt: to look for the task closest to a text takes more than
+linear time."""
+SAMPLING_RULES = get_type_hints(Sampling)
+"""Type of each sampling rule, by its name."""
+UNKNOWN_KEY_HINT = (
+    f" and perhaps {', '.join(REQUEST_KEYS)}; `oatkit serve --map` renames or ignores keys"
+)
 
 
 @dataclass(eq=False)
@@ -28,101 +40,126 @@ class Request:
     """One observation and how it is to be answered.
 
     Attributes:
-        observation: LeRobot's keys; arrays with their history, (history, ...).
-        budget: The most tokens.
-        deadline: When the reply must leave, on the clock of `time.perf_counter`; None for no hurry.
+        observations: What the policy read of the message, a batch of one with its history.
+        budget: Maximum number of tokens.
+        deadline: When the reply must leave, on the clock of `time.perf_counter`; None where any
+            time will do.
         received: When the message came, on that clock.
+        sampling: How ids are chosen.
         is_reset: Whether an episode begins.
         is_tokens_only: Whether the client decodes, so that the reply holds no actions.
-        is_repeated: Whether one frame stands for the whole history.
-        generator: Of the draws; torch's own where None.
+        warnings: Sentences that the client's programmer should read once.
     """
 
-    observation: dict[str, Any]
+    observations: Observations
     budget: Budget
     deadline: float | None
     received: float
+    sampling: Sampling = Sampling()
     is_reset: bool = False
     is_tokens_only: bool = False
-    is_repeated: bool = False
-    generator: torch.Generator | None = field(default=None, repr=False)
+    warnings: tuple[str, ...] = ()
 
     @cached_property
-    def signature(self) -> tuple[Any, ...]:
-        """Equal for observations that stack."""
-        return tuple(
-            (key, getattr(value, "shape", None), str(getattr(value, "dtype", "")))
-            for key, value in sorted(self.observation.items())
-        )
+    def batch_key(self) -> tuple[object, ...]:
+        """Equal for requests that may be answered together.
+
+        Seeds may differ, since every request of a batch has its own random numbers, but either all
+        have one or none.
+        """
+        is_seeded = self.sampling.seed is not None
+        rules = replace(self.sampling, seed=None)
+        shapes = self.observations.signature
+        return (self.budget, self.deadline is None, rules, is_seeded, shapes)
 
 
 class RequestReader:
     """Reads messages for a policy.
 
     Args:
-        policy: Checks the observations.
-        keys: How messages name them.
-        budget: Where the request names none.
+        policy: Policy that is to answer.
+        keys: How messages name the parts of an observation.
+        budget: Maximum number of tokens where a request names none.
+        sampling: How ids are chosen where a request does not say.
     """
 
-    def __init__(self, policy: ServedPolicy, keys: KeyMap, budget: Budget = None) -> None:
+    def __init__(
+        self,
+        policy: ServedPolicy,
+        keys: KeyMap,
+        budget: Budget = None,
+        sampling: Sampling = Sampling(),
+    ) -> None:
         self._policy = policy
         self._keys = keys
         self._budget = budget
+        self._sampling = sampling
+        self._lock = threading.Lock()  # text tokenizers are not for several threads at once
 
     def read(self, data: bytes | str, received: float) -> Request:
-        """The request in a message; a ValueError says what is wrong with it."""
+        """The request in a message; a ValueError explains why there is none."""
         if isinstance(data, str):
             raise ValueError("the message is a text frame, expected a binary one with msgpack")
         message = unpack(data)
         if not isinstance(message, dict):
             raise ValueError(f"the message is a {type(message).__name__}, expected a dict")
-        given = self._keys.translate(message)
+        options = cast(RequestOptions, message)
+        given = {key: value for key, value in message.items() if key not in REQUEST_KEYS}
+        translated = self._keys.translate(given, UNKNOWN_KEY_HINT)
         try:
-            observation, is_repeated = self._observation(given)
+            observations, is_repeated = self._observations(translated)
         except ValueError as error:
             raise ValueError(self._keys.in_words_of_requests(str(error))) from error
-        deadline_ms = _deadline_ms(message.get(DEADLINE))
-        is_tokens_only = _flag(message, TOKENS_ONLY)
-        if is_tokens_only and not speaks_tokens(self._policy):
-            raise ValueError(f"this policy gives no tokens: ask without {TOKENS_ONLY}")
-        budget = _budget(message.get(BUDGET), self._budget)
-        if budget is not None:
-            resolve_budget(self._policy.tokenizer, self._policy.schedule, budget)
-        return Request(
-            observation=observation,
-            budget=budget,
+        deadline_ms = _read_deadline_ms(options.get("deadline_ms"))
+        request = Request(
+            observations=observations,
+            budget=_read_budget(options.get("budget"), self._budget),
             deadline=None if deadline_ms is None else received + deadline_ms / 1000,
             received=received,
-            is_reset=_flag(message, RESET),
-            is_tokens_only=is_tokens_only,
-            is_repeated=is_repeated,
+            sampling=_read_sampling(options.get("sampling"), self._sampling),
+            is_reset=_read_flag("reset", options.get("reset", False)),
+            is_tokens_only=_read_flag("tokens_only", options.get("tokens_only", False)),
+            warnings=tuple(self._warnings(is_repeated, deadline_ms is not None)),
         )
+        if request.is_tokens_only and not speaks_tokens(self._policy):
+            raise ValueError("this policy gives no tokens: ask without tokens_only")
+        if request.budget is not None:
+            resolve_budget(self._policy.tokenizer, self._policy.schedule, request.budget)
+        return request
 
-    def _observation(self, given: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-        """Arrays with their history, and whether one frame had to be repeated for it.
+    def _warnings(self, is_repeated: bool, has_deadline: bool) -> Iterator[str]:
+        if is_repeated:
+            yield (
+                f"the policy reads {self._policy.spec.history} frames and got one, which was "
+                "repeated: send them with a leading time axis"
+            )
+        if has_deadline and not served_budgets(self._policy):
+            yield "this policy cannot stop early: deadline_ms is ignored"
+
+    def _observations(self, given: Mapping[str, Any]) -> tuple[Observations, bool]:
+        """What the policy reads, with its history, and whether one frame was repeated for that.
 
         None is a part that is missing.
         """
         parts = {key: value for key, value in given.items() if key != TASK and value is not None}
         arrays = {key: _array(key, value) for key, value in parts.items()}
-        is_single = {_is_single(key, array) for key, array in arrays.items()}
-        if len(is_single) > 1:
+        if len({_is_frame(key, array) for key, array in arrays.items()}) > 1:
             raise ValueError("some parts of the observation have a leading time axis, others none")
-        tasks = {TASK: _task(given[TASK])} if TASK in given else {}
-        history = self._policy.spec.history
-        if is_single == {False}:
-            for key, array in arrays.items():
-                if len(array) != history:
-                    raise ValueError(
-                        f"{key} is {array.shape}: {len(array)} frames, the policy reads {history}"
-                    )
-            batch = {key: array[None] for key, array in arrays.items()}
-            self._policy.read(batch | {key: [task] for key, task in tasks.items()})
-            return arrays | tasks, False
-        self._policy.read(arrays | tasks)
-        framed = {key: np.repeat(array[None], history, axis=0) for key, array in arrays.items()}
-        return framed | tasks, history > 1
+        text = {TASK: _task(given[TASK])} if TASK in given else {}
+        num_frames = self._policy.spec.history
+        if all(_is_frame(key, array) for key, array in arrays.items()):
+            with self._lock:
+                history: FrameHistory[Observations] = FrameHistory(num_frames)
+                history.add(self._policy.read(arrays | text))
+            return Observations.from_frames(history.frames()), num_frames > 1
+        for key, array in arrays.items():
+            if len(array) != num_frames:
+                raise ValueError(
+                    f"{key} is {array.shape}: {len(array)} frames, the policy reads {num_frames}"
+                )
+        batch = {key: array[None] for key, array in arrays.items()}
+        with self._lock:
+            return self._policy.read(batch | {key: [task] for key, task in text.items()}), False
 
 
 def _array(key: str, value: Any) -> Any:
@@ -133,7 +170,8 @@ def _array(key: str, value: Any) -> Any:
     return array if array.flags.writeable else array.copy()
 
 
-def _is_single(key: str, array: Any) -> bool:
+def _is_frame(key: str, array: Any) -> bool:
+    """Whether an array is one frame, without a leading time axis."""
     frame_ndim = 3 if key.startswith(IMAGES) else 1
     if array.ndim not in (frame_ndim, frame_ndim + 1):
         what = "(height, width, 3)" if frame_ndim == 3 else "(state_dim,)"
@@ -146,42 +184,63 @@ def _is_single(key: str, array: Any) -> bool:
 def _task(value: Any) -> str:
     text = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if not isinstance(text, str):
-        raise ValueError(f"the prompt is {_short(value)}, expected text")
+        raise ValueError(f"the prompt is {shortened(value)}, expected text")
     if len(text) > MAX_PROMPT:
         raise ValueError(f"the prompt has {len(text)} characters, expected at most {MAX_PROMPT}")
     return str(text)
 
 
-def _budget(value: Any, default: Budget) -> Budget:
+def _read_budget(value: Any, default: Budget) -> Budget:
     if value is None:
         return default
     if isinstance(value, str) and value == "auto":
         return "auto"
     if not _is_number(value) or value != int(value):
-        raise ValueError(f"{BUDGET} is {_short(value)}, expected a number of tokens or 'auto'")
+        raise ValueError(f"budget is {shortened(value)}, expected a number of tokens or 'auto'")
     return int(value)
 
 
-def _deadline_ms(value: Any) -> float | None:
+def _read_deadline_ms(value: Any) -> float | None:
     if value is None:
         return None
     if not _is_number(value) or value <= 0:
-        raise ValueError(f"{DEADLINE} is {_short(value)}, expected more than 0 milliseconds")
+        raise ValueError(f"deadline_ms is {shortened(value)}, expected more than 0 milliseconds")
     return float(value)
 
 
-def _flag(message: Mapping[Any, Any], key: str) -> bool:
-    value = message.get(key, False)
+def _read_sampling(value: Any, default: Sampling) -> Sampling:
+    """The rules of a request; those that it leaves out are the default's."""
+    if value is None:
+        return default
+    if not isinstance(value, Mapping):
+        names = ", ".join(SAMPLING_RULES)
+        raise ValueError(f"sampling is {shortened(value)}, expected a dict with any of {names}")
+    for name in value:
+        if name not in SAMPLING_RULES:
+            raise ValueError(unknown_name("sampling rule", str(name)[:80], SAMPLING_RULES))
+    return replace(default, **{name: _read_rule(name, given) for name, given in value.items()})
+
+
+def _read_rule(name: str, value: Any) -> Any:
+    kind = SAMPLING_RULES[name]
+    kinds = get_args(kind) or (kind,)
+    if value is None and NoneType in kinds:
+        return None
+    if _is_number(value) and float in kinds:
+        return float(value)
+    if _is_number(value) and int in kinds and value == int(value):
+        return int(value)
+    expected = "a number" if float in kinds else "a whole number"
+    nothing = " or None" if NoneType in kinds else ""
+    raise ValueError(f"sampling has {name} {shortened(value)}, expected {expected}{nothing}")
+
+
+def _read_flag(key: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{key} is {_short(value)}, expected true or false")
+        raise ValueError(f"{key} is {shortened(value)}, expected true or false")
     return bool(value)
 
 
 def _is_number(value: Any) -> bool:
     is_real = isinstance(value, int | float | np.integer | np.floating)
     return is_real and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -8,8 +8,9 @@ from typing import Any, Protocol
 from oatkit.policies import Prediction
 from oatkit.policies.generation.prediction import can_stop
 from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Sampling, Schedule
+from oatkit.types import Budget, Sampling, Schedule
 
 
 class ServedPolicy(Protocol):
@@ -21,19 +22,19 @@ class ServedPolicy(Protocol):
 
     @property
     def schedule(self) -> Schedule:
-        """In which blocks it generates."""
+        """Blocks in which it generates."""
 
-    def read(self, observation: Mapping[str, Any]) -> Any:
-        """Raises a ValueError where the observation is not what the policy reads."""
+    def read(self, observation: Mapping[str, Any]) -> Observations:
+        """The tensors of an observation; raises a ValueError where it is not what is observed."""
 
     def predict_action_chunk(
         self,
-        observation: Mapping[str, Any],
+        observation: Mapping[str, Any] | Observations,
         *,
-        budget: Any,
-        sampling: Sampling,
-        generator: Any,
-        deadline_ms: float | None,
+        budget: Budget = None,
+        sampling: Sampling = Sampling(),
+        generator: Any = None,
+        deadline_ms: float | None = None,
     ) -> Prediction:
         """Chunks for a batch with its history."""
 

@@ -40,6 +40,8 @@ class Sampling:
             object.__setattr__(self, "top_k", None)
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p is {self.top_p}, expected more than 0 and at most 1")
+        if self.seed is not None and not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed is {self.seed}, expected 0 or more, and less than 2**63")
 
     @property
     def is_greedy(self) -> bool:

@@ -17,7 +17,10 @@ from oatkit_client.errors import (
     ServerBusy,
     ServerError,
 )
-from oatkit_client.local import LocalDecoder, LocalPolicy
+from oatkit_client.local_decoder import LocalDecoder
+from oatkit_client.local_policy import LocalPolicy
+from oatkit_client.protocol import Metadata, Reply, RequestOptions
+from oatkit_client.sampling import Sampling
 from oatkit_client.wire import WireError, pack, unpack
 
 __version__ = "0.1.0"
@@ -29,9 +32,13 @@ __all__ = [
     "ConnectionFailed",
     "LocalDecoder",
     "LocalPolicy",
+    "Metadata",
     "RealTimeChunks",
     "Refused",
+    "Reply",
+    "RequestOptions",
     "RequestTimeout",
+    "Sampling",
     "ServerBusy",
     "ServerError",
     "WireError",

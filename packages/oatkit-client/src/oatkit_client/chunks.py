@@ -1,4 +1,4 @@
-"""One action at a time out of chunks: asking when a chunk is used up, or while it still runs.
+"""One action at a time out of chunks: asks for the next one when a chunk ends, or before.
 
 step             0 1 2 3 4 5 6 7 8 9
 ChunkQueue       a a a a b b b b c c     asks at 0, 4, 8 and waits for the answer
@@ -10,50 +10,52 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
 from typing import Any, Callable, Mapping, Protocol, Union
 
 import numpy as np
 
+from oatkit_client.protocol import Reply
+
 Observation = Union[Mapping[str, Any], Callable[[], Mapping[str, Any]]]
-"""What the robot observes, or a function that looks; it is called only when the server is asked."""
+"""What the robot observes, or a function that observes, which is called only when it is needed."""
 
 
-class Policy(Protocol):
-    """What answers with chunks; `Client` is one."""
+class ChunkSource(Protocol):
+    """Gives chunks for observations, as `Client` and `LocalPolicy` do."""
 
-    def infer(self, obs: Mapping[str, Any], **request: Any) -> dict[str, Any]:
+    def infer(self, obs: Mapping[str, Any], **request: Any) -> Reply:
         """A reply with the chunk as `actions`, (horizon, action_dim)."""
 
     def reset(self) -> None:
-        """The next request is the first of an episode."""
+        """An episode ends: the next request is the first of another."""
 
 
 class ChunkQueue:
     """Receding-horizon execution: the first steps of a chunk, then the next chunk.
 
     Args:
-        policy: Whom to ask.
-        execute: Steps of a chunk that are executed; its first half by default, as in the paper.
+        policy: Client or local policy that gives the chunks.
+        execute: Number of steps of a chunk that are executed; its first half by default, as in the
+            paper.
         request: Further arguments of `infer`, such as `budget` or `deadline_ms`.
 
     Attributes:
-        reply: The last one.
+        reply: The last reply; empty before the first.
     """
 
-    def __init__(self, policy: Policy, execute: int | None = None, **request: Any) -> None:
+    def __init__(self, policy: ChunkSource, execute: int | None = None, **request: Any) -> None:
         _check_execute(execute)
         self._policy = policy
         self._execute = execute
         self._request = request
         self._queue: deque[Any] = deque()
-        self.reply: dict[str, Any] = {}
+        self.reply: Mapping[str, Any] = {}
 
     def step(self, observation: Observation) -> Any:
         """The next action, (action_dim,)."""
         if not self._queue:
-            self.reply = self._policy.infer(_look(observation), **self._request)
-            chunk_TA = _chunk(self.reply)
+            self.reply = reply = self._policy.infer(_observed(observation), **self._request)
+            chunk_TA = _chunk(reply)
             self._queue.extend(chunk_TA[: _num_executed(self._execute, len(chunk_TA))])
         return self._queue.popleft()
 
@@ -72,21 +74,22 @@ class RealTimeChunks:
     raised.
 
     Args:
-        policy: Whom to ask.
-        execute: Steps of a chunk after which the next one is asked for; half of it by default.
-        rate_hz: How often `step` is called a second. Where given, the server is told to answer
-            before the chunk runs out, with as many tokens as fit.
+        policy: Client or local policy that gives the chunks.
+        execute: Number of steps of a chunk after which the next one is asked for; half of it by
+            default.
+        rate_hz: How often `step` is called a second. Where given, each request has a deadline: the
+            time until the chunk runs out.
         request: Further arguments of `infer`, such as `budget`.
 
     Attributes:
-        reply: The last one.
+        reply: The last reply; empty before the first of an episode.
         num_waits: How often the robot had to wait, the first chunk of an episode aside.
         num_failures: How many requests failed.
     """
 
     def __init__(
         self,
-        policy: Policy,
+        policy: ChunkSource,
         execute: int | None = None,
         *,
         rate_hz: float | None = None,
@@ -99,10 +102,10 @@ class RealTimeChunks:
         self._request = request
         self._asker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="oatkit-client")
         self._queue: deque[Any] = deque()
-        self._pending: Future[dict[str, Any]] | None = None
+        self._pending: Future[Reply] | None = None
         self._steps_since_asking = 0
         self._num_left_to_ask = 0
-        self.reply: dict[str, Any] = {}
+        self.reply: Mapping[str, Any] = {}
         self.num_waits = 0
         self.num_failures = 0
 
@@ -133,7 +136,7 @@ class RealTimeChunks:
         self._asker.submit(self._policy.reset)
 
     def close(self) -> None:
-        """No more requests; waits for one that is under way, lest it opens a closed client."""
+        """Make no more requests; waits for one that is under way, lest it opens a closed client."""
         if self._pending is not None:
             self._pending.cancel()
         self._asker.shutdown()
@@ -141,31 +144,26 @@ class RealTimeChunks:
     def __enter__(self) -> RealTimeChunks:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _ask(self, observation: Observation) -> None:
         request = dict(self._request)
         if self._rate_hz is not None and self._queue:
             request.setdefault("deadline_ms", 1000 * len(self._queue) / self._rate_hz)
-        self._pending = self._asker.submit(self._policy.infer, _look(observation), **request)
+        self._pending = self._asker.submit(self._policy.infer, _observed(observation), **request)
         self._steps_since_asking = 0
 
-    def _receive(self, pending: Future[dict[str, Any]]) -> None:
+    def _receive(self, pending: Future[Reply]) -> None:
         self._pending = None
         try:
-            self.reply = pending.result()
+            self.reply = reply = pending.result()
         except Exception:
             self.num_failures += 1
             if not self._queue:
                 raise
             return
-        chunk_TA = _chunk(self.reply)
+        chunk_TA = _chunk(reply)
         self._num_left_to_ask = len(chunk_TA) - _num_executed(self._execute, len(chunk_TA))
         self._queue = deque(chunk_TA[self._steps_since_asking :])
 
@@ -179,11 +177,11 @@ def _num_executed(execute: int | None, horizon: int) -> int:
     return min(execute or max(horizon // 2, 1), horizon)
 
 
-def _look(observation: Observation) -> Mapping[str, Any]:
+def _observed(observation: Observation) -> Mapping[str, Any]:
     return observation() if callable(observation) else observation
 
 
-def _chunk(reply: Mapping[str, Any]) -> Any:
+def _chunk(reply: Reply) -> Any:
     chunk_TA = np.asarray(reply["actions"])
     if chunk_TA.ndim != 2 or not len(chunk_TA):
         raise ValueError(f"actions are {chunk_TA.shape}, expected (horizon, action_dim)")

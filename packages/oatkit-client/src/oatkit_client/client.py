@@ -15,9 +15,9 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from ssl import SSLCertVerificationError
-from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from websockets.exceptions import (
     ConnectionClosed,
@@ -35,15 +35,16 @@ from oatkit_client.errors import (
     ServerBusy,
     ServerError,
 )
-from oatkit_client.local import LocalDecoder
+from oatkit_client.local_decoder import LocalDecoder
+from oatkit_client.protocol import BUSY, KEY_SCHEME, Budget, Metadata, Reply, RequestOptions
+from oatkit_client.sampling import Sampling
 from oatkit_client.wire import WireError, pack, unpack
 
 FIRST_WAIT_S = 0.05
 LONGEST_WAIT_S = 2.0
 BUFFERED_BYTES = 1 << 12
-"""A message up to this size leaves for the socket's buffer at once, whoever reads it."""
-BUSY = "busy"
-"""How the text of a server begins whose queue is full."""
+"""Maximum size of a message that fits into the socket's buffer, so that it leaves at once even if
+nobody reads it."""
 
 
 class Client:
@@ -52,12 +53,13 @@ class Client:
     May be used from several threads: one request is under way at a time.
 
     Args:
-        url: `ws://host:port`, or `wss://host:port` with TLS.
-        api_key: Sent as `Authorization: Api-Key ...`, without white space around it.
-        timeout_s: How long `infer` may take, reconnecting included.
-        connect_timeout_s: How long one attempt to connect may take, at most `timeout_s`.
-        ssl: An `ssl.SSLContext` for `wss://` where the system's certificates do not do.
-        decoder: Of the server's tokenizer: then only tokens travel, and are decoded here.
+        url: Address of the server, `ws://host:port`, or `wss://host:port` with TLS.
+        api_key: Key that is sent as `Authorization: Api-Key ...`, without white space around it.
+        timeout_s: Maximum time that `infer` may take, reconnecting included.
+        connect_timeout_s: Maximum time of one attempt to connect, at most `timeout_s`.
+        ssl: An `ssl.SSLContext` for `wss://`, where the system's certificates do not suffice.
+        decoder: Decoder of the server's tokenizer; with it, only tokens travel and are decoded
+            here.
     """
 
     def __init__(
@@ -75,57 +77,67 @@ class Client:
         self._connect_timeout_s = connect_timeout_s
         self._options: dict[str, Any] = {"compression": None, "max_size": None, "close_timeout": 1}
         if api_key is not None:
-            self._options["additional_headers"] = {"Authorization": "Api-Key " + _key(api_key)}
+            self._options["additional_headers"] = {
+                "Authorization": f"{KEY_SCHEME} {_checked_key(api_key)}"
+            }
         if ssl is not None:
             self._options["ssl"] = ssl
         self._decoder = decoder
         self._lock = threading.Lock()
         self._connection: ClientConnection | None = None
-        self._metadata: dict[str, Any] = {}
+        self._metadata: Metadata | None = None
         self._is_new_episode = True
 
     @property
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> Metadata:
         """What the server says about its policy: horizon, action_dim, budgets, keys and more."""
         with self._lock:
             self._connect(time.monotonic() + self._timeout_s)
+            assert self._metadata is not None
             return self._metadata
 
-    def get_server_metadata(self) -> dict[str, Any]:
-        """`metadata`, by the name that openpi's client has for it."""
+    def get_server_metadata(self) -> Metadata:
+        """The same as `metadata`, by the name that openpi's client has for it."""
         return self.metadata
 
     def infer(
         self,
         obs: Mapping[str, Any],
         *,
-        budget: int | str | None = None,
+        budget: Budget | None = None,
         deadline_ms: float | None = None,
-    ) -> dict[str, Any]:
+        sampling: Sampling | Mapping[str, Any] | None = None,
+    ) -> Reply:
         """The server's reply, with the chunk as `actions`, (horizon, action_dim) in raw units.
 
         A lost connection is opened again and the request repeated, and a busy server is asked
         again, until `timeout_s` is over.
 
         Args:
-            obs: The keys of the server's `metadata["keys"]`, such as `observation/state`.
-            budget: The most tokens, or "auto"; the server's choice by default.
-            deadline_ms: The server decodes as many tokens as fit in this time, queueing included.
+            obs: Observation by the keys of the server's `metadata["keys"]`, such as
+                `observation/state`.
+            budget: Maximum number of tokens, or "auto"; the server's choice by default.
+            deadline_ms: Time in which the server decodes as many tokens as fit, queueing included.
+            sampling: How ids are chosen, or a mapping of only some of the rules; what is left out
+                is the server's choice.
         """
-        message = dict(obs)
+        options: RequestOptions = {}
         if budget is not None:
-            message["budget"] = budget
+            options["budget"] = budget
         if deadline_ms is not None:
-            message["deadline_ms"] = float(deadline_ms)
+            options["deadline_ms"] = float(deadline_ms)
+        if sampling is not None:
+            rules = asdict(sampling) if isinstance(sampling, Sampling) else dict(sampling)
+            options["sampling"] = rules
         if self._decoder is not None:
-            message["tokens_only"] = True
+            options["tokens_only"] = True
         end = time.monotonic() + self._timeout_s
         with self._lock:
             is_first, self._is_new_episode = self._is_new_episode, False
             if is_first:
-                message["reset"] = True
+                options["reset"] = True
             try:
-                reply = self._ask_until(pack(message), end)
+                reply = self._ask_until(pack({**obs, **options}), end)
             except Exception:
                 self._is_new_episode |= is_first
                 raise
@@ -145,15 +157,10 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _ask_until(self, data: bytes, end: float) -> dict[str, Any]:
+    def _ask_until(self, data: bytes, end: float) -> Reply:
         """Ask again after a lost connection or a busy server, as long as there is time."""
         waits = _Waits(end)
         while True:
@@ -169,7 +176,7 @@ class Client:
                 if not waits.wait():
                     raise
 
-    def _ask(self, data: bytes, end: float) -> dict[str, Any]:
+    def _ask(self, data: bytes, end: float) -> Reply:
         connection = self._connect(end)
         try:
             _send(connection, data, end)
@@ -186,8 +193,7 @@ class Client:
                 raise ServerBusy(answer)
             self._drop()
             raise ServerError(answer)
-        reply: dict[str, Any] = unpack(answer)
-        return reply
+        return cast(Reply, unpack(answer))
 
     def _connect(self, end: float) -> ClientConnection:
         waits = _Waits(end)
@@ -221,7 +227,7 @@ class Client:
 
     def _check_decoder(self) -> None:
         """Tokens of another tokenizer would decode to other actions without a word."""
-        theirs = self._metadata.get("tokenizer_fingerprint")
+        theirs = None if self._metadata is None else self._metadata.get("tokenizer_fingerprint")
         if self._decoder is not None and self._decoder.fingerprint != theirs:
             raise Refused(
                 f"the decoder is not that of the policy at {self.url}: export it from the policy "
@@ -257,8 +263,8 @@ class _Waits:
         return True
 
 
-def _key(text: str) -> str:
-    """As a header takes it; what is wrong with it is said without it."""
+def _checked_key(text: str) -> str:
+    """The key as a header takes it; the error does not show it."""
     key = text.strip()  # a file that holds a key ends with a new line
     if not key or not key.isascii() or not key.isprintable():
         raise ValueError("api_key is no key: expected one line of printable ASCII")
@@ -297,13 +303,13 @@ def _hang_up(connection: ClientConnection) -> None:
         connection.socket.shutdown(socket.SHUT_RDWR)
 
 
-def _metadata(first: bytes | str) -> dict[str, Any]:
+def _metadata(first: bytes | str) -> Metadata:
     if isinstance(first, str):
         raise ServerError(first)
     metadata = unpack(first)
     if not isinstance(metadata, dict):
         raise WireError(f"the first message is a {type(metadata).__name__}, expected metadata")
-    return metadata
+    return cast(Metadata, metadata)
 
 
 def _said(error: InvalidStatus) -> str:

@@ -11,6 +11,8 @@ ClientError
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class ClientError(Exception):
     """Anything that kept an answer from arriving."""
@@ -34,3 +36,9 @@ class ServerError(ClientError):
 
 class ServerBusy(ServerError):  # noqa: N818
     """The server's queue is full; the same request may succeed later."""
+
+
+def shortened(value: Any) -> str:
+    """What a sentence shows of a value that somebody sent, however large it is."""
+    text = repr(value[:100] if isinstance(value, (list, str)) else value)
+    return text if len(text) <= 80 else text[:77] + "..."

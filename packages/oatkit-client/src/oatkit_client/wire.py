@@ -11,10 +11,13 @@ from typing import Any, Sequence
 import msgpack
 import numpy as np
 
+from oatkit_client.errors import shortened
+
 REFUSED_KINDS = "OVc"
-"""Objects, records and complex numbers, as in openpi."""
+"""Kinds of arrays that are refused, as in openpi: objects, records and complex numbers."""
 MAX_DIMS = 32
-"""Of an array, as in numpy 1; the sizes of more of them would take long to multiply."""
+"""Maximum number of dimensions of an array, as in numpy 1; to multiply the sizes of many more would
+take long."""
 
 
 class WireError(ValueError):
@@ -58,7 +61,7 @@ def _decode(value: dict[Any, Any]) -> Any:
     if b"__ndarray__" in value:
         dtype, shape, data = _dtype(value), value.get(b"shape"), value.get(b"data")
         if not isinstance(shape, (list, tuple)) or len(shape) > MAX_DIMS or not _are_sizes(shape):
-            raise WireError(f"an array has shape {_short(shape)}, expected whole numbers")
+            raise WireError(f"an array has shape {shortened(shape)}, expected whole numbers")
         if not isinstance(data, bytes):
             raise WireError("the data of an array are no bytes")
         num_bytes = dtype.itemsize
@@ -66,7 +69,8 @@ def _decode(value: dict[Any, Any]) -> Any:
             num_bytes *= size
         if num_bytes != len(data):
             raise WireError(
-                f"an array of {dtype} {_short(shape)} has {len(data)} bytes, expected {num_bytes}"
+                f"an array of {dtype} {shortened(shape)} has {len(data)} bytes, expected "
+                f"{num_bytes}"
             )
         if not data:
             return np.zeros(shape, dtype)
@@ -91,10 +95,5 @@ def _dtype(value: dict[Any, Any]) -> np.dtype[Any]:
     except (TypeError, ValueError, SyntaxError):
         dtype = None
     if dtype is None or dtype.kind in REFUSED_KINDS:
-        raise WireError(f"arrays of dtype {_short(name)} are refused")
+        raise WireError(f"arrays of dtype {shortened(name)} are refused")
     return dtype
-
-
-def _short(value: Any) -> str:
-    text = repr(value[:MAX_DIMS] if isinstance(value, (list, str)) else value)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,4 +1,4 @@
-"""The robot's side: lost connections, time-outs, and one action at a time."""
+"""The robot's connection: lost and found, in time or not, with tokens or actions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 from oatkit_client import (
-    ChunkQueue,
     Client,
     ConnectionFailed,
-    RealTimeChunks,
+    LocalDecoder,
     Refused,
     RequestTimeout,
+    Sampling,
     ServerError,
     WireError,
 )
@@ -28,8 +28,13 @@ from oatkit_client.wire import pack
 from websockets.frames import Frame, Opcode
 from websockets.utils import accept_key
 
+import oatkit
+from oatkit.cli import main
+from oatkit.data import Dataset
 from oatkit.policies import LightPolicy
 from oatkit.serve import ServeConfig, serving
+from oatkit.types import Sampling as PolicySampling
+from tests.policies import tiny
 from tests.serve.slow import OBSERVATION, SlowPolicy, make_policy
 
 
@@ -197,153 +202,59 @@ def test_errors_are_the_servers_words_and_the_client_goes_on(url: str) -> None:
         assert client.infer(OBSERVATION)["budget_used"] == 8
 
 
-class Counting:
-    """A policy whose chunk holds, at step t of an observation x, the number x + t."""
-
-    def __init__(self, horizon: int = 8) -> None:
-        self.horizon = horizon
-        self.seen: list[int] = []
-        self.requests: list[dict[str, Any]] = []
-        self.num_resets = 0
-        self.gate = threading.Event()
-        self.gate.set()
-        self.failure: Exception | None = None
-
-    def infer(self, obs: Any, **request: Any) -> dict[str, Any]:
-        self.seen.append(obs["x"])
-        self.requests.append(request)
-        self.gate.wait()
-        if self.failure is not None:
-            raise self.failure
-        return {"actions": (obs["x"] + np.arange(self.horizon))[:, None]}
-
-    def reset(self) -> None:
-        self.num_resets += 1
+def test_only_tokens_travel(exported: tuple[Path, Path]) -> None:
+    folder, files = exported
+    policy = oatkit.load_policy(folder)
+    observation = {"observation/state": np.zeros(5), "prompt": tiny.TASKS[0]}
+    with (
+        serving(policy, ServeConfig(port=0, max_batch=2, sampling=PolicySampling(0))) as url,
+        Client(url) as plain,
+        Client(url, decoder=LocalDecoder(files)) as thin,
+    ):
+        for budget in (2, 8):
+            whole = plain.infer(observation, budget=budget)
+            decoded = thin.infer(observation, budget=budget)
+            assert decoded["tokens"] == whole["tokens"]
+            np.testing.assert_allclose(decoded["actions"], whole["actions"], atol=1e-3)
+        bare = plain.infer({**observation, "tokens_only": True})
+        assert "actions" not in bare
+        assert len(bare["tokens"]) == 8
 
 
-def test_chunk_queue_executes_the_first_part() -> None:
-    policy = Counting()
-    queue = ChunkQueue(policy, budget="auto")
-    actions = [int(queue.step({"x": 100 * step})[0]) for step in range(6)]
-    assert actions == [0, 1, 2, 3, 400, 401]
-    assert policy.seen == [0, 400]
-    assert policy.requests[0] == {"budget": "auto"}
-    queue.reset()
-    assert queue.step(lambda: {"x": 7})[0] == 7
-    assert policy.num_resets == 1
-    assert [int(ChunkQueue(policy, execute=99).step({"x": 1})[0])] == [1]
-    with pytest.raises(ValueError, match="execute is 0, expected 1 or more"):
-        ChunkQueue(policy, execute=0)
+def test_a_decoder_of_another_tokenizer_is_refused(
+    exported: tuple[Path, Path], dataset: Dataset, tmp_path: Path
+) -> None:
+    other = tiny.make_tokenizer("oat-pow2", dataset, num_layers=2)
+    other.save_pretrained(tmp_path / "other")
+    assert main(["export", str(tmp_path / "other"), "--out", str(tmp_path / "onnx")]) == 0
+    policy = oatkit.load_policy(exported[0])
+    with (
+        serving(policy, ServeConfig(port=0, max_batch=1)) as url,
+        Client(url, decoder=LocalDecoder(tmp_path / "onnx")) as client,
+        pytest.raises(Refused, match="the decoder is not that of the policy"),
+    ):
+        client.infer({"observation/state": np.zeros(5), "prompt": tiny.TASKS[0]})
 
 
-def test_chunk_queue_does_not_look_more_often_than_it_asks() -> None:
-    looks: list[int] = []
+def test_sampling_is_asked_for_by_request(policy: SlowPolicy) -> None:
+    """What a request leaves out is the server's; a seed begins again with every episode."""
+    config = ServeConfig(port=0, max_batch=1, sampling=PolicySampling(temperature=0))
+    with serving(policy, config) as url, Client(url) as client:
+        likeliest = client.infer(OBSERVATION)["tokens"]
 
-    def look() -> dict[str, int]:
-        looks.append(1)
-        return {"x": 0}
+        def episode(sampling: Any) -> list[list[int]]:
+            client.reset()
+            return [client.infer(OBSERVATION, sampling=sampling)["tokens"] for _ in range(4)]
 
-    queue = ChunkQueue(Counting(), execute=3)
-    for _ in range(7):
-        queue.step(look)
-    assert len(looks) == 3
-
-
-def wait_for(policy: Counting, chunks: RealTimeChunks, num_requests: int) -> None:
-    """Until the request is made and, where the gate is open, answered."""
-    while len(policy.seen) < num_requests:
-        time.sleep(0.001)
-    pending = chunks._pending
-    if policy.gate.is_set() and pending is not None:
-        pending.exception()
-
-
-def test_real_time_goes_on_while_it_asks() -> None:
-    """Step s observes x = s, so that an action of a chunk in time is the number of its step."""
-    policy = Counting()
-    with RealTimeChunks(policy, execute=3, rate_hz=50) as chunks:
-        actions = [int(chunks.step({"x": step})[0]) for step in range(3)]
-        policy.gate.clear()
-        actions.append(int(chunks.step({"x": 3})[0]))
-        wait_for(policy, chunks, 2)
-        actions += [int(chunks.step({"x": step})[0]) for step in (4, 5)]
-        policy.gate.set()
-        wait_for(policy, chunks, 2)
-        assert chunks.num_waits == 0
-        before = len(policy.seen)
-        actions += [int(chunks.step({"x": step})[0]) for step in range(6, 8)]
-    assert actions == list(range(8)), "what was past when the second chunk came was left out"
-    assert policy.seen[:2] == [0, 3]
-    assert before == 2
-    assert policy.requests[0] == {}, "nothing runs out while there is nothing"
-    assert policy.requests[1] == {"deadline_ms": pytest.approx(100)}, "5 steps were left at 50 Hz"
-
-
-def test_real_time_waits_where_nothing_is_left() -> None:
-    policy = Counting(horizon=2)
-    with RealTimeChunks(policy, execute=1) as chunks:
-        assert chunks.step({"x": 0})[0] == 0
-        policy.gate.clear()
-        assert chunks.step({"x": 1})[0] == 1
-
-        def open_gate() -> None:
-            while not chunks.num_waits:
-                time.sleep(0.001)
-            policy.gate.set()
-
-        opener = threading.Thread(target=open_gate)
-        opener.start()
-        assert chunks.step({"x": 2})[0] == 2
-        opener.join()
-        assert chunks.num_waits == 1
-
-
-def test_real_time_raises_only_where_nothing_is_left() -> None:
-    policy = Counting(horizon=4)
-    with RealTimeChunks(policy, execute=1) as chunks:
-        assert chunks.step({"x": 0})[0] == 0
-        policy.failure = ServerError("no")
-        for step in (1, 2, 3):
-            assert chunks.step({"x": step})[0] == step
-            wait_for(policy, chunks, step + 1)
-        with pytest.raises(ServerError, match="no"):
-            chunks.step({"x": 4})
-        assert chunks.num_failures >= 3
-        policy.failure = None
-        chunks.reset()
-        assert chunks.step({"x": 9})[0] == 9
-
-
-def test_real_time_forgets_an_episode() -> None:
-    policy = Counting()
-    with RealTimeChunks(policy, execute=1) as chunks:
-        chunks.step({"x": 0})
-        policy.gate.clear()
-        chunks.step({"x": 1})
-        wait_for(policy, chunks, 2)
-        chunks.reset()
-        assert policy.num_resets == 0, "the request under way is of the episode before"
-        policy.gate.set()
-        assert chunks.step({"x": 500})[0] == 500
-        assert policy.num_resets == 1
-        assert chunks.num_waits == 0
-
-
-def test_nothing_is_asked_after_closing() -> None:
-    policy = Counting()
-    with RealTimeChunks(policy, execute=1) as chunks:
-        chunks.step({"x": 0})
-        policy.gate.clear()
-        chunks.step({"x": 1})
-        threading.Timer(0.05, policy.gate.set).start()
-    num_requests = len(policy.seen)
-    time.sleep(0.05)
-    assert len(policy.seen) == num_requests
-    assert not any(thread.name.startswith("oatkit-client") for thread in threading.enumerate())
-
-
-def test_real_time_with_a_server(url: str) -> None:
-    with Client(url, "key") as client, RealTimeChunks(client, rate_hz=1000, budget=4) as chunks:
-        actions = [chunks.step(OBSERVATION) for _ in range(20)]
-    assert np.shape(actions) == (20, 3)
-    assert chunks.reply["budget_used"] <= 4
+        seeded = Sampling(top_k=None, seed=3)
+        sampled = episode(seeded)
+        assert sampled != [likeliest] * 4
+        assert len({tuple(tokens) for tokens in sampled}) > 1, "the seed is not for every request"
+        assert sampled == episode(seeded), "but for every episode"
+        assert sampled == episode({"temperature": 1.0, "top_k": None, "seed": 3})
+        assert sampled != episode(Sampling(top_k=None, seed=4))
+        assert episode({"seed": 3}) == [likeliest] * 4, "the temperature is the server's"
+        assert episode(Sampling(temperature=5.0, top_k=1)) == [likeliest] * 4
+        assert episode(Sampling(top_p=1e-6)) == [likeliest] * 4
+        with pytest.raises(ServerError, match="unknown sampling rule 'topk'; known, closest first"):
+            client.infer(OBSERVATION, sampling={"topk": 3})

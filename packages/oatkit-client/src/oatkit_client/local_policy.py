@@ -1,0 +1,276 @@
+"""A light policy that `oatkit export` wrote, run on the robot by ONNX Runtime: no torch, no oatkit.
+
+from oatkit_client import ChunkQueue, LocalPolicy
+
+policy = LocalPolicy("out/onnx")
+policy.infer({"observation/state": state}, budget=4)["actions"]  # (horizon, action_dim), raw units
+
+Shape letters: G slot of a stage, S slot that attention sees, V vocabulary, T step in the chunk,
+A action dimension.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy as np
+
+from oatkit_client.exported_files import open_model
+from oatkit_client.key_map import TASK, KeyMap
+from oatkit_client.local_decoder import LocalDecoder
+from oatkit_client.protocol import Budget, Reply
+from oatkit_client.sampling import Sampling
+
+REPEATS = 3
+"""How often the duration of a stage is measured, for deadlines."""
+
+
+class LocalPolicy:
+    """The light policy itself on the robot; `ChunkQueue` and `RealTimeChunks` take it as a client.
+
+    Args:
+        folder: Folder that `oatkit export` wrote for a light policy.
+        sampling: How ids are chosen. With a seed, an episode of the same observations gets the same
+            actions.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, sampling: Sampling = Sampling()) -> None:
+        self.decoder = LocalDecoder(folder)
+        if self.decoder.facts["policy"] is None:
+            raise ValueError(
+                f"{folder} holds a tokenizer's decoder, expected a light policy's files"
+            )
+        self.facts: dict[str, Any] = self.decoder.facts["policy"]
+        self._encoder = open_model(Path(folder) / self.facts["encoder"]["file"])
+        self._stage = open_model(Path(folder) / self.facts["stage"]["file"])
+        self._keys = KeyMap.for_parts(self.facts["encoder"]["inputs"])
+        self._times_s: list[float] = []
+        self._sampling = sampling
+        self._rng: np.random.Generator | None = None
+        self._seed: int | None = None
+
+    def infer(
+        self,
+        obs: Mapping[str, Any],
+        *,
+        budget: Budget | None = None,
+        deadline_ms: float | None = None,
+        sampling: Sampling | None = None,
+    ) -> Reply:
+        """A reply like that of a server, with the chunk as `actions`.
+
+        Args:
+            obs: Observation by openpi's or LeRobot's keys. A policy with history takes a leading
+                time axis; otherwise the frame is repeated.
+            budget: Maximum number of tokens, or "auto"; all by default.
+            deadline_ms: Time after which generation stops at the last trained budget that fits, at
+                the first at the latest. A kind without prefixes cannot stop, and the reply warns.
+            sampling: How ids are chosen, instead of what the policy was opened with.
+        """
+        began = time.perf_counter()
+        max_tokens, thresholds = self._limits(budget)
+        if deadline_ms is not None and not deadline_ms > 0:
+            raise ValueError(f"deadline_ms is {deadline_ms}, expected more than 0")
+        context = dict(zip(("into", "back"), self._encoder.run(None, self._observation(obs))))
+        deadline = None
+        if deadline_ms is not None and self.decoder.has_prefixes:
+            deadline = began + self._measure_once(context) + deadline_ms / 1000
+        choose = self._choice(self._sampling if sampling is None else sampling)
+        reply = self._generate(context, choose, max_tokens, thresholds, deadline)
+        if deadline is not None:
+            reply["deadline_met"] = time.perf_counter() <= deadline
+        elif deadline_ms is not None:
+            reply["warning"] = "this policy cannot stop early: deadline_ms is ignored"
+        return reply
+
+    def reset(self) -> None:
+        """An episode begins: the random numbers of a seed begin again."""
+        self._rng = None
+
+    def _choice(self, sampling: Sampling) -> Callable[[Any], list[int]]:
+        """The function from a stage's logits to its ids, with the episode's random numbers."""
+        if self._rng is None or self._seed != sampling.seed:
+            self._rng, self._seed = np.random.default_rng(sampling.seed), sampling.seed
+        rng = self._rng
+
+        def choose(logits_GV: Any) -> list[int]:
+            return [int(i) for i in sampling.choose(logits_GV, rng.random(len(logits_GV)))]
+
+        return choose
+
+    def _generate(
+        self,
+        context: Mapping[str, Any],
+        choose: Callable[[Any], list[int]],
+        max_tokens: int,
+        thresholds: Mapping[str, float] | None,
+        deadline: float | None,
+    ) -> Reply:
+        """Generate stage after stage until there are `max_tokens`, the thresholds of "auto" are met
+        or the deadline is near."""
+        tokens: list[int] = []
+        entropy: list[float] = []
+        chunk_TA: Any = None
+        cache, calls, reached = self._empty_cache(), 0, 0
+        while reached < max_tokens:
+            logits_GV = self._feed(self.facts["stages"][calls], tokens, context, cache)
+            bits_G = _entropy_bits(logits_GV)
+            tokens += choose(logits_GV)
+            entropy += bits_G.tolist()
+            reached = min(self.facts["endpoints"][calls], max_tokens)
+            calls += 1
+            if thresholds is not None:
+                before_TA, chunk_TA = chunk_TA, self.decoder.decode(tokens, reached)
+                if self._is_settled(thresholds, before_TA, chunk_TA, bits_G):
+                    break
+            if not self._is_time_left(calls, reached, max_tokens, deadline):
+                budgets = [b for b in self.decoder.facts["budgets"] if b <= reached]
+                reached, chunk_TA = max(budgets, default=reached), None
+                break
+        return {
+            "actions": self.decoder.decode(tokens, reached) if chunk_TA is None else chunk_TA,
+            "tokens": tokens[:reached],
+            "entropy": entropy[:reached],
+            "budget_used": reached,
+            "calls": calls,
+        }
+
+    def _limits(self, budget: Budget | None) -> tuple[int, dict[str, float] | None]:
+        """The maximum number of tokens, and the thresholds of `budget="auto"`."""
+        max_tokens: int = self.facts["endpoints"][-1]
+        if budget is None:
+            return max_tokens, None
+        if isinstance(budget, str):
+            if budget != "auto":
+                raise ValueError(f"budget is {budget!r}, expected a number of tokens or 'auto'")
+            if self.facts["auto"] is None:
+                raise ValueError(
+                    "budget 'auto' has no thresholds: `oatkit policy train` finds them"
+                )
+            return max_tokens, self.facts["auto"]
+        if not 1 <= budget <= max_tokens:
+            raise ValueError(f"budget {budget} is outside 1 .. {max_tokens}")
+        return budget, None
+
+    def _is_settled(
+        self, thresholds: Mapping[str, float], before_TA: Any, now_TA: Any, bits_G: Any
+    ) -> bool:
+        """Whether the chunk no longer moves or the tokens are near certain."""
+        change = np.inf
+        if before_TA is not None:
+            scale_A = np.array(self.decoder.facts["normalization"]["scale"])
+            change = np.sqrt(np.mean(((now_TA - before_TA) / scale_A) ** 2))
+        return bool(change <= thresholds["change"] or bits_G.mean() <= thresholds["entropy_bits"])
+
+    def _measure_once(self, context: Mapping[str, Any]) -> float:
+        """Measure how long stages and decoding take here, the first time; gives the seconds that
+        measuring took."""
+        if self._times_s:
+            return 0.0
+        began = time.perf_counter()
+        rows = []
+        for _ in range(REPEATS + 1):
+            tokens: list[int] = []
+            cache, times = self._empty_cache(), [time.perf_counter()]
+            for stage in self.facts["stages"]:
+                tokens += self._feed(stage, tokens, context, cache).argmax(axis=-1).tolist()
+                times.append(time.perf_counter())
+            self.decoder.decode(tokens)
+            rows.append(np.diff([*times, time.perf_counter()]))
+        self._times_s = np.median(rows[1:], axis=0).tolist()
+        return time.perf_counter() - began
+
+    def _is_time_left(
+        self, calls: int, reached: int, max_tokens: int, deadline: float | None
+    ) -> bool:
+        """Whether the stages up to the next trained budget, and decoding, end before the
+        deadline."""
+        if deadline is None or reached >= max_tokens:
+            return True
+        larger = [b for b in self.decoder.facts["budgets"] if reached < b < max_tokens]
+        goal = min(larger, default=max_tokens)
+        needed = 1 + sum(end < goal for end in self.facts["endpoints"])
+        needed_s = sum(self._times_s[calls:needed]) + self._times_s[-1]
+        return time.perf_counter() + needed_s <= deadline
+
+    def _observation(self, obs: Mapping[str, Any]) -> dict[str, Any]:
+        given = self._keys.translate(obs)
+        return {
+            name: self._task(given) if name == TASK else _as_batch(name, given, port)
+            for name, port in self.facts["encoder"]["inputs"].items()
+        }
+
+    def _task(self, given: Mapping[str, Any]) -> Any:
+        tasks = self.facts["tasks"]
+        if len(tasks) < 2 and TASK not in given:
+            return np.zeros(1, np.int64)
+        if given.get(TASK) not in tasks:
+            raise ValueError(f"the task is {given.get(TASK)!r}, expected one of {tasks}")
+        return np.array([tasks.index(given[TASK])])
+
+    def _empty_cache(self) -> dict[str, Any]:
+        facts = self.facts
+        empty = np.empty((facts["num_layers"], facts["num_heads"], 0, facts["head_width"]), "f4")
+        return {"keys": empty, "values": empty}
+
+    def _feed(
+        self,
+        stage: Mapping[str, Any],
+        tokens: Sequence[int],
+        context: Mapping[str, Any],
+        cache: dict[str, Any],
+    ) -> Any:
+        """Logits of one stage, whose input is the block before it and masks; the block stays in the
+        cache, the masks do not."""
+        num_slots, num_kept = len(stage["positions"]), stage["num_kept"]
+        num_before = cache["keys"].shape[2]
+        symbols = [*tokens[len(tokens) - num_kept :], *[self.facts["mask_id"]] * num_slots]
+        bias_GS = np.zeros((num_slots, num_before + num_slots), np.float32)
+        if stage["is_seen"] is not None:
+            bias_GS[~np.array(stage["is_seen"], bool)] = self.facts["hidden"]
+        logits_BGV, keys, values = self._stage.run(
+            ["logits", "new_keys", "new_values"],
+            {
+                "symbols": np.array([symbols[:num_slots]], np.int64),
+                "positions": np.array(stage["positions"], np.int64),
+                "bias": bias_GS,
+                **context,
+                **cache,
+            },
+        )
+        num_seen = num_before + num_kept
+        cache["keys"] = np.ascontiguousarray(keys[:, :, :num_seen])
+        cache["values"] = np.ascontiguousarray(values[:, :, :num_seen])
+        return logits_BGV[0]
+
+
+def _as_batch(name: str, given: Mapping[str, Any], port: Mapping[str, Any]) -> Any:
+    """A part of an observation with its history, as a batch of one."""
+    if name not in given:
+        raise ValueError(f"the observation has no {name}")
+    array = np.asarray(given[name])
+    _, history, *frame = port["shape"]
+    if array.shape == tuple(frame):
+        array = np.repeat(array[None], history, axis=0)
+    if array.shape != (history, *frame):
+        raise ValueError(f"{name} is {array.shape}, expected {tuple(frame)}, or {history} of them")
+    if port["dtype"] == "uint8" and array.dtype != np.uint8:
+        raise ValueError(f"{name} is {array.dtype}, expected uint8")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} holds {array.dtype}, expected numbers")
+    with np.errstate(over="ignore"):  # what is too large is not finite then
+        batch = np.ascontiguousarray(array[None], port["dtype"])
+    if not np.isfinite(batch).all():
+        raise ValueError(f"{name} is not finite")
+    return batch
+
+
+def _entropy_bits(logits_GV: Any) -> Any:
+    """Entropy of each slot's distribution, in bits."""
+    shifted_GV = logits_GV - logits_GV.max(axis=-1, keepdims=True)
+    total_G1 = np.exp(shifted_GV).sum(axis=-1, keepdims=True)
+    log_GV = shifted_GV - np.log(total_G1)
+    return -(np.exp(log_GV) * log_GV).sum(axis=-1) / np.log(2)

@@ -1,0 +1,139 @@
+"""Every key that travels between a robot and its policy server, with its type and its meaning.
+
+    robot                                 server
+                                     <--  Metadata, once a connection is open
+    observation and RequestOptions   -->
+                                     <--  Reply, or one sentence of text where that is impossible
+
+Server, client and local policy are written against these types, and the tables of the docs page on
+serving are made of the texts below. How a request names the parts of an observation is in
+`key_map`, how messages become bytes is in `wire`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Mapping, TypedDict, Union
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Budget = Union[int, Literal["auto"]]
+"""Number of tokens; "auto" where the policy decides when to stop."""
+BUSY = "busy"
+"""First word of the text that a server sends while it takes no more requests: ask again."""
+KEY_SCHEME = "Api-Key"
+"""Word before the key in the header `Authorization`."""
+
+
+class RequestOptions(TypedDict, total=False):
+    """What a request may hold beside the observation."""
+
+    budget: Budget | None
+    """Maximum number of tokens, or `"auto"`; the server's own choice by default."""
+    deadline_ms: float | None
+    """Time until the reply must leave; as many tokens are decoded as fit."""
+    sampling: Mapping[str, Any] | None
+    """Rules to sample tokens by, named like the fields of `Sampling`; those that are left out are
+    the server's own."""
+    reset: bool
+    """Whether this is the first request of an episode, with which the random numbers of a seed
+    begin again."""
+    tokens_only: bool
+    """Whether the reply holds no `actions`, because the robot decodes the tokens itself."""
+
+
+class ServerTiming(TypedDict, total=False):
+    """Where the time of a request went."""
+
+    infer_ms: float
+    """Duration of the prediction."""
+    queue_ms: float
+    """Time from the arrival of the message until its prediction began."""
+    prev_total_ms: float
+    """Time that the previous request of this connection took in all; missing in the first reply."""
+
+
+class _SometimesInReply(TypedDict, total=False):
+    server_timing: ServerTiming
+    """Where the time went; missing in the replies of a local policy."""
+    deadline_met: bool
+    """Whether the deadline was met; only where the request had one that the policy can keep."""
+    warning: str
+    """Something the robot's programmer should know; a server says it once a connection."""
+
+
+class TokensReply(_SometimesInReply):
+    """The answer to a request with `tokens_only`."""
+
+    tokens: list[int]
+    """Ids that the chunk is decoded from."""
+    budget_used: int
+    """Number of those tokens."""
+    entropy: list[float]
+    """Entropy of the distribution that each token was sampled from, in bits."""
+    calls: int
+    """Number of stages that the network was run for."""
+
+
+class Reply(TokensReply):
+    """The answer to a request.
+
+    Only the actions are an array: openpi's `ActionChunkBroker` takes one step out of every array
+    that it finds.
+    """
+
+    actions: NDArray[np.float32]
+    """The chunk, (horizon, action_dim) in raw units; left out with `tokens_only`."""
+
+
+class Normalization(TypedDict):
+    """How raw values become normalized ones: `mode`, `offset` and `scale`."""
+
+    action: dict[str, Any]
+    """Normalizer of the actions."""
+    state: dict[str, Any] | None
+    """Normalizer of the state; None for a policy that reads no state."""
+
+
+class Metadata(TypedDict):
+    """The first message of a server: what a client should know about its policy."""
+
+    horizon: int
+    """Number of steps in a chunk."""
+    action_dim: int
+    """Number of values in an action."""
+    action_names: list[str]
+    """Names of the action dimensions."""
+    fps: float | None
+    """Steps per second in the training data; None where they are unknown."""
+    cameras: dict[str, list[int]]
+    """Height and width of each camera's images, by the camera's name."""
+    state_dim: int
+    """Number of values in a state; 0 for a policy that reads none."""
+    state_names: list[str]
+    """Names of the state dimensions; empty where they are unknown."""
+    tasks: list[str]
+    """Instructions that the policy was trained on."""
+    history: int
+    """Number of frames that the policy reads, the current one included."""
+    keys: dict[str, str]
+    """Key of a request for each part of the observation, by LeRobot's name of the part."""
+    head: str
+    """Part of the policy that acts: `tokens` or `flow`."""
+    tokenizer: str
+    """Kind of the tokenizer."""
+    tokenizer_fingerprint: str
+    """Digest of the tokenizer, to compare with that of an exported decoder."""
+    budgets: list[int]
+    """Numbers of tokens that the policy was trained to stop at; empty for a flow expert."""
+    latency_ms: dict[str, float]
+    """Duration of a prediction for one request, by budget."""
+    normalization: Normalization
+    """Normalizers of actions and state."""
+    fingerprint: str
+    """Digest of the policy's artifact."""
+
+
+REQUEST_KEYS = tuple(RequestOptions.__annotations__)
+"""All keys of a request that are not part of the observation."""

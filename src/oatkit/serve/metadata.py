@@ -1,0 +1,52 @@
+"""What a server tells every client first: the facts about its policy."""
+
+from __future__ import annotations
+
+from oatkit_client.key_map import KeyMap
+from oatkit_client.protocol import Metadata
+
+from oatkit.serve.latency_table import LatencyTable
+from oatkit.serve.served_policy import ServedPolicy, acting_head
+
+
+def server_metadata(
+    policy: ServedPolicy, keys: KeyMap, latencies: LatencyTable, fingerprint: str
+) -> Metadata:
+    """The first message of a server.
+
+    Args:
+        policy: Policy that is served.
+        keys: Keys of requests.
+        latencies: Measured durations of predictions.
+        fingerprint: Digest of the policy's artifact.
+    """
+    spec, tokenizer = policy.spec, policy.tokenizer
+    data = policy.extras.get("data", {})
+    head = acting_head(policy)
+    budgets = tokenizer.budgets if head == "tokens" else ()
+    return {
+        "horizon": tokenizer.horizon,
+        "action_dim": tokenizer.action_dim,
+        "action_names": list(tokenizer.data.action_names),
+        "fps": tokenizer.data.fps,
+        "cameras": {name: list(size) for name, size in spec.cameras.items()},
+        "state_dim": spec.state_dim,
+        "state_names": list(data.get("state_names", [])),
+        "tasks": list(spec.tasks),
+        "history": spec.history,
+        "keys": dict(keys.preferred),
+        "head": head,
+        "tokenizer": tokenizer.kind,
+        "tokenizer_fingerprint": tokenizer.digest,
+        "budgets": list(budgets),
+        "latency_ms": {
+            str(budget or (budgets[-1] if budgets else head)): ms
+            for (batch_size, budget), ms in latencies.table_ms.items()
+            if batch_size == 1
+        },
+        "normalization": {
+            "action": tokenizer.normalizer.to_json(),
+            "state": spec.state.to_json() if spec.state else None,
+        },
+        "fingerprint": fingerprint,
+    }

@@ -1,0 +1,213 @@
+"""A light policy on the robot, where torch is not: the same tokens and actions as with torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import oatkit_client
+import pytest
+from oatkit_client import (
+    ChunkQueue,
+    LocalPolicy,
+    RealTimeChunks,
+    Sampling,
+)
+
+import oatkit
+from oatkit.cli import main
+from oatkit.data import Dataset
+from oatkit.policies import LightPolicy
+from oatkit.policies.generation.early_stop import AutoThresholds
+from oatkit.types import Sampling as PolicySampling
+from tests.policies import tiny
+
+GREEDY = Sampling(temperature=0)
+ALONE = """
+import json, sys
+
+class NoTorch:
+    def find_spec(self, name, *rest):
+        if name.split(".")[0] in ("torch", "oatkit", "onnx"):
+            raise ImportError(name + " is not on the robot")
+
+sys.meta_path.insert(0, NoTorch())
+import numpy as np
+from oatkit_client import LocalDecoder, LocalPolicy, Sampling
+folder, tokens, state = json.loads(sys.stdin.read())
+decoder = LocalDecoder(folder)
+policy = LocalPolicy(folder, sampling=Sampling(temperature=0))
+reply = policy.infer({"observation/state": np.array(state), "prompt": "open the door"})
+print(json.dumps({
+    "decoded": decoder.decode(tokens, 2).tolist(),
+    "tokens": reply["tokens"],
+    "actions": reply["actions"].tolist(),
+    "modules": [name for name in sys.modules if name.split(".")[0] in ("torch", "oatkit")],
+}))
+"""
+
+
+def test_a_robot_without_torch(exported: tuple[Path, Path]) -> None:
+    folder, files = exported
+    policy = oatkit.load_policy(folder)
+    tokens = [3, 14, 1, 5, 9, 2, 6, 5]
+    state = [0.1, -0.2, 0.3, 0.4, -0.5]
+    client = Path(oatkit_client.__file__).parents[1]
+    ran = subprocess.run(
+        [sys.executable, "-c", ALONE],
+        input=json.dumps([str(files), tokens, state]),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(client)},
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["modules"] == []
+    decoded = policy.tokenizer.decode([tokens], budget=2)[0]
+    np.testing.assert_allclose(found["decoded"], decoded, atol=1e-3)
+    observation = {"observation.state": np.array(state, np.float32), "task": "open the door"}
+    predicted = policy.predict_action_chunk(observation, sampling=PolicySampling(0))
+    assert found["tokens"] == predicted.ids.tolist()
+    np.testing.assert_allclose(found["actions"], predicted.chunk, atol=1e-3)
+
+
+def test_images_history_and_every_budget(dataset: Dataset, tmp_path: Path) -> None:
+    policy = tiny.make_policy("oat-pow2", dataset, history=2, cameras=("front",))
+    policy.save_pretrained(tmp_path / "policy")
+    assert main(["export", str(tmp_path / "policy"), "--out", str(tmp_path / "onnx")]) == 0
+    local = LocalPolicy(tmp_path / "onnx", sampling=GREEDY)
+    batch = tiny.batch(policy, dataset, 2)
+    names = {
+        "observation/state": "observation.state",
+        "observation/front_image": "observation.images.front",
+        "prompt": "task",
+    }
+    for row in range(2):
+        observation = {key: batch[name][row] for key, name in names.items()}
+        for budget in (1, 3, 8):
+            predicted = policy.predict_action_chunk(
+                tiny.row({name: batch[name] for name in names.values()}, row),
+                budget=budget,
+                sampling=PolicySampling(0),
+            )
+            reply = local.infer(observation, budget=budget)
+            assert reply["tokens"] == predicted.ids[0][:budget].tolist()
+            assert reply["calls"] == predicted.calls[0]
+            np.testing.assert_allclose(reply["actions"], predicted.chunk[0], atol=1e-3)
+            entropy = predicted.entropy_bits[0][:budget]
+            np.testing.assert_allclose(reply["entropy"], entropy, atol=1e-4)
+    last = {key: batch[name][0][-1] for key, name in names.items() if key != "prompt"}
+    last["observation/front"] = last.pop("observation/front_image")  # as a server takes it too
+    alone = local.infer({**last, "prompt": batch["task"][0]})["actions"]
+    assert alone.shape == (8, 3), "one frame is repeated"
+
+
+@pytest.mark.parametrize(
+    ("observation", "problem"),
+    [
+        ({"other": 1}, "has the key 'other', expected observation/state, prompt"),
+        ({"prompt": "open the door"}, "the observation has no observation.state"),
+        ({"observation/state": np.zeros(5)}, "the task is None, expected one of"),
+        (
+            {"observation/state": np.full(5, np.nan), "prompt": tiny.TASKS[0]},
+            "observation.state is not finite",
+        ),
+        (
+            {"observation/state": np.full(5, 1e300), "prompt": tiny.TASKS[0]},
+            "observation.state is not finite",
+        ),
+        (
+            {"observation/state": np.array(list("doors")), "prompt": tiny.TASKS[0]},
+            "holds <U1, expected numbers",
+        ),
+        (
+            {"observation/state": np.zeros(5), "observation.state": np.zeros(5)},
+            "has observation.state twice",
+        ),
+        (
+            {"observation/state": np.zeros(4), "prompt": tiny.TASKS[0]},
+            r"is \(4,\), expected \(5,\)",
+        ),
+    ],
+)
+def test_observations_that_are_none(
+    exported: tuple[Path, Path], observation: Any, problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        LocalPolicy(exported[1]).infer(observation)
+
+
+def test_ids_are_sampled_as_asked_for(exported: tuple[Path, Path]) -> None:
+    """Only the likeliest ids, repeatable by their seed, and not always the same; an episode begins
+    the random numbers again, as on a server."""
+    observation = {"observation/state": np.zeros(5), "prompt": tiny.TASKS[0]}
+    first, again = (LocalPolicy(exported[1], sampling=Sampling(top_k=2, seed=3)) for _ in range(2))
+    sampled = [first.infer(observation)["tokens"] for _ in range(20)]
+    assert sampled == [again.infer(observation)["tokens"] for _ in range(20)]
+    assert len({tokens[0] for tokens in sampled}) == 2
+    again.reset()
+    assert sampled == [again.infer(observation)["tokens"] for _ in range(20)]
+    likeliest = again.infer(observation, sampling=GREEDY)["tokens"]
+    assert likeliest == LocalPolicy(exported[1], sampling=GREEDY).infer(observation)["tokens"]
+    queue = ChunkQueue(first, execute=3)
+    assert np.shape([queue.step(observation) for _ in range(7)]) == (7, 3)
+
+
+def test_a_local_policy_stops_as_the_policy_does(
+    exported: tuple[Path, Path], dataset: Dataset, tmp_path: Path
+) -> None:
+    """By thresholds that stop some chunks early, and others not at all."""
+    policy = oatkit.load_policy(exported[0])
+    assert isinstance(policy, LightPolicy)
+    observation = {"observation.state": np.zeros(5, np.float32), "task": tiny.TASKS[0]}
+    whole = policy.predict_action_chunk(observation, sampling=PolicySampling(0))
+    with pytest.raises(ValueError, match="budget 'auto' has no thresholds"):
+        LocalPolicy(exported[1]).infer(observation, budget="auto")
+    used = set()
+    for change, bits in ((-1.0, -1.0), (100.0, -1.0), (-1.0, float(whole.entropy_bits.min()))):
+        policy.auto = AutoThresholds(change, bits + 1e-6)
+        policy.save_pretrained(tmp_path / "policy")
+        assert main(["export", str(tmp_path / "policy")]) == 0
+        local = LocalPolicy(tmp_path / "policy" / "onnx", sampling=GREEDY)
+        reply = local.infer(observation, budget="auto")
+        wanted = policy.predict_action_chunk(observation, budget="auto", sampling=PolicySampling(0))
+        assert reply["budget_used"] == wanted.budget
+        assert reply["calls"] == wanted.calls
+        np.testing.assert_allclose(reply["actions"], wanted.chunk, atol=1e-3)
+        used.add(reply["budget_used"])
+    assert {2, 8} <= used
+
+
+def test_a_local_policy_keeps_deadlines(exported: tuple[Path, Path]) -> None:
+    local = LocalPolicy(exported[1], sampling=GREEDY)
+    observation = {"observation/state": np.zeros(5), "prompt": tiny.TASKS[0]}
+    hard = local.infer(observation, deadline_ms=1e-3)
+    assert (hard["budget_used"], hard["calls"], hard["deadline_met"]) == (1, 1, False)
+    easy = local.infer(observation, deadline_ms=60_000)
+    assert (easy["budget_used"], easy["deadline_met"]) == (8, True)
+    assert easy["tokens"] == local.infer(observation)["tokens"]
+    local._times_s = [0.0, 0.0, 3600.0, 0.0, 0.0]
+    assert local.infer(observation, deadline_ms=60_000)["budget_used"] == 2, "the third is slow"
+    assert local.infer(observation, budget=1, deadline_ms=60_000)["budget_used"] == 1
+    with pytest.raises(ValueError, match="deadline_ms is 0, expected more than 0"):
+        local.infer(observation, deadline_ms=0)
+    with pytest.raises(ValueError, match="budget is 'all', expected a number of tokens or 'auto'"):
+        local.infer(observation, budget="all")
+    with RealTimeChunks(local, execute=3, rate_hz=1000) as chunks:
+        assert np.shape([chunks.step(observation) for _ in range(7)]) == (7, 3)
+
+
+def test_a_local_policy_that_cannot_stop_says_so(dataset: Dataset, tmp_path: Path) -> None:
+    tiny.make_policy("quest", dataset, history=1).save_pretrained(tmp_path / "policy")
+    assert main(["export", str(tmp_path / "policy"), "--out", str(tmp_path / "onnx")]) == 0
+    observation = {"observation/state": np.zeros(5), "prompt": tiny.TASKS[0]}
+    reply = LocalPolicy(tmp_path / "onnx").infer(observation, deadline_ms=1e-3)
+    assert reply["actions"].shape == (8, 3)
+    assert reply["warning"] == "this policy cannot stop early: deadline_ms is ignored"

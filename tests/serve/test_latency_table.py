@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from oatkit.serve.latency_table import LatencyTable
+
+
+@pytest.fixture
+def table() -> LatencyTable:
+    table = LatencyTable(2, (1, 2, 4, 8))
+    table.table_ms = {(n, b): 10.0 * n + b for n in (1, 2) for b in (1, 2, 4, 8)}
+    return table
+
+
+def test_every_batch_size_and_budget_is_measured() -> None:
+    table, seen = LatencyTable(2, (1, 4)), set()
+    table.measure(lambda size, budget: seen.add((size, budget)))
+    assert set(table.table_ms) == seen == {(1, 1), (1, 4), (2, 1), (2, 4)}
+    whole = LatencyTable(1, ())
+    whole.measure(lambda size, budget: None)
+    assert set(whole.table_ms) == {(1, None)}
+
+
+def test_the_goal_is_the_largest_budget_that_fits(table: LatencyTable) -> None:
+    assert [table.largest_budget(1, None, ms) for ms in (5, 11, 12, 17.9, 18)] == [1, 1, 2, 4, 8]
+    assert table.largest_budget(2, None, 18) == 1, "a larger batch takes longer"
+    assert [table.largest_budget(1, 3, ms) for ms in (12, 14)] == [2, 3], "3 takes as long as 4"
+    assert table.largest_budget(1, 1, 1000) == 1
+
+
+def test_a_slower_machine_is_noticed_at_once_and_forgotten_slowly(table: LatencyTable) -> None:
+    for _ in range(10):
+        table.add_prediction(1, 8, 36.0)
+    assert table.expected_ms(1, 8) == pytest.approx(36, rel=0.01)
+    assert table.largest_budget(1, None, 22) == 1
+    table.add_prediction(1, 8, 18.0)
+    assert table.expected_ms(1, 8) > 34
+    for _ in range(400):
+        table.add_prediction(1, 8, 18.0)
+    assert table.expected_ms(1, 8) == pytest.approx(18, rel=0.01)

@@ -1,0 +1,47 @@
+"""Numbers in Prometheus' text format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oatkit.serve.metrics import Metrics
+
+
+def values(metrics: Metrics) -> dict[str, str]:
+    lines = metrics.render().splitlines()
+    return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+
+
+def add_reply(metrics: Metrics, **changes: Any) -> None:
+    facts = {"request_s": 0.03, "infer_s": 0.02, "budget_used": 4, "batch_size": 1}
+    metrics.add_reply(**{**facts, "is_in_time": None, **changes})
+
+
+def test_replies_are_counted() -> None:
+    waiting = [3.0]
+    metrics = Metrics(
+        budgets=(1, 2, 4, 8), max_batch=8, queue_depth=lambda: waiting[0], connections=lambda: 2
+    )
+    add_reply(metrics)
+    add_reply(metrics, budget_used=8, batch_size=8, request_s=100.0, is_in_time=True)
+    add_reply(metrics, budget_used=1, is_in_time=False)
+    waiting[0] = 5.0
+    found = values(metrics)
+    assert found['oatkit_requests_total{outcome="ok"}'] == "3"
+    counts = [found[f'oatkit_budget_used_bucket{{le="{k}"}}'] for k in (1, 2, 4, 8, "+Inf")]
+    assert counts == ["1", "1", "2", "3", "3"]
+    assert (found["oatkit_budget_used_sum"], found["oatkit_budget_used_count"]) == ("13", "3")
+    assert found['oatkit_request_seconds_bucket{le="10.0"}'] == "2"
+    assert found['oatkit_batch_size_bucket{le="8"}'] == "3"
+    assert found['oatkit_deadlines_total{outcome="met"}'] == "1"
+    assert found['oatkit_deadlines_total{outcome="missed"}'] == "1"
+    assert (found["oatkit_queue_depth"], found["oatkit_connections"]) == ("5", "2")
+
+
+def test_every_metric_says_what_it_is() -> None:
+    metrics = Metrics(budgets=(1,), max_batch=1, queue_depth=lambda: 0, connections=lambda: 0)
+    lines = metrics.render().splitlines()
+    explained = [line.split()[2] for line in lines if line.startswith("# HELP")]
+    typed = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert explained == typed
+    assert len(explained) == 9
