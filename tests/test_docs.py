@@ -71,9 +71,6 @@ def demonstrations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_python_examples_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page run in order."""
-    import oatkit.data.open
-
-    monkeypatch.setattr(oatkit.data.open, "FORMATS", oatkit.data.open.FORMATS)
     monkeypatch.setattr("oatkit.measure.tokenizer_metrics.SPEED_SECONDS", 0.01)
     names: dict[str, object] = {"__name__": "example"}
     with patch.dict(KINDS):  # an example may add one

@@ -213,6 +213,12 @@ def write_npz_file(path: Path, demos: list[Demo], *, images: bool = False) -> Pa
     return path
 
 
+def truncate(path: Path, share: float = 0.6) -> None:
+    """Leave only the first bytes of a file."""
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+
+
 WRITERS: dict[str, Callable[[Path, list[Demo]], Path]] = {
     "lerobot-v3": lambda folder, demos: write_lerobot_v3(folder / "v3", demos),
     "lerobot-v2.1": lambda folder, demos: write_lerobot_v21(folder / "v21", demos),

@@ -132,13 +132,3 @@ def test_indices_and_names_out_of_range(tmp_path: Path) -> None:
     path = datasets.write_npz_folder(tmp_path / "d", make_demos(), images=True)
     with pytest.raises(IndexError, match="frame 12 does not exist: there are 12"):
         oatkit.open_dataset(path)[0].images("front", [12])
-
-
-def test_a_dataset_without_state(tmp_path: Path) -> None:
-    np.savez(tmp_path / "d.npz", action=np.arange(12.0).reshape(6, 2))
-    dataset = oatkit.open_dataset(tmp_path / "d.npz")
-    assert dataset.state_dim == 0
-    assert dataset[0].state is None
-    assert "observation.state" not in dataset.chunks(2)[0]
-    with pytest.raises(oatkit.DatasetError, match="has no state; name its columns with state_key="):
-        dataset.state_statistics()

@@ -1,16 +1,10 @@
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import oatkit
 from oatkit.data.splits import split_episodes
-from tests.data import datasets
-from tests.data.datasets import make_demos
 
 digest_lists = st.lists(st.binary(min_size=1, max_size=3), min_size=2, max_size=40).filter(
     lambda digests: len(set(digests)) > 1
@@ -61,30 +55,3 @@ def test_a_wrong_fraction(fraction: float) -> None:
 def test_too_few_episodes() -> None:
     with pytest.raises(ValueError, match="needs two different episodes, here are 2, all alike"):
         split_episodes([b"a", b"a"], fraction=0.5, seed=0)
-
-
-def test_datasets_are_split_by_episode_and_stay_split_when_reordered(tmp_path: Path) -> None:
-    demos = make_demos(tuple(range(5, 25)))
-    train, held_out = oatkit.open_dataset(datasets.write_npz_file(tmp_path / "a.npz", demos)).split(
-        0.25, seed=1
-    )
-    assert (len(train), len(held_out)) == (15, 5)
-    assert not set(train.episode_ids) & set(held_out.episode_ids)
-    assert train.num_frames + held_out.num_frames == sum(range(5, 25))
-    assert train.fingerprint != held_out.fingerprint
-
-    _, again = oatkit.open_dataset(datasets.write_npz_file(tmp_path / "b.npz", demos[::-1])).split(
-        0.25, seed=1
-    )
-    assert sorted(again.episode_lengths) == sorted(held_out.episode_lengths)
-    total = held_out.action_statistics()
-    by_hand = np.concatenate([demos[i].actions for i in held_out.episode_ids])
-    np.testing.assert_allclose(total.mean, by_hand.mean(axis=0, dtype=np.float64))
-    assert total.count == len(by_hand)
-
-
-def test_subsets_by_mask_and_none(tmp_path: Path) -> None:
-    dataset = oatkit.open_dataset(datasets.write_npz_file(tmp_path / "d.npz", make_demos()))
-    assert dataset.subset(dataset.episode_lengths > 10).episode_ids.tolist() == [0, 2]
-    with pytest.raises(ValueError, match=r"no episodes of .* were selected"):
-        dataset.subset([])

@@ -1,4 +1,4 @@
-"""Finds what ruins training before it does."""
+"""Finds problems of a dataset that would ruin a training."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from oatkit.types import DatasetCheck, Finding
 OUTLIER_WIDTHS = 3.0
 """A value this many times the 1 % to 99 % range away from that range is an outlier."""
 RARE_EVENT_SIZES = 100.0
-"""The same where 98 % are one value: this many times the usual size of what differs from it."""
+"""Where 98 % of the values are equal, a value this many times the usual distance of the others away
+from them is an outlier."""
 FULL_TURNS = (2 * np.pi, 360.0)
 TIMESTAMP_TOLERANCE = 0.1
-"""Share of a frame period that two timestamps may be off."""
+"""Share of a frame period by which the distance of two timestamps may be wrong."""
 
 
 def check_dataset(dataset: Dataset, *, horizon: int = 32) -> DatasetCheck:
-    """Look for everything `CheckKind` names; the dataset may hold NaN.
+    """Look for every problem that `CheckKind` names.
 
     Args:
-        dataset: Opened with `allow_nonfinite=True`, or the open itself stops at the first NaN.
-        horizon: The chunk length it will be trained with.
+        dataset: Dataset, opened with `allow_nonfinite=True`: otherwise opening stops at a NaN.
+        horizon: Length of the chunks that will be used in training.
     """
     if horizon < 1:
         raise ValueError(f"horizon is {horizon}, expected at least 1")
@@ -56,7 +57,7 @@ def check_dataset(dataset: Dataset, *, horizon: int = 32) -> DatasetCheck:
 
 @dataclass
 class _Places:
-    """Where something holds in one dimension: how often, and first of all where."""
+    """The frames where something holds in one dimension: their number, and the first of them."""
 
     num_frames: int = 0
     num_episodes: int = 0
@@ -82,7 +83,7 @@ class _Places:
 def _places(
     dataset: Dataset, table: Table, holds: Callable[[NDArray[np.float32]], NDArray[np.bool_]]
 ) -> list[_Places]:
-    """For each dimension the places where `holds`, of an episode's (T, A) values, is True."""
+    """The places of each dimension where `holds`, given an episode's values (T, A), is True."""
     places = [_Places() for _ in table.names]
     for index, start in enumerate(dataset.episode_starts):
         hit_TA = holds(table.rows(start, start + dataset.episode_lengths[index]))

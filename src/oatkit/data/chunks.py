@@ -74,7 +74,7 @@ class Chunks:
         return {key: values[0] for key, values in self.batch([index % len(self)]).items()}
 
     def sample(self, batch_size: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Chunks drawn uniformly with replacement."""
+        """A batch of chunks sampled uniformly, with replacement."""
         return self.batch(rng.integers(len(self), size=batch_size))
 
     def batch(self, indices: Sequence[int] | NDArray[np.int64]) -> dict[str, Any]:

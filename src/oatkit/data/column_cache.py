@@ -37,7 +37,12 @@ def default_cache_dir() -> Path:
 
 @dataclass(frozen=True)
 class Column:
-    """One feature over all rows, and where its first NaN or infinity is, if any."""
+    """A decoded column.
+
+    Attributes:
+        path: File with the numbers of all rows.
+        first_nonfinite_row: First row with a NaN or infinity, if any.
+    """
 
     path: Path
     first_nonfinite_row: int | None
@@ -49,10 +54,15 @@ class Column:
 
 
 class ColumnCache:
-    """The decoded columns of one source, made when first asked for.
+    """The columns of one source, each decoded when it is first asked for.
 
-    The folder is named after the sizes and times of the source's files, so a dataset that
-    changes on disk is decoded anew.
+    The folder is named after the sizes and times of the source's files, so that a dataset that
+    changes on disk is decoded again.
+
+    Args:
+        source: Dataset to decode.
+        cache_dir: Folder for the decoded columns; see `default_cache_dir`.
+        show_progress: Whether to show a bar while a column is decoded.
     """
 
     def __init__(
@@ -148,7 +158,7 @@ class ColumnCache:
 
 
 def source_key(source: Source) -> str:
-    """Changes when a file of the dataset changes its name, size or time."""
+    """A name that changes when a file of the dataset changes its name, size or time."""
     parts = [
         f"{VERSION}\0{source.format}\0{source.root.resolve()}".encode(),
         source.episode_lengths.tobytes(),

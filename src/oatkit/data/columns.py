@@ -15,10 +15,10 @@ from oatkit.errors import unknown_name
 
 
 class Table:
-    """Columns side by side, and which of their dimensions are wanted.
+    """Columns side by side, of which only some dimensions may be kept.
 
     Args:
-        columns: Key, feature and decoded column of each part.
+        columns: Key, feature and decoded numbers of each column.
         dims: Dimensions to keep, by index or by name; all by default.
     """
 

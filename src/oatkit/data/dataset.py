@@ -1,4 +1,4 @@
-"""A dataset as its users see it: episodes, frames, chunks, splits, statistics."""
+"""A dataset as its users see it: episodes, chunks, splits and statistics."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ class Dataset:
     Made by `open_dataset`; `split` and `subset` give further ones over the same files.
 
     Attributes:
-        path: Where the dataset lies.
-        format: Which format it is, in words.
+        path: File or folder that was opened.
+        format: Name of the format, in words.
         fps: Frames a second, if known.
-        tasks: The instructions; a frame's task is one of them.
-        cameras: Camera name to size.
-        action: The action table; `action.names` are its dimensions.
-        state: The state table, or None.
-        episode_ids: (episodes,) the place of each episode in the files.
-        episode_numbers: (episodes,) what the files call each; the same unless some are missing.
-        episode_starts: (episodes,) the row where each begins.
-        episode_lengths: (episodes,) frames of each.
+        tasks: Instructions; every frame has one of them.
+        cameras: Name to every camera.
+        action: Table of the actions; `action.names` are its dimensions.
+        state: Table of the states, None where the dataset has no state.
+        episode_ids: (episodes,) index of each episode in the files.
+        episode_numbers: (episodes,) number of each episode in the files; the same unless some are
+            missing.
+        episode_starts: (episodes,) row where each episode begins.
+        episode_lengths: (episodes,) frames of each episode.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Dataset:
         return int(self.episode_lengths.sum())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Data loader workers map the files anew instead of getting the numbers."""
+        """Data loader workers map the files themselves instead of getting the numbers."""
         return {k: v for k, v in self.__dict__.items() if k != "task_index"}
 
     def __len__(self) -> int:
@@ -105,7 +106,7 @@ class Dataset:
         return len(self.episode_ids)
 
     def __getitem__(self, index: int) -> Episode:
-        """An episode by its place in this dataset."""
+        """An episode by its index in this dataset."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"episode {index} does not exist: there are {len(self)}")
         return Episode(self, index % len(self))
@@ -130,15 +131,15 @@ class Dataset:
         """Chunks of actions with the observations before them.
 
         Args:
-            horizon: Actions in a chunk.
-            stride: Frames between the starts of successive chunks.
-            history: Observation steps, the current one included.
-            cameras: The camera or cameras whose images come with every chunk.
+            horizon: Number of actions in a chunk.
+            stride: Number of frames between the starts of successive chunks.
+            history: Number of observations before each chunk, the current one included.
+            cameras: Camera or cameras whose images come with every chunk.
         """
         return Chunks(self, horizon=horizon, stride=stride, history=history, cameras=cameras)
 
     def frame(self, index: int, *, cameras: str | Sequence[str] = ()) -> dict[str, Any]:
-        """One frame by its place in this dataset: observation, action and task."""
+        """One frame by its index in this dataset: observation, action and task."""
         return self.chunks(1, cameras=cameras)[index]
 
     def images(
@@ -149,9 +150,9 @@ class Dataset:
         For the images of one episode see `Episode.images`.
 
         Args:
-            camera: One of `cameras`.
-            rows: (N,) rows of the files, that is an episode's start plus the frame.
-            episodes: (N,) the place in this dataset of the episode that each row is of.
+            camera: Name of one of `cameras`.
+            rows: (N,) rows of the files: an episode's start plus the frame.
+            episodes: (N,) index in this dataset of the episode that each row belongs to.
         """
         if camera not in self._source.cameras:
             raise ValueError(unknown_name("camera", camera, self._source.cameras))
@@ -165,20 +166,20 @@ class Dataset:
 
     @cached_property
     def task_index(self) -> NDArray[np.int32]:
-        """(rows of the files,): which of `tasks` each row belongs to."""
+        """The index in `tasks` of each row's task, (rows of the files,)."""
         return self._cache.task_index().open()
 
     def split(self, fraction: float = 0.1, *, seed: int = 0) -> tuple[Dataset, Dataset]:
-        """Two datasets, the second with `fraction` of the episodes.
+        """Two datasets: to train on, and held out with `fraction` of the episodes.
 
-        An episode's side follows from its own actions and the seed, so it does not change when
-        the dataset is reordered, and equal episodes land on the same side.
+        Whether an episode is held out depends on its own actions and the seed, so it does not
+        change when the dataset is reordered, and equal episodes are never separated.
         """
         is_held_out = split_episodes(self._digests, fraction=fraction, seed=seed)
         return self.subset(np.flatnonzero(~is_held_out)), self.subset(np.flatnonzero(is_held_out))
 
     def subset(self, episodes: Sequence[int] | NDArray[np.int64]) -> Dataset:
-        """Only some episodes, by their place in this dataset or by a boolean mask."""
+        """A dataset of some episodes, given by their indices in this one or by a boolean mask."""
         chosen = np.asarray(episodes)
         if chosen.dtype == bool:
             chosen = np.flatnonzero(chosen)
@@ -218,7 +219,7 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes when the actions, their dimensions or the order of the episodes do."""
+        """A digest that changes when the actions, their dimensions or the episodes' order do."""
         return digest(repr((self.action.keys, self.action.dims)).encode(), *self._digests)
 
     @cached_property
@@ -235,7 +236,7 @@ class Dataset:
         return [group for group in groups.values() if len(group) > 1]
 
     def place(self, row: int) -> tuple[int, int]:
-        """Episode (its place in the files) and frame of a row of the files."""
+        """Episode (its index in the files) and frame of a row of the files."""
         ends = np.cumsum(self._source.episode_lengths)
         episode = int(np.searchsorted(ends, row, side="right"))
         return episode, row - int(ends[episode] - self._source.episode_lengths[episode])

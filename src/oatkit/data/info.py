@@ -1,4 +1,4 @@
-"""A dataset at a glance, as a record."""
+"""A summary of a dataset, as a record."""
 
 from __future__ import annotations
 

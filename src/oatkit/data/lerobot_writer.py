@@ -71,8 +71,8 @@ class LeRobotWriter:
 
     Args:
         root: The folder to make; it must not exist yet.
-        fps: Frames a second, a whole number as LeRobot wants it.
-        features: The columns of `add_episode`, each a vector.
+        fps: Frames a second, which LeRobot wants to be an integer.
+        features: Columns of `add_episode`, each a vector.
         cameras: Camera key, such as `observation.images.front`, to (height, width).
         robot_type: Free text for `info.json`.
     """
@@ -111,9 +111,9 @@ class LeRobotWriter:
         """Append one episode.
 
         Args:
-            columns: For every feature its rows, (frames, size).
+            columns: Rows of every feature, (frames, size).
             task: The instruction.
-            videos: For every camera an mp4 of exactly this episode, which must stay until `close`.
+            videos: An mp4 of exactly this episode for every camera; it must stay until `close`.
         """
         own = self._features.keys() - BOOKKEEPING.keys()
         if columns.keys() != own or (videos or {}).keys() != self._cameras.keys():
@@ -221,7 +221,7 @@ class LeRobotWriter:
         self._videos[camera] = _VideoFile(_FileSlot(video.slot.number + 1))
 
     def _image_statistics(self, path: Path, length: int) -> dict[str, Any]:
-        """Per color channel in [0, 1], shape (3, 1, 1), over an even sample of frames."""
+        """Statistics of each color channel in [0, 1], (3, 1, 1), over frames at even distances."""
         from oatkit.data.video import read_frames
 
         count = min(length, MAX_IMAGES_FOR_STATISTICS)
@@ -235,7 +235,7 @@ class LeRobotWriter:
         }
 
     def _total_statistics(self) -> dict[str, dict[str, Any]]:
-        """Over all episodes as LeRobot pools them, but numbers' quantiles from all the rows."""
+        """Statistics of all episodes as LeRobot pools them, but quantiles of numbers are exact."""
         pooled = {key: self._pool(key) for key in (*self._features, *self._cameras)}
         for key in self._features:
             rows = np.concatenate(self._read_back(key))
@@ -271,7 +271,7 @@ class LeRobotWriter:
         return rows
 
     def _write_tasks(self) -> None:
-        """As pandas writes a frame indexed by the task text, which is what LeRobot reads."""
+        """Write the tasks as pandas writes a frame indexed by text, which is what LeRobot reads."""
         names = pa.array(list(self._tasks), pa.large_string())
         table = pa.table({"task_index": list(range(len(names))), "__index_level_0__": names})
         described = {

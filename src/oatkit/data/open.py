@@ -1,4 +1,4 @@
-"""From a path or a hub id to a `Dataset`."""
+"""Opens a dataset from a path or a hub id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from oatkit.data.column_cache import ColumnCache
 from oatkit.data.columns import Table
 from oatkit.data.dataset import Dataset
-from oatkit.data.formats import FORMATS
+from oatkit.data.formats.format_table import FORMATS
 from oatkit.data.source import Fetch, Source
 from oatkit.errors import DatasetError
 
@@ -34,7 +34,7 @@ def open_dataset(
     """Open a robot dataset of any known format.
 
     LeRobot v2.x and v3.0, robomimic, LIBERO and robosuite HDF5, diffusion-policy zarr and npz
-    are told apart by what is on disk; `docs/data.md` has their layouts.
+    are recognized by what is on disk; `docs/data.md` has their layouts.
 
     Args:
         path: A file or folder, or a dataset id of the Hugging Face hub (`org/name`, or
@@ -43,7 +43,7 @@ def open_dataset(
         state_key: The same for the state.
         action_dims: Which dimensions of the action to keep, by index or name.
         fps: Frames a second, where the files do not say or say it wrong.
-        cache_dir: Where decoded numbers are kept; `$OATKIT_CACHE` or `~/.cache/oatkit`.
+        cache_dir: Folder for decoded numbers; `$OATKIT_CACHE` or `~/.cache/oatkit` by default.
         allow_nonfinite: Open even if action or state hold NaN or infinity.
         show_progress: Show a bar while a dataset is decoded for the first time.
     """

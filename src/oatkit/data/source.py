@@ -1,4 +1,4 @@
-"""What every dataset format gives the rest of oatkit: columns of numbers, images, tasks."""
+"""What every dataset format gives to the rest of oatkit: columns of numbers, images, tasks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 Fetch = Callable[[str], Path]
-"""Brings a file of a hub dataset that is not on disk yet, by its name in the dataset."""
+"""Downloads a file of a hub dataset that is not on disk yet, by its name in the dataset."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A column of numbers: `shape` of one frame's value, and a name per number if known."""
+    """A column of numbers.
+
+    Attributes:
+        shape: Shape of one frame's value.
+        names: Name of each number, if known.
+        dtype: Type of the numbers in the files, as numpy calls it.
+    """
 
     shape: tuple[int, ...]
     names: tuple[str, ...] | None = None
@@ -30,7 +36,14 @@ class Feature:
 
 @dataclass(frozen=True)
 class Camera:
-    """An image stream; `missing` is the first file that is declared but absent, if any."""
+    """The images of one camera.
+
+    Attributes:
+        height: Height of an image in pixels.
+        width: Width of an image in pixels.
+        missing: First video file that is declared but absent, if any.
+        missing_episode: Number of the episode that this file belongs to.
+    """
 
     height: int
     width: int
@@ -39,9 +52,22 @@ class Camera:
 
 
 class Source(Protocol):
-    """One opened dataset on disk. A format is a class with this surface and nothing else.
+    """One opened dataset on disk. A format is a class with these attributes and methods.
 
     Frames are rows: episode after episode, in the order of `episode_lengths`.
+
+    Attributes:
+        format: Name of the format, in words.
+        root: Path that was opened.
+        fps: Frames a second, None where the files do not say.
+        features: Key to every column of numbers.
+        cameras: Name to every camera.
+        tasks: Distinct instructions.
+        episode_lengths: (episodes,) frames of each episode.
+        episode_numbers: (episodes,) number of each episode in the files: 0, 1, 2, ... unless some
+            are missing.
+        action_keys: Columns that are the action unless the user names others; joined side by side.
+        state_keys: Columns that are the state; empty where the dataset has no state.
     """
 
     format: str
@@ -52,23 +78,20 @@ class Source(Protocol):
     tasks: list[str]
     episode_lengths: NDArray[np.int64]
     episode_numbers: NDArray[np.int64]
-    """What the files call each episode; 0, 1, 2, ... unless some are missing."""
     action_keys: tuple[str, ...]
-    """What is read as the action unless the user says otherwise; concatenated."""
     state_keys: tuple[str, ...]
-    """What is read as the state; empty where the dataset has none."""
 
     def files(self) -> Sequence[Path]:
         """The files that hold the numbers; their sizes and times identify the dataset."""
 
     def file_of(self, episode: int) -> Path:
-        """Where the numbers of `episode` are, for error messages."""
+        """The file that holds the numbers of `episode`, for error messages."""
 
     def read(self, key: str) -> Iterator[NDArray[np.float32]]:
         """The rows of one feature, in blocks of (rows, size), in order."""
 
     def read_task_index(self) -> Iterator[NDArray[np.int32]]:
-        """For every row the index of its task in `tasks`, in blocks of (rows,)."""
+        """The index in `tasks` of every row's task, in blocks of (rows,)."""
 
     def read_images(
         self, camera: str, episode: int, frames: NDArray[np.int64]

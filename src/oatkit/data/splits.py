@@ -1,4 +1,4 @@
-"""Which episodes are held out: by content and seed, never by position."""
+"""Decides which episodes are held out, by their content and a seed, never by their position."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from oatkit.storage.digest import digest_bytes
 
 
 def split_episodes(digests: Sequence[bytes], *, fraction: float, seed: int) -> NDArray[np.bool_]:
-    """(episodes,): True for the held-out ones.
+    """Which episodes are held out, (episodes,) bool.
 
     Episodes are ranked by a hash of (seed, digest) and the lowest are held out, until
     `fraction` of all is reached; at least one, never all. Equal episodes share a rank, so
     that none is both trained on and held out.
 
     Args:
-        digests: A hash of each episode's content.
+        digests: Hash of each episode's content.
         fraction: Share of episodes to hold out, between 0 and 1.
-        seed: Another seed, another split.
+        seed: Seed of the split.
     """
     if not 0 < fraction < 1:
         raise ValueError(f"the held-out fraction is {fraction}, expected between 0 and 1")

@@ -1,4 +1,4 @@
-"""Per-dimension statistics with LeRobot's names, in one flat amount of memory."""
+"""Statistics of every dimension, with LeRobot's names; memory does not grow with the data."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_ROWS_FOR_QUANTILES = 2**16
-"""Quantiles are exact up to this many rows, then from a stratified sample of so many."""
+"""Number of rows up to which quantiles are exact; of more rows a stratified sample is used."""
 
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """min, max, mean, std (of the population), q01, q99: (dim,) float64; and count."""
+    """Statistics of each dimension, (dim,) float64, over `count` rows; std is the population's."""
 
     min: NDArray[np.float64]
     max: NDArray[np.float64]
@@ -34,7 +34,7 @@ class Statistics:
         return self.min == self.max
 
     def to_json(self) -> dict[str, list[float]]:
-        """As in LeRobot's `stats.json`; the count is a list of one."""
+        """The same as in LeRobot's `stats.json`, where the count is a list of one number."""
         numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "count"}
         return {k: v.tolist() for k, v in numbers.items()} | {"count": [self.count]}
 
@@ -55,8 +55,8 @@ def compute_statistics(
     digits). Quantiles: see `MAX_ROWS_FOR_QUANTILES`.
 
     Args:
-        blocks: Gives the rows anew at every call, in arrays of (rows, dim).
-        dim: Numbers in a row.
+        blocks: Function that gives all rows at every call, in arrays of (rows, dim).
+        dim: Number of dimensions.
     """
     count = 0
     low, high = np.full(dim, np.inf), np.full(dim, -np.inf)

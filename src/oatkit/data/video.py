@@ -1,4 +1,4 @@
-"""mp4 in and out: frames by their time without decoding the whole file, and an encoder.
+"""Reads single frames of an mp4 by their time, without decoding all of it, and writes mp4 files.
 
 The only file that imports PyAV.
 """
@@ -29,7 +29,7 @@ os.environ.setdefault("SVT_LOG", "1")  # the AV1 encoder prints its settings oth
 
 MAX_OPEN_VIDEOS = 8
 MAX_FRAMES_TO_DECODE_FORWARD = 32
-"""A target this close ahead is reached by decoding on; anything else by seeking a key frame."""
+"""Frames ahead up to which decoding goes on; a target further away is sought from a key frame."""
 
 ENCODERS = {"av1": "libsvtav1", "h264": "libx264"}
 
@@ -123,7 +123,7 @@ def read_frames(
     Args:
         path: An mp4 file.
         times_s: Seconds from the start of the file.
-        fps: The nominal rate; a frame may lie half a period from the asked time.
+        fps: Nominal frames a second; a frame may lie half a period from the asked time.
     """
     reader = _reader(path)
     order = np.argsort(times_s, kind="stable")
@@ -152,10 +152,10 @@ class VideoWriter:
     """Encodes frames to an mp4 as LeRobot does: AV1, a key frame every second frame, crf 30.
 
     Args:
-        path: Where to write.
+        path: File to write.
         fps: Frames a second.
-        height: Of every frame, in pixels.
-        width: Of every frame, in pixels.
+        height: Height of every frame in pixels.
+        width: Width of every frame in pixels.
         codec: "av1", or "h264" for viewers without AV1.
     """
 
@@ -201,7 +201,13 @@ class VideoWriter:
 
 
 def concatenate_videos(paths: Sequence[Path], out: Path, *, num_frames: Sequence[int]) -> None:
-    """Join mp4 files of one codec and size without encoding again; `num_frames` of each."""
+    """Join mp4 files of one codec and size without encoding them again.
+
+    Args:
+        paths: Files to join, in order.
+        out: File to write.
+        num_frames: Number of frames of each file.
+    """
     with av.open(str(out), "w", format="mp4", options={"movflags": "faststart"}) as container:
         stream: Any = None
         start = 0

@@ -1,7 +1,7 @@
 """robomimic, LIBERO and robosuite demonstrations: HDF5 files with `data/demo_<n>` groups.
 
-A folder of such files (a LIBERO suite) is one dataset, a task a file. The only file that
-imports h5py.
+A folder of such files (a LIBERO suite) is one dataset with one task in each file. This is the only
+file that imports h5py.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oatkit.data.formats import HDF5_SUFFIXES
-from oatkit.data.formats.reading import reading
+from oatkit.data.formats.format_table import HDF5_SUFFIXES, files_ending_in
+from oatkit.data.formats.reading_errors import errors_naming
 from oatkit.data.source import Camera, Feature
 from oatkit.errors import DatasetError, MissingExtraError, unknown_name
 
@@ -33,7 +33,7 @@ STATE_KEYS = (
     ("states",),  # robosuite: the simulator's state
 )
 ROBOSUITE_HZ = {"0": 100.0, "1": 20.0}
-"""Control rate a robosuite of this major version uses unless its file says otherwise."""
+"""Major version of robosuite to its control rate, where a file does not say another."""
 
 
 class Hdf5:
@@ -41,8 +41,7 @@ class Hdf5:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        inside = root.glob("*") if root.is_dir() else [root]
-        paths = sorted(p for p in inside if p.suffix.lower() in HDF5_SUFFIXES)
+        paths = files_ending_in(root, *HDF5_SUFFIXES)
         self.tasks: list[str] = []
         self._demos: list[tuple[Path, str]] = []
         self._task_of: list[int] = []
@@ -193,7 +192,7 @@ def _keys(demo: Any) -> list[str]:
 
 
 def _attributes(file: Any, key: str) -> dict[str, Any]:
-    """A JSON attribute of `data`; what is no JSON object says nothing."""
+    """A JSON attribute of `data`; empty where it is no JSON object."""
     try:
         value = json.loads(file["data"].attrs.get(key, "{}"))
     except (TypeError, ValueError):
@@ -228,5 +227,5 @@ def _rate(file: Any) -> float | None:
 
 @contextmanager
 def _open(path: Path) -> Iterator[Any]:
-    with reading(path), h5py.File(path, "r") as file:
+    with errors_naming(path), h5py.File(path, "r") as file:
         yield file

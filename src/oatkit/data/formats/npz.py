@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oatkit.data.formats.reading import reading
+from oatkit.data.formats.format_table import files_ending_in
+from oatkit.data.formats.reading_errors import errors_naming
 from oatkit.data.source import Camera, Feature
 from oatkit.errors import DatasetError, unknown_name
+from oatkit.types.observation_keys import IMAGES, STATE
 
-IMAGES = "observation.images."
 NOT_FEATURES = {"task", "fps", "episode_ends"}
 
 Shapes = dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
@@ -41,7 +42,7 @@ class Npz:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._paths = [root] if root.is_file() else sorted(root.glob("*.npz"))
+        self._paths = files_ending_in(root, ".npz")
         headers = {path: _shapes(path) for path in self._paths}
         num_actions = [_num_actions(path, found) for path, found in headers.items()]
         shapes = headers[self._paths[0]]
@@ -52,7 +53,7 @@ class Npz:
                     f"{path} holds several episodes; a folder takes one episode a file"
                 )
         first = _read(self._paths[0], [k for k in NOT_FEATURES if k in shapes])
-        with reading(self._paths[0]):
+        with errors_naming(self._paths[0]):
             self.fps = float(first["fps"].item()) if "fps" in first else None
         self.episode_lengths = (
             self._lengths(first["episode_ends"], num_actions[0])
@@ -82,8 +83,7 @@ class Npz:
             and len(shape) >= 1
         }
         self.action_keys: tuple[str, ...] = ("action",)
-        has_state = "observation.state" in self.features
-        self.state_keys: tuple[str, ...] = ("observation.state",) if has_state else ()
+        self.state_keys: tuple[str, ...] = (STATE,) if STATE in self.features else ()
 
     def files(self) -> Sequence[Path]:
         return self._paths
@@ -113,12 +113,12 @@ class Npz:
         path = self.file_of(episode)
         key = IMAGES + camera
         images = _map_member(path, f"{key}.npy")
-        if images is None:  # compressed, only a whole read gives any of it; or not there
+        if images is None:  # compressed, so that all of it must be read; or not there
             images = _read(path, [key])[key]
         return np.asarray(images[start + frames], np.uint8)
 
     def _lengths(self, ends: Any, num_rows: int) -> NDArray[np.int64]:
-        """Of the episodes of a single file."""
+        """Length of each episode of a single file."""
         is_sound = ends.ndim == 1 and len(ends) > 0 and ends.dtype.kind in "iu"
         lengths = np.diff(ends.astype(np.int64), prepend=0) if is_sound else np.zeros(1, np.int64)
         if not is_sound or (lengths <= 0).any() or lengths.sum() != num_rows:
@@ -162,7 +162,7 @@ def _num_actions(path: Path, shapes: Shapes) -> int:
 def _shapes(path: Path) -> Shapes:
     """Shape and dtype of every array, from the headers alone."""
     found = {}
-    with reading(path), zipfile.ZipFile(path) as archive:
+    with errors_naming(path), zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             with archive.open(name) as member:
                 shape, dtype, _, _ = _header(member)
@@ -182,7 +182,7 @@ def _header(member: Any) -> tuple[tuple[int, ...], np.dtype[Any], bool, int]:
 
 
 def _read(path: Path, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
-    with reading(path), np.load(path, allow_pickle=False) as file:
+    with errors_naming(path), np.load(path, allow_pickle=False) as file:
         missing = next((key for key in keys if key not in file.files), None)
         if missing is not None:
             raise DatasetError(f"{path}: {unknown_name('key', missing, file.files)}")
@@ -191,7 +191,7 @@ def _read(path: Path, keys: Sequence[str]) -> dict[str, NDArray[Any]]:
 
 def _map_member(path: Path, name: str) -> NDArray[Any] | None:
     """A stored (not compressed) array of the archive, memory-mapped where it lies."""
-    with reading(path), zipfile.ZipFile(path) as archive:
+    with errors_naming(path), zipfile.ZipFile(path) as archive:
         if name not in archive.namelist():
             return None
         member = archive.getinfo(name)

@@ -1,6 +1,6 @@
 """Diffusion-policy replay buffers: zarr stores with `data/*` and `meta/episode_ends`.
 
-Folders and `.zarr.zip` files, store format 2. The only file that imports zarr.
+Folders and `.zarr.zip` files, store format 2. This is the only file that imports zarr.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oatkit.data.formats.reading import reading
+from oatkit.data.formats.reading_errors import errors_naming
 from oatkit.data.source import Camera, Feature
 from oatkit.errors import DatasetError, MissingExtraError
 
@@ -41,7 +41,7 @@ class Zarr:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        with reading(root):
+        with errors_naming(root):
             store = ZipStore(root, mode="r") if root.is_file() else str(root)
             group = zarr.open_group(store, mode="r")
             ends = np.asarray(group["meta"]["episode_ends"][:], np.int64)
@@ -93,7 +93,7 @@ class Zarr:
         array = self._arrays[key]
         self._require_chunks(key, np.arange(array.shape[0]))
         for start in range(0, array.shape[0], ROWS_PER_BATCH):
-            with reading(self.root, f"data/{key} from row {start}"):
+            with errors_naming(self.root, f"data/{key} from row {start}"):
                 rows = array[start : start + ROWS_PER_BATCH].astype(np.float32)
             yield rows.reshape(len(rows), -1)
 
@@ -105,7 +105,7 @@ class Zarr:
     ) -> NDArray[np.uint8]:
         wanted, inverse = np.unique(self._starts[episode] + frames, return_inverse=True)
         self._require_chunks(camera, wanted)
-        with reading(self.root, f"camera {camera!r} of episode {episode}"):
+        with errors_naming(self.root, f"camera {camera!r} of episode {episode}"):
             images = np.asarray(self._arrays[camera].oindex[wanted])
         if images.dtype.kind == "f" and 0 < images.max() <= 1:
             raise DatasetError(

@@ -1,4 +1,4 @@
-"""How a format turns whatever a damaged or strange file raises into a `DatasetError`."""
+"""Turns whatever a damaged or strange file raises into a `DatasetError` that names the file."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from oatkit.errors import DatasetError, OatkitError
 
 
 @contextmanager
-def reading(path: Path, what: str = "") -> Iterator[None]:
-    """Name the file in any error raised while it is read.
+def errors_naming(path: Path, part: str = "") -> Iterator[None]:
+    """Name the file in any error that is raised while it is read.
 
     The libraries behind the formats raise all sorts of exceptions on malformed input, so all are
     caught; the original stays attached for `--debug`.
 
     Args:
-        path: The file or folder being read.
-        what: Which part of it, for the message.
+        path: File or folder that is read.
+        part: Part of it that is read, for the message.
     """
+    where = f" ({part})" if part else ""
     try:
         yield
     except OatkitError:
@@ -27,16 +28,12 @@ def reading(path: Path, what: str = "") -> Iterator[None]:
     except FileNotFoundError as error:
         raise DatasetError(f"{error.filename or path} does not exist") from error
     except KeyError as error:
-        raise DatasetError(f"{path} has no {_first_line(error)}{_part(what)}") from error
+        raise DatasetError(f"{path} has no {_first_line(error)}{where}") from error
     except Exception as error:
         raise DatasetError(
-            f"{path} cannot be read{_part(what)} ({type(error).__name__}: {_first_line(error)}): "
+            f"{path} cannot be read{where} ({type(error).__name__}: {_first_line(error)}): "
             "it is truncated, damaged or not of this format"
         ) from error
-
-
-def _part(what: str) -> str:
-    return f" ({what})" if what else ""
 
 
 def _first_line(error: Exception) -> str:
