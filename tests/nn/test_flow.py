@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from scipy import stats
 
 from oatkit.nn.flow import flow_times, integrate, noised
-from oatkit.nn.sample_random import SampleRandom, sample_keys
 
 
 def test_times_follow_the_papers_law() -> None:
@@ -16,13 +14,6 @@ def test_times_follow_the_papers_law() -> None:
     assert times.min() >= 0.001
     assert times.max() <= 1
     assert stats.kstest((times - 0.001) / 0.999, stats.beta(1.5, 1).cdf).pvalue > 0.01
-
-
-def test_noise_is_standard_normal() -> None:
-    random = SampleRandom(sample_keys(0, 0, torch.arange(2000)))
-    drawn = random.normal(3).numpy()
-    assert np.isfinite(drawn).all()
-    assert stats.kstest(drawn.ravel(), "norm").pvalue > 0.01
 
 
 def test_points_and_velocities_are_on_straight_lines() -> None:
