@@ -1,6 +1,6 @@
 """Reads single frames of an mp4 by their time, without decoding all of it, and writes mp4 files.
 
-The only file that imports PyAV.
+This is the only file that imports PyAV.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ The goal is visible, as in MetaWorld's MT1 benchmark. An episode is a function o
 seed and its actions alone, bit for bit: what an environment object, or anything else in the
 process, did before does not matter.
 
-The only file that imports metaworld and mujoco.
+This is the only file that imports metaworld and mujoco.
 
 Shape letters: S proprioception (4), E environment state (39), G goal, A action (4),
 H W C image.

@@ -7,7 +7,7 @@
 Positions are pixels of a 512 x 512 plane. The score is clip(coverage / 0.95, 0, 1), and more than
 95 % covered is a success, as in published work; what is reported is the best of an episode.
 
-The only file that imports gym-pusht.
+This is the only file that imports gym-pusht.
 
 Shape letters: A action (2), P keypoints (9), H W C image.
 """
