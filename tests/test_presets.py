@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from oatkit.envs.metaworld import FPS, METAWORLD, PAPER_TASKS
-from oatkit.presets import BENCHMARK_PRESETS, benchmark_preset
+from oatkit.presets import BENCHMARK_PRESETS, VLM_PRESETS, benchmark_preset
 
 PAPER = """
 light-libero    | Long suite | 10 | 32 x 7 | 10 | 259
@@ -95,3 +95,10 @@ def test_the_docs_show_the_table() -> None:
         cells = [f"`{name}`", p.benchmark, tasks, f"{p.horizon} x {p.action_dim}"]
         cells += [str(p.execute), str(p.fps), str(p.median_steps), str(p.episodes), praxis]
         assert f"| {' | '.join(cells)} |" in page
+
+
+def test_the_papers_recipes_of_vision_language_policies() -> None:
+    spoken, taught = (VLM_PRESETS["paper"][name].train for name in ("vlm-ar", "vlm-tc"))
+    assert (spoken.learning_rate, spoken.batch_size) == (1e-4, 16)
+    assert (spoken.schedule, spoken.min_ratio, spoken.weight_decay) == ("cosine", 0.1, 1e-6)
+    assert (taught.learning_rate, taught.batch_size, taught.schedule) == (5e-5, 32, "constant")

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-import tyro
 from safetensors.torch import load_file
 
 from oatkit.storage.records import record_from_json
@@ -21,17 +20,16 @@ pytest.importorskip("transformers", reason="vision-language policies need oatkit
 import oatkit
 from oatkit import cli
 from oatkit.data import Dataset
-from oatkit.jobs.policy_training import PolicyJob, TrainPolicy
+from oatkit.jobs.policy_training import PolicyJob
 from oatkit.policies import VlmConfig, VlmPolicy
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.policies.vlm.backbones.loading import write_scratch
 from oatkit.policies.vlm.combinations import Cell, cells
 from oatkit.policies.vlm.vlm_config import ExpertConfig
-from oatkit.presets import VLM_PRESETS
 from oatkit.tokenizers import KINDS, ActionTokenizer
 from oatkit.train import TrainConfig, train
-from oatkit.types import BackboneCheck, PolicyMeasurement
+from oatkit.types import PolicyMeasurement
 from tests.policies import tiny
 
 SIZE = ScratchSize(width=16, num_layers=1, vision_width=16, vision_layers=1)
@@ -85,19 +83,6 @@ def test_every_cell_is_built_and_trained(
     wanted |= {"tokens"} if "tokens" in policy.heads else set()
     wanted |= {"expert"} if "flow" in policy.heads else set()
     assert moved == wanted
-
-
-def test_cells_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["vlm", "cells"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(cells()) == (2 * len(KINDS) + 1) * len(FAMILIES)
-    papers = {"oat", "oat-pow2", "bin", "fast", "quest", "acodec"}
-    assert sum(cell.kind in papers or cell.kind is None for cell in cells()) >= 36
-    assert any(line.startswith("vlm-tc/fast/paligemma2 ") for line in lines)
-    assert "--policy vlm-flow --backbone Qwen/Qwen3-VL-2B-Instruct" in "\n".join(lines)
-    for cell in cells():
-        cli_options = tyro.cli(TrainPolicy, args=cell.command.split()[3:])
-        assert cell.name.replace("/", "-") == cli_options.out.name
 
 
 def run(data: Path, out: Path, backbone: Path, *flags: str) -> int:
@@ -255,41 +240,3 @@ def test_wrong_flags_are_explained(
     shared = ("--data", str(data), "--out", str(tmp_path / "p"), "--tokenizer", str(tmp_path / "t"))
     assert cli.main(["policy", "train", *shared, *flags]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_the_papers_recipes() -> None:
-    spoken, taught = (VLM_PRESETS["paper"][name].train for name in ("vlm-ar", "vlm-tc"))
-    assert (spoken.learning_rate, spoken.batch_size) == (1e-4, 16)
-    assert (spoken.schedule, spoken.min_ratio, spoken.weight_decay) == ("cosine", 0.1, 1e-6)
-    assert (taught.learning_rate, taught.batch_size, taught.schedule) == (5e-5, 32, "constant")
-
-
-@pytest.mark.parametrize("placed", [(), ("--device-map", "cpu")], ids=["device", "device-map"])
-def test_a_backbone_is_written_and_checked(
-    placed: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = str(tmp_path / "b")
-    assert cli.main(["vlm", "scratch", "--family", "qwen3-vl", "--out", folder]) == 0
-    assert f"next: oatkit vlm check {folder}" in capsys.readouterr().out
-    assert cli.main(["vlm", "scratch", "--family", "qwen3-vl", "--out", folder]) == 2
-    assert "holds a checkpoint already" in capsys.readouterr().err
-    record = tmp_path / "c.json"
-    flags = ("--image-size", "32", "--expert-width", "16", "--out", str(record))
-    assert cli.main(["vlm", "check", folder, *flags, *placed]) == 0
-    found = record_from_json(BackboneCheck, json.loads(record.read_text()))
-    assert len(found.invariants) == 15
-    assert all(invariant.holds for invariant in found.invariants)
-    assert min(found.train_s, found.prefill_ms, found.suffix_ms, found.train_bytes) > 0
-    assert "the flow loss gives the VLM no gradient" in capsys.readouterr().out
-
-
-def test_a_broken_invariant_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from oatkit.policies.vlm.backbones.backbone import Context
-
-    folder = str(tmp_path / "b")
-    assert cli.main(["vlm", "scratch", "--family", "smolvlm", "--out", folder]) == 0
-    monkeypatch.setattr(Context, "detached_pairs", lambda self: self.pairs)
-    assert cli.main(["vlm", "check", folder, "--image-size", "32", "--expert-width", "16"]) == 1
-    assert "BROKEN  the flow loss gives the VLM no gradient" in capsys.readouterr().out

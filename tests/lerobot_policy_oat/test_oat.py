@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 import oatkit
-from oatkit.commands.serve import PARTS
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
+from oatkit.jobs.policy_serving import PARTS
 from oatkit.types import Sampling
 from tests.policies import tiny
 from tests.policies.tiny import ACTION_DIM, HEIGHT, HORIZON, STATE_DIM, TASKS, WIDTH

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -11,12 +10,14 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from oatkit.commands.dataset_options import Columns, DatasetOptions
+from oatkit.commands.text_output import print_differences, print_lines
 from oatkit.lab import Lab
 from oatkit.lab.static_page import choose_places, static_page, write_page
+from oatkit.lab.tokenizer_names import tokenizer_names
 from oatkit.tokenizers import load_tokenizer
 
 NUM_CHUNKS = 8
-"""Of an export, unless they are named."""
+"""Number of exported chunks, unless they are named."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class OpenLab:
     data: Annotated[str, arg(metavar="PATH")]
     """Dataset: file, folder or hub id."""
     port: int = 8765
-    """On this machine; 0 for any that is free."""
+    """Port on this machine; 0 for any that is free."""
     export: Annotated[Path | None, arg(metavar="DIR")] = None
     """Write a page for a few chunks into this folder instead; it opens from disk."""
     chunks: Annotated[tuple[str, ...], arg(metavar="EPISODE:FRAME")] = ()
@@ -48,11 +49,7 @@ def run(options: OpenLab, console: Console) -> int:
     if options.export is not None:
         places = [_place(text) for text in options.chunks] or choose_places(lab, NUM_CHUNKS)
         page = write_page(static_page(lab, places), options.export)
-        console.print(
-            f"wrote {page}, {len(places)} chunks\nnext: open it in a browser",
-            markup=False,
-            soft_wrap=True,
-        )
+        print_lines(console, f"wrote {page}, {len(places)} chunks", "next: open it in a browser")
         return 0
     from oatkit.lab.app import serve_lab
 
@@ -67,23 +64,8 @@ def _load(options: OpenLab, console: Console) -> Lab:
     tokenizers = {name: load_tokenizer(folder) for name, folder in names.items()}
     lab = Lab(tokenizers, options.columns.open(options.data))
     for name, tokenizer in tokenizers.items():
-        for difference in tokenizer.check(lab.dataset):
-            console.print(f"note: {name}: {difference}", markup=False, soft_wrap=True)
+        print_differences(console, name, tokenizer.check(lab.dataset))
     return lab
-
-
-def tokenizer_names(folders: Sequence[Path]) -> Mapping[str, Path]:
-    """Each by the last part of its path, and by as many more as it takes to tell them apart."""
-    names: dict[str, Path] = {}
-    for folder in folders:
-        parts = folder.resolve().parts[1:] or (str(folder),)
-        taken = 1
-        while (name := "/".join(parts[-taken:])) in names:
-            if names[name].resolve() == folder.resolve():
-                raise ValueError(f"{folder} is given twice")
-            taken += 1
-        names[name] = folder
-    return names
 
 
 def _place(text: str) -> tuple[int, int]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from rich.console import Console
 from rich.text import Text
 from tyro.conf import Positional, arg
 
 from oatkit.commands.dataset_options import Columns, DatasetOptions
-from oatkit.commands.tokenizer_measure import select, write_measurements
+from oatkit.commands.record_output import write_result
+from oatkit.commands.text_output import print_differences, table_row, titled
+from oatkit.jobs.artifact_split import SplitName, select_episodes
 from oatkit.measure.policy_metrics import measure_policy
 from oatkit.policies import AnyPolicy, load_policy
 from oatkit.types import PolicyMeasurement
@@ -31,10 +33,10 @@ class MeasurePolicy:
     """Artifacts, one or several."""
     data: Annotated[str, arg(metavar="PATH")]
     """Dataset: file, folder or hub id."""
-    split: Literal["val", "train", "all"] = "val"
+    split: SplitName = "val"
     """Which episodes; `val` are those each policy held out."""
     seed: int = 0
-    """Of sampling."""
+    """Seed of the sampled tokens."""
     out: Annotated[Path | None, arg(metavar="FILE.json")] = None
     """Also write the measurements as JSON."""
     columns: Columns = DatasetOptions()
@@ -52,44 +54,42 @@ def run(options: MeasurePolicy, console: Console) -> int:
                 f"{path} is for {policy.tokenizer.action_dim} action dimensions, {options.data} "
                 f"has {dataset.action_dim}"
             )
-        for difference in policy.tokenizer.check(dataset):
-            console.print(f"note: {path}: {difference}", markup=False, soft_wrap=True)
-        part = select(policy.extras, dataset, options.split)
+        print_differences(console, path, policy.tokenizer.check(dataset))
+        part = select_episodes(policy.extras, dataset, options.split)
         found.append(
             measure_policy(policy, part, path=str(path), split=options.split, seed=options.seed)
         )
-        console.print(draw(found[-1]))
-    if options.out is not None:
-        write_measurements(found, options.out, console)
+        console.print(render_policy(found[-1]))
+    write_result(found, options.out, console)
     return 0
 
 
 def _columns(options: MeasurePolicy, policy: AnyPolicy) -> DatasetOptions:
-    """As named, else the state that the policy was trained on."""
+    """The columns that are named, and by default the state that the policy was trained on."""
     columns, known = options.columns, policy.extras.get("data", {})
     if columns.state_key or not policy.spec.state_dim:
         return columns
     return replace(columns, state_key=tuple(known.get("state_keys", ())))
 
 
-def draw(measured: PolicyMeasurement) -> Text:
+def render_policy(measured: PolicyMeasurement) -> Text:
     """Errors by budget, then the first slots."""
-    text = Text(overflow="fold")
-    text.append(f"\n{measured.path}", style="bold")
-    text.append(
-        f"  on {measured.kind} tokens, {measured.num_parameters:,} parameters, "
-        f"{measured.num_chunks:,} chunks, loss {measured.loss:.3f}\n",
-        style="dim",
+    text = titled(
+        f"\n{measured.path}",
+        f"on {measured.kind} tokens, {measured.num_parameters:,} parameters, "
+        f"{measured.num_chunks:,} chunks, loss {measured.loss:.3f}",
     )
-    text.append(_row("budget", "tokens", "calls", "MSE", "no tail", "true ids"), style="dim")
+    text.append(table_row("budget", "tokens", "calls", "MSE", "no tail", "true ids"), style="dim")
     budgets = [*measured.budgets, *([measured.auto] if measured.auto else [])]
     for b in budgets:
         errors = (_number(b.mse), _number(b.mse_without_padding), _number(b.tokenizer_mse))
-        text.append(_row(str(b.budget or "auto"), f"{b.tokens:.3g}", f"{b.calls:.3g}", *errors))
-    text.append(_row("slot", "reached", "right", "entropy", "surprise"), style="dim")
+        text.append(
+            table_row(str(b.budget or "auto"), f"{b.tokens:.3g}", f"{b.calls:.3g}", *errors)
+        )
+    text.append(table_row("slot", "reached", "right", "entropy", "surprise"), style="dim")
     for number, slot in enumerate(measured.slots[:MAX_SLOTS_SHOWN], start=1):
         bits = (f"{slot.entropy_bits:.2f}", f"{slot.loss_bits:.2f}")
-        text.append(_row(str(number), f"{slot.share:.0%}", f"{slot.accuracy:.0%}", *bits))
+        text.append(table_row(str(number), f"{slot.share:.0%}", f"{slot.accuracy:.0%}", *bits))
     if len(measured.slots) > MAX_SLOTS_SHOWN:
         left = len(measured.slots) - MAX_SLOTS_SHOWN
         text.append(f"... and {left} more slots in the JSON\n", style="dim")
@@ -101,10 +101,6 @@ def draw(measured: PolicyMeasurement) -> Text:
         style="dim",
     )
     return text
-
-
-def _row(*cells: str) -> str:
-    return "".join(f"{cell:>10}" for cell in cells) + "\n"
 
 
 def _number(value: float | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -11,6 +11,12 @@ from rich.text import Text
 def print_lines(console: Console, *lines: str, style: str | None = None) -> None:
     """Print lines as they are: nothing is wrapped or taken for markup."""
     console.print("\n".join(lines), style=style, soft_wrap=True, markup=False)
+
+
+def print_differences(console: Console, name: object, differences: Iterable[str]) -> None:
+    """Print where an artifact and a dataset do not fit."""
+    for difference in differences:
+        print_lines(console, f"note: {name}: {difference}")
 
 
 def titled(title: str, details: str) -> Text:
@@ -31,3 +37,12 @@ def table_row(*cells: str, widths: Sequence[int] = (10,)) -> str:
     last = len(widths) - 1
     padded = (f"{cell:>{widths[min(i, last)]}}" for i, cell in enumerate(cells))
     return "".join(padded) + "\n"
+
+
+def table(rows: Sequence[Sequence[str]]) -> Text:
+    """Rows below a dim heading, each column as wide as its widest cell and two spaces."""
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    text = Text()
+    for number, row in enumerate(rows):
+        text.append(table_row(*row, widths=widths), style="" if number else "dim")
+    return text

@@ -1,23 +1,22 @@
-"""`oatkit export`: a tokenizer's decoder, and the light policy, as ONNX files with a JSON."""
+"""A tokenizer's decoder, and the light policy, as ONNX files and a JSON about them."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
-from tyro.conf import Positional
 
 from oatkit.errors import ArtifactError
 from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.nn.onnx.graph import open_session, ports
 from oatkit.nn.onnx.stage_decoder import OnnxDecoder
-from oatkit.policies import LightPolicy, load_policy
+from oatkit.policies import AnyPolicy, LightPolicy, VlmPolicy, load_policy
 from oatkit.policies.generation.blockwise import pack
 from oatkit.policies.light.light_onnx import encoder_model, generation_facts, stage_model
 from oatkit.policies.observation.observation_spec import blank_observation
@@ -30,44 +29,40 @@ from oatkit.types.observation_keys import IMAGES, STATE, TASK
 EXPORT = "export.json"
 VERSION = 1
 TOLERANCE = 1e-3
-"""The most by which ONNX Runtime may differ from torch, in normalized units."""
+"""Largest difference of ONNX Runtime from torch that is accepted, in normalized units."""
 BATCH_SIZES = (1, 3)
-"""With which the files are compared with torch."""
+"""Sizes of the batches with which the files are compared with torch."""
 
 
 @dataclass(frozen=True)
-class Export:
-    """Write a tokenizer's decoder, and a light policy, as ONNX files that need no torch.
+class ModelExport:
+    """What was exported.
 
-    Example:
-        oatkit export out/policy --format onnx --out out/onnx
+    Attributes:
+        file_bytes: Paths of the ONNX files to their sizes.
+        facts_path: Path of the JSON that says what they are.
+        difference: Largest difference from torch, in normalized units or relative.
+        left_out: Kind of the policy of which only the decoder was written, if so.
     """
 
-    artifact: Positional[Path]
-    """A policy or a tokenizer: folder or hub id."""
-    out: Path | None = None
-    """Folder for the files and `export.json`; `onnx` in the artifact's own by default."""
-    format: Literal["onnx"] = "onnx"
-    """What to write."""
-
-    @property
-    def folder(self) -> Path:
-        """Where the files go."""
-        if self.out is not None:
-            return self.out
-        if not self.artifact.is_dir():
-            raise ValueError(
-                f"{self.artifact} is no folder here: name one for the files with --out"
-            )
-        return self.artifact / "onnx"
+    file_bytes: Mapping[Path, int]
+    facts_path: Path
+    difference: float
+    left_out: str | None = None
 
 
-def export_model(options: Export, console: Console) -> int:
-    """Make the files, run them beside torch, write them, say what is where."""
-    out, folder = options.folder, local_folder(options.artifact)
-    policy = _policy(folder)
-    light = policy if isinstance(policy, LightPolicy) else None
-    tokenizer = load_tokenizer(folder) if policy is None else policy.tokenizer
+def export_model(
+    artifact: AnyPolicy | ActionTokenizer | str | os.PathLike[str], out: Path
+) -> ModelExport:
+    """Write a tokenizer's decoder, and a light policy, as ONNX files that agree with torch.
+
+    Args:
+        artifact: A policy or a tokenizer, or the folder or hub id of one.
+        out: Folder for the files and `export.json`.
+    """
+    opened = _open(local_folder(artifact)) if isinstance(artifact, str | os.PathLike) else artifact
+    tokenizer = opened if isinstance(opened, ActionTokenizer) else opened.tokenizer
+    light = opened if isinstance(opened, LightPolicy) else None
     models = {"decoder": decoder_model(tokenizer)}
     differences = {"decoder": _decoder_difference(tokenizer, models["decoder"])}
     if light is not None:
@@ -83,33 +78,31 @@ def export_model(options: Export, console: Console) -> int:
         "policy": None if light is None else _policy_facts(light, models),
         "difference_from_torch": differences,
     }
-    lines = _write(out, models, facts)
-    lines.append(f"differs from torch by at most {max(differences.values()):.1g}")
-    if policy is not None and light is None:
-        lines.append(f"a {policy.kind} policy stays where torch is: only its decoder was written")
-    console.print("\n".join(lines), markup=False, soft_wrap=True)
-    return 0
+    return ModelExport(
+        _write(out, models, facts),
+        out / EXPORT,
+        max(differences.values()),
+        left_out=opened.kind if isinstance(opened, VlmPolicy) else None,
+    )
 
 
-def _write(out: Path, models: Mapping[str, bytes], facts: dict[str, Any]) -> list[str]:
-    """All files, the JSON last; gives what was written, a line each."""
+def _write(out: Path, models: Mapping[str, bytes], facts: dict[str, Any]) -> dict[Path, int]:
+    """Write all files, the JSON last; returns the sizes of the others."""
     out.mkdir(parents=True, exist_ok=True)
-    lines = []
-    for name, model in models.items():
-        (out / f"{name}.onnx").write_bytes(model)
-        lines.append(f"wrote {out / name}.onnx, {len(model) / 1e6:.1f} MB")
+    paths = {name: out / f"{name}.onnx" for name in models}
+    for name, path in paths.items():
+        path.write_bytes(models[name])
     (out / EXPORT).write_text(json.dumps(facts, indent=2) + "\n")
-    return [*lines, f"wrote {out / EXPORT}"]
+    return {path: len(models[name]) for name, path in paths.items()}
 
 
-def _policy(folder: Path) -> Any:
-    """The policy in a folder; None where it holds a tokenizer."""
+def _open(folder: Path) -> AnyPolicy | ActionTokenizer:
+    """The policy or the tokenizer in a folder."""
     try:
-        config = json.loads((folder / "config.json").read_text())
-        schema = config.get("schema")
+        schema = json.loads((folder / "config.json").read_text()).get("schema")
     except (OSError, ValueError, AttributeError) as error:
         raise ArtifactError(f"{folder} is no readable artifact ({error})") from error
-    return None if schema == "oatkit/tokenizer" else load_policy(folder)
+    return load_tokenizer(folder) if schema == "oatkit/tokenizer" else load_policy(folder)
 
 
 def _tokenizer_facts(tokenizer: ActionTokenizer) -> dict[str, Any]:
@@ -146,7 +139,7 @@ def _file(name: str, models: Mapping[str, bytes]) -> dict[str, Any]:
 
 
 def _decoder_difference(tokenizer: ActionTokenizer, model: bytes) -> float:
-    """Of random tokens of every budget, in normalized units."""
+    """Largest difference for random tokens of every budget, in normalized units."""
     rng, largest = np.random.default_rng(0), 0.0
     session = open_session(model)
     names = [value.name for value in session.get_inputs()]
@@ -166,7 +159,7 @@ def _decoder_difference(tokenizer: ActionTokenizer, model: bytes) -> float:
 
 @torch.inference_mode()
 def _encoder_difference(policy: LightPolicy, model: bytes) -> float:
-    """Of random observations, relative to the largest number."""
+    """Largest difference for random observations, relative to the largest number."""
     rng, largest = np.random.default_rng(0), 0.0
     session, frozen = open_session(model), FrozenDecoder(policy.net.decoder)
     for batch_size in BATCH_SIZES:
@@ -183,7 +176,7 @@ def _encoder_difference(policy: LightPolicy, model: bytes) -> float:
 
 @torch.inference_mode()
 def _stage_difference(policy: LightPolicy, model: bytes) -> float:
-    """Of the logits of all stages for random tokens and observations, relative to the largest."""
+    """Largest difference of the logits of all stages, relative to the largest logit."""
     rng, largest = np.random.default_rng(0), 0.0
     frozen = FrozenDecoder(policy.net.decoder)
     decoder = OnnxDecoder(frozen, model)

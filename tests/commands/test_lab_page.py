@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from oatkit import cli
-from oatkit.commands.lab_page import tokenizer_names
 from oatkit.data import open_dataset
 from tests.lab import small
 
@@ -76,8 +75,3 @@ def test_what_cannot_be_shown_is_an_error(
     assert "episode 99 does not exist" in error(klt, "--data", demos, *export, "99:0")
     assert "name at least one tokenizer artifact" in error("--data", demos)
     assert not (tmp_path / "x").exists()
-
-
-def test_names_tell_folders_apart() -> None:
-    folders = [Path("/a/oat"), Path("/b/oat"), Path("/b/bin")]
-    assert list(tokenizer_names(folders)) == ["oat", "b/oat", "bin"]

@@ -1,17 +1,13 @@
-"""`oatkit export` writes files that stand for themselves."""
+"""`oatkit export`: what it says and writes, and what cannot be exported."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from oatkit_client import (
-    LocalDecoder,
-    LocalPolicy,
-)
+from oatkit_client import LocalDecoder, LocalPolicy
 
 import oatkit
 from oatkit.cli import main
@@ -31,27 +27,6 @@ def exported(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tupl
     tiny.make_policy("oat-pow2", dataset, history=1).save_pretrained(folder / "policy")
     assert main(["export", str(folder / "policy"), "--out", str(folder / "onnx")]) == 0
     return folder / "policy", folder / "onnx"
-
-
-def test_the_json_says_all_that_a_caller_needs(exported: tuple[Path, Path]) -> None:
-    folder, files = exported
-    facts = json.loads((files / "export.json").read_text())
-    tokenizer = oatkit.load_policy(folder).tokenizer
-    assert (facts["schema"], facts["kind"]) == ("oatkit/export", "oat-pow2")
-    assert (facts["horizon"], facts["action_dim"], facts["max_tokens"]) == (8, 3, 8)
-    assert facts["budgets"] == facts["schedule"] == [1, 2, 4, 8]
-    assert facts["normalization"] == tokenizer.normalizer.to_json()
-    assert facts["fingerprint"] == tokenizer.digest
-    assert facts["decoder"]["inputs"]["tokens"] == {"dtype": "int64", "shape": ["B", 8]}
-    assert facts["decoder"]["outputs"]["actions"] == {"dtype": "float32", "shape": ["B", 8, 3]}
-    policy = facts["policy"]
-    assert policy["tasks"] == list(tiny.TASKS)
-    assert policy["encoder"]["inputs"]["observation.state"]["shape"] == ["B", 1, 5]
-    assert [stage["num_kept"] for stage in policy["stages"]] == [0, 1, 1, 2]
-    assert set(facts["difference_from_torch"]) == {"decoder", "encoder", "stage"}
-    assert max(facts["difference_from_torch"].values()) < 1e-4
-    for part in (facts["decoder"], policy["encoder"], policy["stage"]):
-        assert (files / part["file"]).stat().st_size > 0
 
 
 def test_a_tokenizers_decoder(

@@ -1,0 +1,61 @@
+"""A policy server in the foreground of a process, until a signal stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import hashlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from oatkit.serve import PolicyServer
+
+PARTS = ("config.json", "oatkit.json", "*.safetensors", "tokenizer/**/*", "backbone/**/*")
+"""Files of an artifact that a policy is loaded from."""
+SWITCH_INTERVAL_S = 0.0005
+"""How long inference may hold the interpreter while the event loop waits for it."""
+
+
+def serve_until_stopped(server: PolicyServer, is_ready: Callable[[str], None]) -> None:
+    """Warm up and listen until SIGTERM or SIGINT, then answer the requests that wait.
+
+    Args:
+        server: A server that is not started.
+        is_ready: Called with the address when the server listens.
+    """
+    server.start()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.collect()
+    gc.freeze()  # what is loaded stays: looking through it again costs deadlines
+    asyncio.run(_until_signal(server, is_ready))
+
+
+async def _until_signal(server: PolicyServer, is_ready: Callable[[str], None]) -> None:
+    """A second signal ends the process without waiting for requests."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGINT)
+
+    def finish() -> None:
+        stop.set()
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+    for number in signals:
+        loop.add_signal_handler(number, finish)
+    await server.run(stop, is_ready)
+
+
+def artifact_fingerprint(folder: str | os.PathLike[str]) -> str:
+    """Changes with every byte of what the policy is loaded from."""
+    digest = hashlib.blake2b(digest_size=16)
+    for file in sorted(file for part in PARTS for file in Path(folder).glob(part)):
+        if file.is_file() and file.name != "README.md":
+            digest.update(str(file.relative_to(folder)).encode())
+            with file.open("rb") as data:
+                while block := data.read(1 << 20):
+                    digest.update(block)
+    return digest.hexdigest()

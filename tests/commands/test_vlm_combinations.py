@@ -1,0 +1,25 @@
+"""`oatkit vlm combinations`: every policy there is, with the command that trains it."""
+
+from __future__ import annotations
+
+import pytest
+import tyro
+
+from oatkit import cli
+from oatkit.jobs.policy_training import TrainPolicy
+from oatkit.policies.vlm.backbones.family_table import FAMILIES
+from oatkit.policies.vlm.combinations import cells
+from oatkit.tokenizers import KINDS
+
+
+def test_combinations_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["vlm", "combinations"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(cells()) == (2 * len(KINDS) + 1) * len(FAMILIES)
+    papers = {"oat", "oat-pow2", "bin", "fast", "quest", "acodec"}
+    assert sum(cell.kind in papers or cell.kind is None for cell in cells()) >= 36
+    assert any(line.startswith("vlm-tc/fast/paligemma2 ") for line in lines)
+    assert "--policy vlm-flow --backbone Qwen/Qwen3-VL-2B-Instruct" in "\n".join(lines)
+    for cell in cells():
+        cli_options = tyro.cli(TrainPolicy, args=cell.command.split()[3:])
+        assert cell.name.replace("/", "-") == cli_options.out.name
