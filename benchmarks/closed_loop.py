@@ -26,7 +26,7 @@ from oatkit.storage.records import read_record
 from oatkit.tokenizers.action_tokenizer import ActionTokenizer
 from oatkit.tokenizers.fast import Fast
 from oatkit.train import read_log, training_seconds
-from oatkit.types import EpisodeResult, PolicyEvaluation
+from oatkit.types import Budget, EpisodeResult, PolicyEvaluation, budget_name
 
 PLAN = "steps.json"
 
@@ -144,7 +144,7 @@ def paired(
     for row, record in records.items():
         for result in record.budgets:
             if (row, result.budget) != reference:
-                label = "auto" if result.budget is None else str(result.budget)
+                label = budget_name(result.budget)
                 pair = compare_paired(
                     f"{name} at {budget}", f"{row} at {label}", own, _at(record, result.budget)
                 )
@@ -153,5 +153,5 @@ def paired(
     return found
 
 
-def _at(record: PolicyEvaluation, budget: int | None) -> list[EpisodeResult]:
+def _at(record: PolicyEvaluation, budget: Budget) -> list[EpisodeResult]:
     return [episode for episode in record.episodes if episode.budget == budget]

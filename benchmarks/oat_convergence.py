@@ -10,7 +10,6 @@ what was kept.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
 from typing import Any
@@ -21,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 import oatkit
-from benchmarks.record import RESULTS, write_result
+from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import metaworld
 from oatkit.data import Dataset
 from oatkit.nn.sample_random import SampleRandom, sample_keys
@@ -182,8 +181,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=300)
     steps = parser.parse_args().steps
-    saved = RESULTS / f"{NAME}.json"
-    results = json.loads(saved.read_text())["results"] if saved.exists() else {}
+    results = read_results(NAME)
     train_set, held_out = oatkit.open_dataset(metaworld()).split(0.1, seed=0)
     chunks, unseen = all_chunks(train_set), all_chunks(held_out)
     settings = {"steps": steps, "batch_size": BATCH_SIZE, "size": "small", "budgets": BUDGETS}

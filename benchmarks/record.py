@@ -11,15 +11,39 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from oatkit.storage.record_upgrades import with_auto
+from oatkit.storage.records import upgraded
+
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("numpy", "pyarrow", "torch")
+
+
+def _auto_in_rows(rows: dict[str, Any]) -> dict[str, Any]:
+    """In version 1 the budget null stood for "auto"."""
+    return {
+        name: row | {"budgets": [with_auto(budget) for budget in row["budgets"]]}
+        for name, row in rows.items()
+    }
+
+
+def _policy_table_from_1(record: dict[str, Any]) -> dict[str, Any]:
+    tables = {observed: _auto_in_rows(rows) for observed, rows in record["results"].items()}
+    return record | {"results": tables}
+
+
+def _policy_pusht_from_1(record: dict[str, Any]) -> dict[str, Any]:
+    return record | {"results": _auto_in_rows(record["results"])}
+
+
+UPGRADES = {"policy_table": {1: _policy_table_from_1}, "policy_pusht": {1: _policy_pusht_from_1}}
+"""Benchmarks whose JSON has changed, with the functions that lead on from each older version."""
 
 
 def write_result(name: str, *, seed: int, settings: dict[str, Any], results: Any) -> Path:
     """Save `results` beside commit, seed, versions and machine."""
     record = {
         "schema": f"oatkit/benchmark/{name}",
-        "version": 1,
+        "version": 1 + len(UPGRADES.get(name, {})),
         "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "commit": _commit(),
         "seed": seed,
@@ -39,10 +63,17 @@ def write_result(name: str, *, seed: int, settings: dict[str, Any], results: Any
     return path
 
 
+def read_result(name: str) -> dict[str, Any]:
+    """What `write_result` saved, brought up to today's version."""
+    path = RESULTS / f"{name}.json"
+    values, upgrades = json.loads(path.read_text()), UPGRADES.get(name, {})
+    schema = f"oatkit/benchmark/{name}"
+    return upgraded(values, schema, 1 + len(upgrades), str(path), upgrades)
+
+
 def read_results(name: str) -> dict[str, Any]:
     """The results that were saved before; empty where there are none."""
-    path = RESULTS / f"{name}.json"
-    return dict(json.loads(path.read_text())["results"]) if path.exists() else {}
+    return dict(read_result(name)["results"]) if (RESULTS / f"{name}.json").exists() else {}
 
 
 def _commit() -> str:

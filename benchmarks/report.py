@@ -5,12 +5,11 @@ python -m benchmarks.report
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from benchmarks import report_policies, report_tokenizers, report_vlm, reproduction
 from benchmarks.drawings import DRAWINGS
-from benchmarks.record import RESULTS
+from benchmarks.record import RESULTS, read_result
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -64,7 +63,7 @@ def render() -> str:
 
 def section(name: str) -> str:
     """What is written of one result."""
-    return SECTIONS[name](json.loads(_result(name).read_text()))
+    return SECTIONS[name](read_result(name))
 
 
 def _result(name: str) -> Path:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from oatkit.types import budget_name
+
 PUBLISHED = {
     "Diffusion Policy": "0.91 to 0.95",
     "BET": "0.70 to 0.79",
@@ -45,7 +47,7 @@ def _success_table(rows: dict[str, Any]) -> list[str]:
     fixed = [
         {t["task"]: t["success"]["rate"] for t in b["tasks"]}
         for _, _, b, _ in schemes
-        if b["budget"] is not None
+        if b["budget"] != "auto"
     ]
     ranks = iter(average_ranks(fixed))
     lines = [
@@ -56,7 +58,7 @@ def _success_table(rows: dict[str, Any]) -> list[str]:
     for name, budget, b, row in schemes:
         rates = {t["task"]: t["success"]["rate"] for t in b["tasks"]}
         cells = [f"{100 * rates[t]:.0f}" if t in rates else "" for t in tasks]
-        rank = "" if b["budget"] is None else f"{next(ranks):.1f}"
+        rank = "" if b["budget"] == "auto" else f"{next(ranks):.1f}"
         lines.append(
             f"| `{name}` | {row['steps']} | {budget} | {b['calls']:.3g} | {_ms(b)} | "
             f"{' | '.join(cells)} | "
@@ -84,7 +86,7 @@ def _auto_table(rows: dict[str, Any]) -> list[str]:
     stopping = {
         name: row
         for name, row in rows.items()
-        if any(b["budget"] is None for b in row["budgets"]) and len(row["budgets"]) > 1
+        if any(b["budget"] == "auto" for b in row["budgets"]) and len(row["budgets"]) > 1
     }
     if not stopping:
         return []
@@ -206,7 +208,7 @@ def serve_load(record: dict[str, Any]) -> str:
 
 
 def _budget_name(budget: dict[str, Any]) -> str:
-    return "auto" if budget["budget"] is None else str(budget["budget"])
+    return budget_name(budget["budget"])
 
 
 def _ms(budget: dict[str, Any]) -> str:

@@ -113,7 +113,7 @@ def _light_table() -> str:
 
 
 def _success(budgets: list[dict[str, Any]]) -> str:
-    fixed = [b for b in budgets if b["budget"] is not None]
+    fixed = [b for b in budgets if b["budget"] != "auto"]
     rates = " / ".join(f"{100 * b['mean_success']:.0f}" for b in fixed)
     return f"{rates} at {' / '.join(str(b['budget']) for b in fixed)} tokens"
 

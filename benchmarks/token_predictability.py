@@ -11,14 +11,13 @@ the chunk that it generates itself, beside what the tokenizer leaves of the true
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from benchmarks.policy_table import STATE
-from benchmarks.record import RESULTS, write_result
+from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld
 from oatkit.jobs.policy_training import TrainPolicy, train_policy
 from oatkit.measure.policy_metrics import measure_policy
@@ -32,8 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=800)
     steps = parser.parse_args().steps
-    saved = RESULTS / f"{NAME}.json"
-    results = json.loads(saved.read_text())["results"] if saved.exists() else {}
+    results = read_results(NAME)
     for name in TOKENIZERS:
         if name not in results:
             print(name, flush=True)

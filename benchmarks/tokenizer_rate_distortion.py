@@ -12,7 +12,6 @@ a row too, and skips what is finished; `--again` measures anew.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
 from dataclasses import dataclass, field, replace
@@ -26,7 +25,7 @@ from torch import Tensor, nn
 
 import oatkit
 from benchmarks.closed_loop import planned_steps
-from benchmarks.record import RESULTS, write_result
+from benchmarks.record import read_results, write_result
 from oatkit.data import Dataset, Normalizer
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.tokenizer_training import (
@@ -116,8 +115,7 @@ def measure_once(data: str, path: Path, name: str, args: argparse.Namespace) -> 
 
 
 def finished_rows() -> dict[str, dict[str, Any]]:
-    saved = RESULTS / f"{NAME}.json"
-    return dict(json.loads(saved.read_text())["results"]) if saved.exists() else {}
+    return read_results(NAME)
 
 
 def measure_row(data: str, path: Path, name: str, args: argparse.Namespace) -> dict[str, Any]:

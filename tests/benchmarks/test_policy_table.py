@@ -29,7 +29,7 @@ def test_rows_are_saved_compared_and_skipped(
     assert [b["budget"] for b in rows["oat"]["budgets"]] == [1, 2, 4, 8]
     assert [b["calls"] for b in rows["oat"]["budgets"]] == [1, 2, 4, 8]
     assert [b["calls"] for b in rows["oat-pow2"]["budgets"][:4]] == [1, 2, 3, 4]
-    assert rows["oat-pow2"]["budgets"][4]["budget"] is None
+    assert rows["oat-pow2"]["budgets"][4]["budget"] == "auto"
     assert set(rows["oat"]["against"]) == {"1", "2", "4"}
     pair = rows["oat-pow2"]["against"]["auto"]
     assert (pair["first"], pair["second"]) == ("oat at 8", "oat-pow2 at auto")

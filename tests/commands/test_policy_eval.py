@@ -120,7 +120,7 @@ def test_from_demonstrations_to_success_in_metaworld(
     record = read(out / RECORD)
     assert {e.task for e in record.episodes} == {"drawer-close"}
     assert {e.seed for e in record.episodes} == {1, 3}
-    assert [b.budget for b in record.budgets] == [4, None]
+    assert [b.budget for b in record.budgets] == [4, "auto"]
     assert record.settings["state_keys"] == ["observation.environment_state"]
     assert sum(e.is_success for e in record.episodes) >= 1
 

@@ -30,7 +30,7 @@ ROLLOUT = Rollout(execute=4, state_keys=(STATE_KEY, ENVIRONMENT_STATE_KEY))
 
 
 def jobs(num_episodes: int = 3, **changed: Any) -> list[Job]:
-    wanted = {"tasks": ("near", "far"), "budgets": (2, 4, None), **changed}
+    wanted = {"tasks": ("near", "far"), "budgets": (2, 4, "auto"), **changed}
     return [
         Job(task, budget, episode)
         for task in wanted["tasks"]
@@ -58,7 +58,7 @@ def by_hand(job: Job, rollout: Rollout = ROLLOUT) -> tuple[bool, int, float, int
     while True:
         found = pilot.predict_action_chunk(
             {STATE_KEY: np.stack(frames[-2:])[None], "task": [TASKS[job.task]]},
-            budget="auto" if job.budget is None else job.budget,
+            budget=job.budget,
             sampling=rollout.sampling,
             generator=[query_generator(rollout.seed, job, queries)],
         )
@@ -99,14 +99,14 @@ def test_batched_equals_one_by_one(found: dict[Any, EpisodeResult]) -> None:
 def test_all_budgets_see_the_same_seeds(found: dict[Any, EpisodeResult]) -> None:
     seeds = {
         budget: [(e.task, e.seed) for e in found.values() if e.budget == budget]
-        for budget in (2, 4, None)
+        for budget in (2, 4, "auto")
     }
-    assert sorted(seeds[2]) == sorted(seeds[4]) == sorted(seeds[None])
+    assert sorted(seeds[2]) == sorted(seeds[4]) == sorted(seeds["auto"])
     assert {seed for _, seed in seeds[2]} == {1, 3, 5}
 
 
 def test_the_draws_of_budgets_are_the_same() -> None:
-    draws = [query_generator(0, Job("near", budget, 1), 2).initial_seed() for budget in (1, None)]
+    draws = [query_generator(0, Job("near", budget, 1), 2).initial_seed() for budget in (1, "auto")]
     others = [
         query_generator(*args).initial_seed()
         for args in (

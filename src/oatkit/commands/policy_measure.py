@@ -16,7 +16,7 @@ from oatkit.commands.text_output import print_differences, table_row, titled
 from oatkit.jobs.artifact_split import SplitName, select_episodes
 from oatkit.measure.policy_metrics import measure_policy
 from oatkit.policies import AnyPolicy, load_policy
-from oatkit.types import PolicyMeasurement
+from oatkit.types import PolicyMeasurement, budget_name
 
 MAX_SLOTS_SHOWN = 16
 
@@ -83,9 +83,7 @@ def render_policy(measured: PolicyMeasurement) -> Text:
     budgets = [*measured.budgets, *([measured.auto] if measured.auto else [])]
     for b in budgets:
         errors = (_number(b.mse), _number(b.mse_without_padding), _number(b.tokenizer_mse))
-        text.append(
-            table_row(str(b.budget or "auto"), f"{b.tokens:.3g}", f"{b.calls:.3g}", *errors)
-        )
+        text.append(table_row(budget_name(b.budget), f"{b.tokens:.3g}", f"{b.calls:.3g}", *errors))
     text.append(table_row("slot", "reached", "right", "entropy", "surprise"), style="dim")
     for number, slot in enumerate(measured.slots[:MAX_SLOTS_SHOWN], start=1):
         bits = (f"{slot.entropy_bits:.2f}", f"{slot.loss_bits:.2f}")

@@ -30,7 +30,7 @@ from oatkit.evaluation.executable_actions import executable
 from oatkit.evaluation.simulator_workers import Begin, Film, Order, Play, Report, View, Worker
 from oatkit.policies import Prediction
 from oatkit.policies.observation.observation_spec import ObservationSpec
-from oatkit.types import EpisodeResult, Sampling, Schedule
+from oatkit.types import Budget, EpisodeResult, Sampling, Schedule
 
 MAX_REPEATS = 3
 """How often an episode is begun anew when its worker dies or hangs; then it is no accident."""
@@ -83,13 +83,13 @@ class Job:
 
     Attributes:
         task: Which of the simulator.
-        budget: None for "auto".
+        budget: Number of tokens to generate, "auto", or None for all.
         episode: Its number, from 0.
         film: Where to write a video of it, if at all.
     """
 
     task: str
-    budget: int | None
+    budget: Budget
     episode: int
     film: Path | None = None
 
@@ -177,10 +177,10 @@ class Evaluation:
         self._num_workers = num_workers
         self._num_slots = num_slots
         self._timeout_s = timeout_s
-        self._budgets: tuple[int | None, ...] = ()
+        self._budgets: tuple[Budget, ...] = ()
         self.worker_deaths = 0
         self.worker_hangs = 0
-        self.latencies_ms: dict[int | None, float | None] = {}
+        self.latencies_ms: dict[Budget, float | None] = {}
 
     def run(self, jobs: Sequence[Job]) -> Generator[EpisodeResult, None, None]:
         """Run episodes; those of a task are best side by side, for a change makes simulators."""
@@ -324,7 +324,7 @@ class Evaluation:
         rollout = self._rollout
         return self._policy.predict_action_chunk(
             observation,
-            budget="auto" if jobs[0].budget is None else jobs[0].budget,
+            budget=jobs[0].budget,
             schedule=None if rollout.endpoints is None else Schedule(rollout.endpoints),
             sampling=rollout.sampling,
             generator=[
@@ -342,7 +342,7 @@ class Evaluation:
                 "trained on with --state-key"
             )
 
-    def _latency(self, row: tuple[_Running, Report], budget: int | None) -> float | None:
+    def _latency(self, row: tuple[_Running, Report], budget: Budget) -> float | None:
         episode, report = row
         asked = (replace(episode, job=replace(episode.job, budget=budget)), report)
         times = []

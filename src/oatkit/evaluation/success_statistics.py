@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from oatkit.types import (
+    Budget,
     BudgetResult,
     EpisodeResult,
     PairedComparison,
@@ -90,7 +91,7 @@ def _correlation(both: int, only_first: int, only_second: int, neither: int) -> 
 
 
 def summarize(
-    budget: int | None, episodes: Sequence[EpisodeResult], *, latency_ms: float | None
+    budget: Budget, episodes: Sequence[EpisodeResult], *, latency_ms: float | None
 ) -> BudgetResult:
     """All episodes of one budget in numbers."""
     by_task: dict[str, list[EpisodeResult]] = {}

@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from oatkit.evaluation.success_statistics import compare_paired
-from oatkit.measure.reports.report_words import budget_name, result_name
-from oatkit.types import EpisodeResult, PairedComparison, PolicyEvaluation
+from oatkit.measure.reports.report_words import result_name
+from oatkit.types import (
+    Budget,
+    EpisodeResult,
+    PairedComparison,
+    PolicyEvaluation,
+    budget_name,
+)
 
 
 def with_comparisons(
@@ -40,16 +46,17 @@ def with_comparisons(
     return replace(record, comparisons=tuple(pair for pair in pairs if pair is not None))
 
 
-def _label(record: PolicyEvaluation, budget: int | None) -> str:
+def _label(record: PolicyEvaluation, budget: Budget) -> str:
     return f"{record.policy} at {result_name(record, budget)}"
 
 
-def _by_budget(record: PolicyEvaluation) -> dict[int | None, list[EpisodeResult]]:
-    groups: dict[int | None, list[EpisodeResult]] = {}
+def _by_budget(record: PolicyEvaluation) -> dict[Budget, list[EpisodeResult]]:
+    groups: dict[Budget, list[EpisodeResult]] = {}
     for episode in record.episodes:
         groups.setdefault(episode.budget, []).append(episode)
     return groups
 
 
-def _largest(record: PolicyEvaluation) -> int | None:
-    return max((e.budget for e in record.episodes if e.budget is not None), default=None)
+def _largest(record: PolicyEvaluation) -> Budget:
+    """The largest number of tokens that was asked for; "auto" where nothing else was."""
+    return max((e.budget for e in record.episodes if isinstance(e.budget, int)), default="auto")

@@ -26,7 +26,6 @@ from oatkit.jobs.evaluation_plan import (
     make_rollout,
     plan_evaluation,
 )
-from oatkit.measure.reports.report_words import budget_name
 from oatkit.policies import AnyPolicy, load_policy
 from oatkit.policies.policy_table import choose_head
 from oatkit.policies.vlm.vlm_config import Head
@@ -39,6 +38,8 @@ from oatkit.types import (
     PolicyEvaluation,
     Sampling,
     Schedule,
+    budget_name,
+    budget_order,
 )
 
 RECORD = "evaluation.json"
@@ -146,7 +147,7 @@ class _Run:
         jobs = [
             Job(task, budget, episode, self._film(task, budget, episode, videos))
             for task in self._plan.tasks
-            for budget in map(_recorded, self._plan.budgets)
+            for budget in self._plan.budgets
             for episode in range(episodes)
             if (task, budget, episode) not in done
         ]
@@ -208,7 +209,7 @@ class _Run:
         if self._folder is not None:
             write_record(self._folder / RECORD, record)
 
-    def _film(self, task: str, budget: int | None, episode: int, videos: int) -> Path | None:
+    def _film(self, task: str, budget: Budget, episode: int, videos: int) -> Path | None:
         """Where the video of an episode goes, if it is to be filmed."""
         if self._folder is None or episode >= videos:
             return None
@@ -236,19 +237,13 @@ class _Run:
             )
 
 
-def _recorded(budget: Budget) -> int | None:
-    return budget if isinstance(budget, int) else None
-
-
-def _video_path(task: str, budget: int | None, episode: int) -> str:
+def _video_path(task: str, budget: Budget, episode: int) -> str:
     return f"videos/{task}-budget-{budget_name(budget)}-{episode:03d}.mp4"
 
 
 def summarized(record: PolicyEvaluation) -> PolicyEvaluation:
     """The record with its episodes in order, and the results of each budget."""
-    episodes = sorted(
-        record.episodes, key=lambda e: (e.budget is None, e.budget or 0, e.task, e.episode)
-    )
+    episodes = sorted(record.episodes, key=lambda e: (budget_order(e.budget), e.task, e.episode))
     budgets = [
         summarize(
             budget,

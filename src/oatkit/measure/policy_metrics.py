@@ -15,7 +15,7 @@ from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import AnyPolicy
 from oatkit.policies.generation.blockwise import bar_loss, entropy_bits, fitted, targets
 from oatkit.policies.observation.observations import Observations
-from oatkit.types import PolicyBudget, PolicyMeasurement, PolicySlot, Tokens
+from oatkit.types import Budget, PolicyBudget, PolicyMeasurement, PolicySlot, Tokens
 
 MAX_CHUNKS = 2048
 """Of a larger split so many are measured, evenly spread."""
@@ -163,7 +163,7 @@ def _measure_auto(
     kept_B = torch.cat([part.tokens.lengths for part in parts])
     calls = float(torch.cat([part.calls for part in parts]).double().mean())
     floor_BTA = policy.tokenizer.decode(true).cpu()
-    return _errors(chunk_BTA, wanted_BTA, is_pad_BT, floor_BTA, None, kept_B, calls)
+    return _errors(chunk_BTA, wanted_BTA, is_pad_BT, floor_BTA, "auto", kept_B, calls)
 
 
 def _errors(
@@ -171,7 +171,7 @@ def _errors(
     wanted_BTA: Tensor,
     is_pad_BT: NDArray[np.bool_],
     floor_BTA: Tensor,
-    budget: int | None,
+    budget: Budget,
     kept_B: Tensor,
     calls: float,
 ) -> PolicyBudget:

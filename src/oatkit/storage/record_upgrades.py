@@ -1,12 +1,53 @@
-"""How JSON records of older versions become records of the next version."""
+"""How JSON records of older versions become records of the next version.
+
+Whoever changes the JSON of a record raises its `version`, adds a function here that makes values of
+the version before into values of the new one, and keeps a file of the version before in
+`tests/storage/`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
-"""JSON values of one version to those of the next; the version itself is set by the reader."""
+Json = dict[str, Any]
+Upgrade = Callable[[Json], Json]
+"""JSON values of one version to those of the next; the reader sets the version itself."""
 
-UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {}
+
+def _policy_evaluation_from_1(record: Json) -> Json:
+    return record | {
+        "settings": _with_sampling(record["settings"]),
+        "episodes": [with_auto(episode) for episode in record["episodes"]],
+        "budgets": [with_auto(result) for result in record["budgets"]],
+        "videos": [with_auto(video) for video in record["videos"]],
+    }
+
+
+def _policy_measurement_from_1(record: Json) -> Json:
+    return record | {"auto": record["auto"] and with_auto(record["auto"])}
+
+
+def _policy_sweep_from_1(record: Json) -> Json:
+    rows = [row | {"result": with_auto(row["result"])} for row in record["rows"]]
+    return record | {"rows": rows}
+
+
+def with_auto(value: Json) -> Json:
+    """Values with a budget; in version 1 null stood for "auto", since then it is all tokens."""
+    return value | {"budget": "auto" if value["budget"] is None else value["budget"]}
+
+
+def _with_sampling(settings: Json) -> Json:
+    """The sampling rules of version 1 stood among the other settings, and `top_p` was unknown."""
+    others = {k: v for k, v in settings.items() if k not in ("temperature", "top_k")}
+    known = {name: settings[name] for name in ("temperature", "top_k")}
+    return others | {"sampling": {**known, "top_p": 1.0, "seed": None}}
+
+
+UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
+    "oatkit/policy-evaluation": {1: _policy_evaluation_from_1},
+    "oatkit/policy-measurement": {1: _policy_measurement_from_1},
+    "oatkit/policy-sweep": {1: _policy_sweep_from_1},
+}
 """Schema to the functions that lead on from each of its older versions."""

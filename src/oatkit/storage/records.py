@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar, Union, get_args, get_origin, get_type
 
 from oatkit.errors import ArtifactError
 from oatkit.storage.atomic_write import atomic_write
-from oatkit.storage.record_upgrades import UPGRADES
+from oatkit.storage.record_upgrades import UPGRADES, Upgrade
 
 AnyRecord = TypeVar("AnyRecord")
 
@@ -97,7 +97,13 @@ def record_from_json(
     return _from_json(record_class, value, where)
 
 
-def upgraded(value: Any, schema: str, version: int, where: str) -> dict[str, Any]:
+def upgraded(
+    value: Any,
+    schema: str,
+    version: int,
+    where: str,
+    upgrades: Mapping[int, Upgrade] | None = None,
+) -> dict[str, Any]:
     """JSON values of a schema, brought up to a version; an error if that cannot be.
 
     Args:
@@ -105,6 +111,8 @@ def upgraded(value: Any, schema: str, version: int, where: str) -> dict[str, Any
         schema: The schema it must have.
         version: The version that is wanted, the newest there is.
         where: What an error calls it, such as its path.
+        upgrades: Functions that lead on from older versions; those of `record_upgrades.py` by
+            default.
     """
     if not isinstance(value, Mapping) or "schema" not in value or "version" not in value:
         raise ArtifactError(f"{where} has no schema and version, expected {schema}")
@@ -117,9 +125,9 @@ def upgraded(value: Any, schema: str, version: int, where: str) -> dict[str, Any
             f"{where} holds {schema} in version {value['version']}, this oatkit reads versions up "
             f"to {version}: update oatkit"
         )
-    newer = dict(value)
+    newer, steps = dict(value), UPGRADES.get(schema, {}) if upgrades is None else upgrades
     for step in range(newer["version"], version):
-        newer = {**UPGRADES[schema][step](newer), "version": step + 1}
+        newer = {**steps[step](newer), "version": step + 1}
     return newer
 
 

@@ -4,7 +4,7 @@ Every result file is one frozen dataclass with `schema` and `version`; reports, 
 only these.
 """
 
-from oatkit.types.budget import Budget, budget_name
+from oatkit.types.budget import Budget, budget_name, budget_order
 from oatkit.types.data_records import (
     CameraSummary,
     CheckKind,
@@ -105,4 +105,5 @@ __all__ = [
     "TokenizerSweep",
     "Tokens",
     "budget_name",
+    "budget_order",
 ]

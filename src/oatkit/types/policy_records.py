@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from oatkit.types.budget import Budget
+
 
 @dataclass(frozen=True)
 class PolicySlot:
@@ -24,8 +26,8 @@ class PolicySlot:
 class PolicyBudget:
     """Errors of sampled chunks at one budget, raw units."""
 
-    budget: int | None
-    """None where the policy itself decided when to stop."""
+    budget: Budget
+    """Number of tokens that were asked for; "auto" where the policy decided when to stop."""
     tokens: float
     """Mean number of tokens that were decoded."""
     calls: float
@@ -63,7 +65,7 @@ class PolicyMeasurement:
     near 0 where the policy repeats itself, None where the true ones are constant, empty where
     nothing decodes."""
     schema: str = "oatkit/policy-measurement"
-    version: int = 1
+    version: int = 2
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,8 @@ class EpisodeResult:
     """One episode of a policy in a simulator."""
 
     task: str
-    budget: int | None
-    """None for "auto"."""
+    budget: Budget
+    """Number of tokens that were asked for, or "auto"."""
     episode: int
     seed: int
     """What the simulator was reset with: the same for every policy and budget."""
@@ -153,8 +155,8 @@ class TaskResult:
 class BudgetResult:
     """All tasks at one budget."""
 
-    budget: int | None
-    """None for "auto"."""
+    budget: Budget
+    """Number of tokens that were asked for, or "auto"."""
     tasks: tuple[TaskResult, ...]
     success: SuccessRate
     """Of all episodes together."""
@@ -195,8 +197,8 @@ class EpisodeVideo:
     """Where the film of an episode is."""
 
     task: str
-    budget: int | None
-    """None for "auto"."""
+    budget: Budget
+    """Number of tokens that were asked for, or "auto"."""
     episode: int
     path: str
     """Below the folder of the record."""
@@ -226,7 +228,7 @@ class PolicyEvaluation:
     comparisons: tuple[PairedComparison, ...] = ()
     videos: tuple[EpisodeVideo, ...] = ()
     schema: str = "oatkit/policy-evaluation"
-    version: int = 1
+    version: int = 2
 
 
 @dataclass(frozen=True)
@@ -290,4 +292,4 @@ class PolicySweep:
     """What decides the result, and so must be the same when a sweep goes on."""
     rows: tuple[PolicySweepRow, ...] = ()
     schema: str = "oatkit/policy-sweep"
-    version: int = 1
+    version: int = 2

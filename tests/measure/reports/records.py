@@ -10,6 +10,7 @@ from typing import Any
 from oatkit.evaluation.success_statistics import compare_paired, summarize
 from oatkit.types import (
     Allocation,
+    Budget,
     BudgetMeasurement,
     EpisodeResult,
     KindComparison,
@@ -22,6 +23,7 @@ from oatkit.types import (
     SlotMeasurement,
     TokenizerComparison,
     TokenizerMeasurement,
+    budget_name,
 )
 
 SETTINGS = {"env": "plane", "execute": 8, "horizon": 16, "seed": 0}
@@ -72,9 +74,9 @@ def comparison(*kinds: KindComparison, **changes: Any) -> TokenizerComparison:
     return replace(made, **changes)
 
 
-def episodes(budget: int | None, solved: Sequence[bool], task: str) -> list[EpisodeResult]:
+def episodes(budget: Budget, solved: Sequence[bool], task: str) -> list[EpisodeResult]:
     """An episode for each entry of `solved`."""
-    tokens = 3.0 if budget is None else float(budget)
+    tokens = float(budget) if isinstance(budget, int) else 3.0
     return [
         EpisodeResult(
             task=task,
@@ -97,13 +99,13 @@ def episodes(budget: int | None, solved: Sequence[bool], task: str) -> list[Epis
 
 
 def evaluation(
-    solved: dict[int | None, list[bool]], tasks: Sequence[str] = ("a",), **settings: Any
+    solved: dict[Budget, list[bool]], tasks: Sequence[str] = ("a",), **settings: Any
 ) -> PolicyEvaluation:
     """An evaluation of every budget on the same episodes of every task."""
     found = {k: [e for t in tasks for e in episodes(k, own, t)] for k, own in solved.items()}
-    largest = max(k for k in found if k is not None)
+    largest = max(k for k in found if isinstance(k, int))
     pairs = [
-        compare_paired("auto" if k is None else str(k), str(largest), own, found[largest])
+        compare_paired(budget_name(k), str(largest), own, found[largest])
         for k, own in found.items()
         if k != largest
     ]

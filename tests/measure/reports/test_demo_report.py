@@ -10,7 +10,7 @@ from oatkit.types import DemoRecord, DemoStage, TokenizerComparison
 from tests.measure.reports.pages import Page
 from tests.measure.reports.records import comparison, evaluation, kind, ordered_kind
 
-EVALUATION = evaluation({1: [True, False], 2: [True, True], None: [True, True]})
+EVALUATION = evaluation({1: [True, False], 2: [True, True], "auto": [True, True]})
 
 
 def compared() -> TokenizerComparison:

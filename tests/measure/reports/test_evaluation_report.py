@@ -11,17 +11,17 @@ from oatkit.commands.policy_eval import render_evaluation
 from oatkit.measure.reports.evaluation_findings import sentences
 from oatkit.measure.reports.evaluation_report import evaluation_page
 from oatkit.storage.records import record_from_json
-from oatkit.types import EpisodeVideo, PolicyEvaluation
+from oatkit.types import Budget, EpisodeVideo, PolicyEvaluation
 from tests.measure.reports.pages import Page
 from tests.measure.reports.records import evaluation, flow_evaluation
 
-SOLVED: dict[int | None, list[bool]] = {1: [True, False], 8: [True, True], None: [True, True]}
+SOLVED: dict[Budget, list[bool]] = {1: [True, False], 8: [True, True], "auto": [True, True]}
 
 
 def test_the_page_stands_alone_with_its_videos(tmp_path: Path) -> None:
     made = evaluation(SOLVED, tasks=("near", "far"))
     (tmp_path / "v.mp4").write_bytes(b"film")
-    films = (EpisodeVideo("near", 1, 1, "v.mp4"), EpisodeVideo("near", None, 0, "v.mp4"))
+    films = (EpisodeVideo("near", 1, 1, "v.mp4"), EpisodeVideo("near", "auto", 0, "v.mp4"))
     text = evaluation_page(PolicyEvaluation(**{**vars(made), "videos": films}), tmp_path)
     page = Page(text)
     assert page.open == []

@@ -9,7 +9,7 @@ from tests.measure.reports.records import evaluation, flow_evaluation
 
 
 def test_the_sentence_compares_the_largest_budget_with_the_smallest() -> None:
-    record = evaluation({1: [True], 8: [True], None: [True]})
+    record = evaluation({1: [True], 8: [True], "auto": [True]})
     first, last, auto = record.budgets
     budgets = (replace(first, latency_ms=2.0), replace(last, latency_ms=6.0), auto)
     (chart,) = plot_query_time(replace(record, budgets=budgets))

@@ -14,7 +14,7 @@ from tests.measure.reports.records import evaluation, flow_evaluation
 
 
 def test_results_are_named_by_their_budgets() -> None:
-    record = evaluation({1: [True], 8: [True], None: [True]}, tasks=("near", "far"))
+    record = evaluation({1: [True], 8: [True], "auto": [True]}, tasks=("near", "far"))
     assert [result_name(record, b.budget) for b in record.budgets] == ["1", "8", "auto"]
     assert [b.budget for b in fixed_budgets(record)] == [1, 8]
     assert [means_of_acting(record, b) for b in record.budgets] == [

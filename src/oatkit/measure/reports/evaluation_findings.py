@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 from oatkit.measure.reports.report_words import (
     acts_by_flow,
-    budget_name,
     count_tokens,
     fixed_budgets,
-    is_auto,
     means_of_acting,
 )
-from oatkit.types import BudgetResult, PairedComparison, PolicyEvaluation, SuccessRate, TaskResult
+from oatkit.types import (
+    BudgetResult,
+    PairedComparison,
+    PolicyEvaluation,
+    SuccessRate,
+    TaskResult,
+    budget_name,
+)
 
 PAPER_EPISODES = 50
 """Number of episodes of a task in the paper."""
@@ -36,7 +41,7 @@ def sentences(record: PolicyEvaluation) -> list[str]:
         if len(fixed) > 1:
             rates = ", ".join(f"{b.success.rate:.0%} with {b.budget}" for b in fixed)
             said.append(f"By budget: {rates}. {_trend(record, fixed)}")
-    said += [_auto(b) for b in record.budgets if is_auto(b.budget)]
+    said += [_auto(b) for b in record.budgets if b.budget == "auto"]
     timed = [b for b in fixed if b.latency_ms is not None]
     if timed:
         times = ", ".join(

@@ -9,8 +9,14 @@ from oatkit.measure.reports.chart_table import EVALUATION_CHARTS
 from oatkit.measure.reports.evaluation_findings import cautions, sentences
 from oatkit.measure.reports.evaluation_tables import evaluation_tables
 from oatkit.measure.reports.html_page import bullets, figures, how_made, page, video, warning
-from oatkit.measure.reports.report_words import acts_by_flow, budget_name, is_auto
-from oatkit.types import EpisodeResult, EpisodeVideo, PolicyEvaluation
+from oatkit.measure.reports.report_words import acts_by_flow
+from oatkit.types import (
+    EpisodeResult,
+    EpisodeVideo,
+    PolicyEvaluation,
+    budget_name,
+    budget_order,
+)
 
 MAX_VIDEOS = 24
 """Maximum number of videos that the page holds; the others stay beside it."""
@@ -71,9 +77,9 @@ def videos(record: PolicyEvaluation, folder: Path) -> str:
     return "".join(parts)
 
 
-def _order(v: EpisodeVideo) -> tuple[int, bool, int]:
+def _order(v: EpisodeVideo) -> tuple[int, tuple[int, int]]:
     """Episodes in order, and in each the budgets from small to large, `auto` last."""
-    return v.episode, is_auto(v.budget), 0 if is_auto(v.budget) else int(v.budget or 0)
+    return v.episode, budget_order(v.budget)
 
 
 def _outcome(e: EpisodeResult, has_budgets: bool) -> str:

@@ -10,7 +10,6 @@ from oatkit.measure.reports.report_words import (
     axis_name,
     count_tokens,
     fixed_budgets,
-    is_auto,
     result_name,
 )
 from oatkit.types import PolicyEvaluation
@@ -48,7 +47,7 @@ def _plot_times(axes: Any, record: PolicyEvaluation) -> None:
 def _plot_success_by_calls(axes: Any, record: PolicyEvaluation) -> None:
     color, marker = STYLES[record.kind]
     for b in record.budgets:
-        s, is_pale = b.success, is_auto(b.budget)
+        s, is_pale = b.success, b.budget == "auto"
         axes.plot([b.calls] * 2, [100 * s.low, 100 * s.high], color=color, alpha=0.45)
         axes.plot(
             *([b.calls], [100 * s.rate]),

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oatkit.types import BudgetResult, PolicyEvaluation
-
-
-def is_auto(budget: int | str | None) -> bool:
-    """Whether the policy itself decided how many tokens to generate."""
-    return budget in (None, "auto")
-
-
-def budget_name(budget: int | str | None) -> str:
-    return "auto" if budget is None else str(budget)
+from oatkit.types import Budget, BudgetResult, PolicyEvaluation, budget_name
 
 
 def fixed_budgets(record: PolicyEvaluation) -> list[BudgetResult]:
     """The results whose number of tokens was given."""
-    return [result for result in record.budgets if not is_auto(result.budget)]
+    return [result for result in record.budgets if result.budget != "auto"]
 
 
 def acts_by_flow(record: PolicyEvaluation) -> bool:
@@ -26,7 +17,7 @@ def acts_by_flow(record: PolicyEvaluation) -> bool:
     return record.settings.get("head") == "flow"
 
 
-def result_name(record: PolicyEvaluation, budget: int | None) -> str:
+def result_name(record: PolicyEvaluation, budget: Budget) -> str:
     """Name of a result in tables and charts: its budget, or what acts without one."""
     return "flow" if acts_by_flow(record) else budget_name(budget)
 

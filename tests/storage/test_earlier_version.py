@@ -1,0 +1,105 @@
+"""What the version before wrote is used by this one: policies, exports, evaluations that go on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oatkit
+from oatkit.evaluation.episodes import Evaluation
+from oatkit.jobs.evaluation_plan import make_rollout, plan_evaluation
+from oatkit.jobs.policy_evaluation import RECORD
+from oatkit.types import Sampling
+from tests.evaluation.plane import PLANE
+
+HERE = Path(__file__).parent
+POLICIES = HERE.parent / "policies/golden"
+DIGESTS = json.loads((HERE / "digests_v1.json").read_text())["policies"]
+
+
+def golden(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """An observation, and what the policy answered to it without sampling."""
+    found = json.loads((POLICIES / name / "golden.json").read_text())
+    observation = found["observation"]
+    for key, values in observation.items():
+        if key != "task":
+            dtype = np.uint8 if key.startswith("observation.images") else np.float32
+            observation[key] = np.array(values, dtype)
+    return observation, found
+
+
+@pytest.mark.parametrize("name", ["light", "vlm"])
+def test_a_policy_acts_as_it_did(name: str) -> None:
+    if name == "vlm":
+        pytest.importorskip("transformers", reason="needs the extra vlm")
+    policy = oatkit.load_policy(POLICIES / name)
+    policy.head = "tokens"
+    observation, wanted = golden(name)
+    found = policy.predict_action_chunk(observation, sampling=Sampling(temperature=0.0))
+    assert found.ids.tolist() == wanted["ids"]
+    np.testing.assert_allclose(found.chunk, wanted["actions"], rtol=0, atol=1e-5)
+
+
+def test_the_tokenizer_of_a_vision_language_policy_is_still_known_by_its_digest(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("transformers", reason="needs the extra vlm")
+    policy = oatkit.load_policy(POLICIES / "vlm")
+    stored = json.loads((POLICIES / "vlm/config.json").read_text())
+    assert policy.tokenizer.digest == stored["tokenizer_digest"]
+    policy.save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text()) == stored
+
+
+def test_an_export_acts_as_it_did() -> None:
+    pytest.importorskip("onnxruntime", reason="needs the extra onnx")
+    import oatkit_client
+
+    observation, wanted = golden("light")
+    greedy = oatkit_client.Sampling(temperature=0.0)
+    policy = oatkit_client.LocalPolicy(HERE / "export_v1", sampling=greedy)
+    for row, chunk in enumerate(wanted["actions"]):
+        one = {key: values[row] for key, values in observation.items()}
+        np.testing.assert_allclose(policy.infer(one)["actions"], chunk, rtol=0, atol=1e-4)
+
+
+def test_an_evaluation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = json.loads((HERE / "records_v1/policy-evaluation.json").read_text())
+    old["settings"]["packages"] = {"numpy": np.__version__}  # others than then may be installed
+    (tmp_path / RECORD).write_text(json.dumps(old))
+    real, ran = Evaluation.run, []
+
+    def noted(self: Evaluation, jobs: Any) -> Any:
+        ran.extend((job.task, job.budget, job.episode) for job in jobs)
+        return real(self, jobs)
+
+    monkeypatch.setattr(Evaluation, "run", noted)
+    wanted = {"tasks": ("near", "far"), "budgets": (1, 4, "auto"), "workers": 1}
+    record = oatkit.evaluate(POLICIES / "light", PLANE, episodes=2, out=tmp_path, **wanted)
+    assert ran == []
+    assert [e.is_success for e in record.episodes] == [e["is_success"] for e in old["episodes"]]
+    record = oatkit.evaluate(POLICIES / "light", PLANE, episodes=3, out=tmp_path, **wanted)
+    assert set(ran) == {(t, b, 2) for t in ("near", "far") for b in (1, 4, "auto")}
+    assert record.version == 2
+    again = oatkit.evaluate(POLICIES / "light", PLANE, episodes=2, **wanted)
+    assert [_outcome(asdict(e)) for e in again.episodes] == [
+        _outcome(e) | {"budget": "auto" if e["budget"] is None else e["budget"]}
+        for e in old["episodes"]
+    ]
+
+
+def _outcome(episode: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in episode.items() if k != "latency_ms"}
+
+
+def test_the_digest_of_a_policy_in_an_evaluation_is_what_it_was() -> None:
+    policy = oatkit.load_policy(POLICIES / "light")
+    plan = plan_evaluation(
+        policy, PLANE, make_rollout(policy, None, Sampling(), 0, (), None), ("near",), (None,)
+    )
+    assert plan.settings()["digest"] == DIGESTS["light"]

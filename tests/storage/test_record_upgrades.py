@@ -1,0 +1,58 @@
+"""What a record of version 1 says is said by the record it becomes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from oatkit.storage.records import read_record, read_records
+from oatkit.types import PolicyEvaluation, PolicyMeasurement, PolicySweep, Sampling
+
+FOLDER = Path(__file__).parent / "records_v1"
+
+
+def old(name: str) -> Any:
+    return json.loads((FOLDER / f"{name}.json").read_text())
+
+
+def test_null_budgets_of_an_evaluation_become_auto() -> None:
+    before, now = (
+        old("policy-evaluation"),
+        read_record(FOLDER / "policy-evaluation.json", PolicyEvaluation),
+    )
+    for part in ("episodes", "budgets", "videos"):
+        budgets = [value["budget"] for value in before[part]]
+        assert None in budgets
+        assert [found.budget for found in getattr(now, part)] == [
+            "auto" if budget is None else budget for budget in budgets
+        ]
+    assert now.latencies_ms == before["latencies_ms"]
+    assert {b.budget: b.success.rate for b in now.budgets} == {
+        "auto" if b["budget"] is None else b["budget"]: b["success"]["rate"]
+        for b in before["budgets"]
+    }
+
+
+def test_the_sampling_rules_of_an_evaluation_are_one_object() -> None:
+    before, now = (
+        old("policy-evaluation"),
+        read_record(FOLDER / "policy-evaluation.json", PolicyEvaluation),
+    )
+    sampling = Sampling(**now.settings["sampling"])
+    assert sampling == Sampling(temperature=1.0, top_k=10)
+    kept = {k: v for k, v in before["settings"].items() if k not in ("temperature", "top_k")}
+    assert {k: v for k, v in now.settings.items() if k != "sampling"} == kept
+
+
+def test_the_measurement_of_a_policy_that_stops_by_itself() -> None:
+    (now,) = read_records(FOLDER / "policy-measurement.json", PolicyMeasurement)
+    (before,) = old("policy-measurement")
+    assert now.auto is not None
+    assert (before["auto"]["budget"], now.auto.budget) == (None, "auto")
+    assert now.auto.mse == before["auto"]["mse"]
+
+
+def test_rows_of_a_sweep_keep_their_budgets() -> None:
+    now = read_record(FOLDER / "policy-sweep.json", PolicySweep)
+    assert [row.result.budget for row in now.rows] == [4]
