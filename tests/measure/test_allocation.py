@@ -10,13 +10,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import oatkit
 from oatkit.measure import measure_tokenizer
 from oatkit.measure.allocation import expanded_error, measure_allocation, survival_weights
 from oatkit.measure.encoded_chunks import encode_chunks
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.tokenizers.oat import Oat, OatConfig
+from tests.measure.walks import make_tokenizer, walks
 
 
 def test_a_worked_example() -> None:
@@ -42,20 +41,15 @@ def test_the_identity_holds_for_any_errors_and_budgets(data: st.DataObject) -> N
 def test_survival_weights_are_the_frequencies_of_training(budgets: tuple[int, ...] | None) -> None:
     sizes = {"width": 8, "num_layers": 1, "num_heads": 1}
     codec = Oat(OatConfig(4, 2, num_tokens=8, budgets=budgets, **sizes))
-    drawn_B = codec.sample_budgets(SampleRandom(sample_keys(0, 0, torch.arange(100_000))))
-    kept_BK = torch.arange(1, 9) <= drawn_B[:, None]
+    budget_B = codec.sample_budgets(SampleRandom(sample_keys(0, 0, torch.arange(100_000))))
+    kept_BK = torch.arange(1, 9) <= budget_B[:, None]
     weights = survival_weights(codec.budgets, 8)
     np.testing.assert_allclose(kept_BK.double().mean(dim=0), weights, atol=0.01)
 
 
 def test_both_sides_agree_on_a_tokenizer(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    actions = rng.normal(size=(400, 3)).cumsum(axis=0) * [1, 10, 0.1]
-    np.savez(tmp_path / "walks.npz", action=actions, episode_ends=np.arange(50, 401, 50))
-    dataset = oatkit.open_dataset(tmp_path / "walks.npz")
-    config = make_config("oat", horizon=8, action_dim=3, num_tokens=6, width=16, num_layers=1)
-    torch.manual_seed(0)
-    tokenizer = ActionTokenizer.for_dataset(config, dataset)
+    dataset = walks(tmp_path)
+    tokenizer = make_tokenizer("oat", dataset, num_tokens=6, width=16, num_layers=1)
     measured = measure_tokenizer(tokenizer, dataset)
     found = measure_allocation(tokenizer, encode_chunks(tokenizer, dataset), measured)
     assert found.budgets == (1, 2, 4, 6)

@@ -5,31 +5,14 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
-from oatkit.measure.decoded_budget import DecodedBudget
 from oatkit.measure.metric_table import METRICS, Metric, format_metric, measure_metrics
-from oatkit.types import BudgetMeasurement, Tokens
+from oatkit.types import BudgetMeasurement
+from tests.measure.decoded import decoded
 
 DOCS = Path(__file__).parents[2] / "docs/measuring.md"
-
-
-def decoded(wanted: torch.Tensor, found: torch.Tensor) -> DecodedBudget:
-    """Two tokens of 16 ids, one normalized unit being 2 raw ones."""
-    count, _, action_dim = wanted.shape
-    return DecodedBudget(
-        budget=2,
-        tokens=Tokens.full(torch.zeros(count, 2, dtype=torch.int64)),
-        wanted=wanted,
-        decoded=found,
-        is_pad=np.zeros(wanted.shape[:2], bool),
-        vocab_size=16,
-        scale=np.full(action_dim, 2.0),
-        eigenvalues=np.ones(wanted[0].numel()),
-        entropy_bits=(3.0, 1.0),
-    )
 
 
 def test_every_number_of_the_record_is_a_metric_or_an_error_of_each_dimension() -> None:

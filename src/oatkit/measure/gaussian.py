@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 
 def eigenvalues(chunks_BTA: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Of the covariance of flattened chunks, (T * A,), never negative."""
+    """Eigenvalues (T * A,) of the covariance of flattened chunks, never negative."""
     flat_BD = chunks_BTA.reshape(len(chunks_BTA), -1).astype(np.float64)
     centered_BD = flat_BD - flat_BD.mean(axis=0)
     return np.linalg.eigvalsh(centered_BD.T @ centered_BD / len(flat_BD)).clip(min=0)
 
 
 def gaussian_distortion(eigenvalues_D: NDArray[np.float64], bits: float) -> float:
-    """Mean squared error per number at `bits` a chunk, by reverse water-filling.
+    """Mean squared error of each number at `bits` a chunk, by reverse water-filling.
 
     Components above the water level are described, each to that level; the others are left out:
 

@@ -1,4 +1,4 @@
-"""What must hold for a vision-language policy, whatever its weights: checked on itself.
+"""Checks of what must hold for a vision-language policy whatever its weights.
 
 Shape letters: B batch, K token slot, X input of a pass, G slot of a stage, V vocabulary, D width.
 """
@@ -23,12 +23,12 @@ TOLERANCES = {torch.float32: 2e-3, torch.float16: 5e-2, torch.bfloat16: 2e-1}
 def check_tokens(
     policy: VlmPolicy, observations: Observations, ids_BK: Tensor, schedule: Schedule
 ) -> list[Invariant]:
-    """Of the token head under a schedule."""
+    """What must hold for the token head under a schedule."""
     context = policy.net.encode(observations)
     before = [(keys.clone(), values.clone()) for keys, values in context.pairs]
     packed_BKV = policy.net.logits(ids_BK, schedule, context)
-    cached_BKV, drawn_BK = _cached(policy, context, schedule)
-    redone_BKV = policy.net.logits(drawn_BK, schedule, context)
+    cached_BKV, sampled_BK = _cached(policy, context, schedule)
+    redone_BKV = policy.net.logits(sampled_BK, schedule, context)
     rows = [
         policy.net.logits(ids, schedule, policy.net.encode(block))
         for block, ids in zip(observations.split(1), torch.split(ids_BK, 1), strict=True)
@@ -45,33 +45,33 @@ def check_tokens(
         _close(policy, f"cached generation is the packed pass {named}", cached_BKV, redone_BKV),
         _close(policy, f"a padded batch is its rows {named}", torch.cat(rows), packed_BKV),
         Invariant(f"the context does not notice the tokens {named}", moved == 0, moved),
-        _blind(policy, context, ids_BK, schedule, packed_BKV, named),
+        _check_own_block_unseen(policy, context, ids_BK, schedule, packed_BKV, named),
     ]
 
 
 def check_insulation(
     policy: VlmPolicy, observations: Observations, tokens: Tokens, actions_BTA: Tensor
 ) -> list[Invariant]:
-    """Of a co-trained policy: what each loss teaches."""
+    """What must hold for a co-trained policy: each loss teaches its own part."""
     random = SampleRandom(sample_keys(0, 0, torch.arange(len(observations))).to(policy.device))
     flow = policy.flow_loss(observations, actions_BTA, random)
     vlm, expert = _gradients(policy, flow)
     context = policy.net.encode(observations)
     logits_BKV = policy.net.logits(tokens.ids, policy.schedule, context)
     vlm_2, expert_2 = _gradients(policy, logits_BKV.logsumexp(dim=-1).mean())
-    noticed = _noticed(policy, observations, tokens.ids)
+    change = _expert_change(policy, observations, tokens.ids)
     return [
         Invariant("the flow loss gives the VLM no gradient", vlm == 0, vlm),
         Invariant("the flow loss teaches the expert", expert > 0, expert),
         Invariant("the token loss gives the expert no gradient", expert_2 == 0, expert_2),
         Invariant("the token loss teaches the VLM", vlm_2 > 0, vlm_2),
-        Invariant("the expert does not notice the tokens", noticed == 0, noticed),
+        Invariant("the expert does not notice the tokens", change == 0, change),
     ]
 
 
 @torch.inference_mode()
-def _noticed(policy: VlmPolicy, observations: Observations, ids_BK: Tensor) -> float:
-    """How much the chunk of the expert moves when tokens were spoken after the same context."""
+def _expert_change(policy: VlmPolicy, observations: Observations, ids_BK: Tensor) -> float:
+    """How much the expert's chunk changes after tokens were predicted from the same context."""
     context = policy.net.encode(observations)
     shape = (len(ids_BK), policy.tokenizer.horizon, policy.tokenizer.action_dim)
     noise_BTA = torch.zeros(shape, device=policy.device)
@@ -85,9 +85,9 @@ def stages_alone(
 ) -> list[Tensor]:
     """Logits (B, G, V) of every stage of block-wise autoregression in a pass of its own.
 
-    Written from the paper's X^(s): the tokens so far, then as many masks as the block is larger
-    than the one before; tokens see blocks up to their own, masks also each other. It knows nothing
-    of packing and caches, which are compared with it.
+    Written from the paper's X^(s): the tokens so far, then as many masks as the block has more
+    tokens than the one before; tokens see blocks up to their own, masks also each other. There is
+    no packing and no cache here, so that those can be compared with it.
     """
     head, found, before = policy.net.tokens, [], 0
     assert head is not None
@@ -115,20 +115,20 @@ def stages_alone(
 
 
 def _cached(policy: VlmPolicy, context: Context, schedule: Schedule) -> tuple[Tensor, Tensor]:
-    """Logits of cached generation and the ids that it drew."""
+    """Logits of cached generation, and the ids that it sampled."""
     feed, logits = policy.net.start(context, schedule), []
 
-    def noting(inputs_BG: Tensor, stage: object) -> Tensor:
+    def feed_and_keep(inputs_BG: Tensor, stage: object) -> Tensor:
         logits.append(feed(inputs_BG, stage))  # type: ignore[arg-type]
         return logits[-1]
 
     uniform_BK = torch.rand(len(context.length), schedule.num_tokens, device=policy.device)
-    stages = generate(noting, schedule, uniform_BK, mask_id=policy.net.mask_id)
+    stages = generate(feed_and_keep, schedule, uniform_BK, mask_id=policy.net.mask_id)
     ids = [stage.ids for stage in stages]
     return torch.cat(logits, dim=1), torch.cat(ids, dim=1)
 
 
-def _blind(
+def _check_own_block_unseen(
     policy: VlmPolicy,
     context: Context,
     ids_BK: Tensor,
@@ -136,7 +136,7 @@ def _blind(
     wanted_BKV: Tensor,
     named: str,
 ) -> Invariant:
-    """Other tokens in the last block change no logit of it or before it."""
+    """Checks that other tokens in the last block change no logit of that block or before it."""
     start = schedule.num_tokens - schedule.block_sizes[-1]
     other_BK = ids_BK.clone()
     other_BK[:, start:] = (other_BK[:, start:] + 1) % policy.tokenizer.vocab_size
@@ -151,7 +151,7 @@ def _close(policy: VlmPolicy, name: str, found: Tensor, wanted: Tensor) -> Invar
 
 
 def _gradients(policy: VlmPolicy, loss: Tensor) -> tuple[float, float]:
-    """The largest of the VLM and of the expert."""
+    """The largest gradient of the VLM, and that of the expert."""
     policy.net.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
     largest = {False: 0.0, True: 0.0}

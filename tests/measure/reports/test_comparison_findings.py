@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oatkit.measure.reports.comparison_findings import cautions, reaches, sentences, share_left
+from oatkit.measure.reports.comparison_findings import (
+    cautions,
+    cheapest_ways,
+    sentences,
+    share_left,
+)
 from oatkit.types import Property, SlotMeasurement
 from tests.measure.reports.records import comparison, kind
 
 
 def test_the_cheapest_way_to_an_error() -> None:
-    found = reaches(comparison(kind("oat", {1: 0.2, 4: 0.02}), kind("bin", {16: 0.001})))
+    found = cheapest_ways(comparison(kind("oat", {1: 0.2, 4: 0.02}), kind("bin", {16: 0.001})))
     named = {reach.share: reach.by_tokens for reach in found}
     assert named[0.3] is not None
     assert (named[0.3][0], named[0.3][1].budget) == ("oat", 1)
@@ -18,7 +23,7 @@ def test_the_cheapest_way_to_an_error() -> None:
     assert (named[0.03][0], named[0.03][1].budget) == ("oat", 4)
     assert named[0.01] is not None
     assert named[0.01][0] == "bin"
-    assert reaches(comparison(kind("oat", {1: 0.2})))[-1].by_bits is None
+    assert cheapest_ways(comparison(kind("oat", {1: 0.2})))[-1].by_bits is None
 
 
 def test_the_reference_and_the_two_masks() -> None:
@@ -56,7 +61,7 @@ def test_what_looks_undertrained_is_said() -> None:
     (said,) = cautions(comparison(falling, settled))
     assert said.startswith("quest looks undertrained: its loss still fell by 70%")
     (said,) = cautions(comparison(settled, kind("klt", {1: 0.1, 4: 0.01})))
-    assert said.startswith("Undertrained by the looks of it, since klt")
+    assert said.startswith("Undertrained, it seems, because klt")
     assert said.endswith("acodec (0.02 against 0.01).")
     assert cautions(comparison(settled, kind("klt", {1: 0.1, 4: 0.03}))) == []
 

@@ -9,20 +9,28 @@ import numpy as np
 from oatkit.measure.reports.report_words import count_tokens
 from oatkit.types import BudgetMeasurement, KindComparison, TokenizerComparison
 
-REMAINDERS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
-"""Errors worth asking for, as shares of the variance."""
+TARGETS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+"""Errors whose cheapest way is looked for, as shares of the variance."""
 SMALL = 0.01
-"""The smallest of them that the first sentence asks for."""
+"""The smallest of them that the first sentence speaks of."""
 LATE_FALL = 0.1
-"""A loss that falls by this share between the last two fifths of the steps is not done."""
+"""Share by which a loss falls between the last two fifths of the steps if more steps would help."""
 LOW_PERPLEXITY = 0.02
-"""Share of the vocabulary below which a slot's ids are nearly unused."""
+"""Share of the vocabulary below which a slot is said to use little of it."""
 FEW_CHUNKS = 500
+"""Number of chunks below which numbers are said to be noisy."""
 
 
 @dataclass(frozen=True)
-class Reach:
-    """The cheapest way to an error, in tokens and in bits; None where no kind gets there."""
+class CheapestWay:
+    """The kinds and budgets that reach an error with the fewest tokens, and with the fewest bits.
+
+    Attributes:
+        mse: The error that is to be reached, raw units.
+        share: The same error as a share of the variance.
+        by_tokens: Kind and budget with the fewest tokens; None where no kind reaches the error.
+        by_bits: Kind and budget with the fewest bits; None where no kind reaches the error.
+    """
 
     mse: float
     share: float
@@ -35,35 +43,38 @@ def trained(kind: KindComparison) -> list[BudgetMeasurement]:
     return [b for b in kind.measurement.budgets if b.is_trained]
 
 
-def reaches(comparison: TokenizerComparison) -> list[Reach]:
-    """For each error of `REMAINDERS` the kind and trained budget that reach it most cheaply."""
+def cheapest_ways(comparison: TokenizerComparison) -> list[CheapestWay]:
+    """The cheapest trained budgets that reach each error of `TARGETS`."""
     points = [(k.measurement.kind, b) for k in comparison.kinds for b in trained(k)]
     found = []
-    for share in REMAINDERS:
+    for share in TARGETS:
         mse = share * comparison.variance
         good = [point for point in points if point[1].mse <= mse]
         by_tokens = min(good, key=lambda p: (p[1].tokens, p[1].bits), default=None)
         by_bits = min(good, key=lambda p: p[1].bits, default=None)
-        found.append(Reach(mse, share, by_tokens, by_bits))
+        found.append(CheapestWay(mse, share, by_tokens, by_bits))
     return found
 
 
 def sentences(comparison: TokenizerComparison) -> list[str]:
     """What was found, one sentence each, the most telling first."""
     by_kind = {k.measurement.kind: k for k in comparison.kinds}
-    said = [cheapest(comparison), *(_errors(comparison, kind) for kind in comparison.kinds)]
+    said = [
+        cheapest_sentence(comparison),
+        *(_errors(comparison, kind) for kind in comparison.kinds),
+    ]
     if "oat" in by_kind and "oat-pow2" in by_kind:
         said.append(_power_of_two(by_kind["oat"], by_kind["oat-pow2"]))
     return said
 
 
-def cheapest(comparison: TokenizerComparison) -> str:
-    """Who needs the fewest tokens for a small error, or else for the smallest that is reached."""
-    reached = [r for r in reaches(comparison) if r.share >= SMALL]
-    named = [(r.share, *r.by_tokens) for r in reached if r.by_tokens is not None]
+def cheapest_sentence(comparison: TokenizerComparison) -> str:
+    """Which kind needs the fewest tokens for a small error, or for the smallest that is reached."""
+    ways = [way for way in cheapest_ways(comparison) if way.share >= SMALL]
+    named = [(way.share, *way.by_tokens) for way in ways if way.by_tokens is not None]
     if not named:
         return (
-            f"No kind leaves less than {REMAINDERS[0]:.0%} of the variance of these actions: "
+            f"No kind leaves less than {TARGETS[0]:.0%} of the variance of these actions: "
             "train for longer, or give more tokens."
         )
     share, kind, b = named[-1]
@@ -134,7 +145,7 @@ def cautions(comparison: TokenizerComparison) -> list[str]:
 
 
 def worse_than_analytic(comparison: TokenizerComparison) -> list[str]:
-    """Trained kinds that `klt` beats with no more bits."""
+    """A sentence that names the trained kinds that `klt` beats with no more bits, if there are."""
     analytic = [b for k in comparison.kinds if k.measurement.kind == "klt" for b in trained(k)]
     beaten = []
     for kind in (k for k in comparison.kinds if k.losses):
@@ -145,13 +156,13 @@ def worse_than_analytic(comparison: TokenizerComparison) -> list[str]:
     if not beaten:
         return []
     return [
-        "Undertrained by the looks of it, since klt, which is computed without training, leaves "
+        "Undertrained, it seems, because klt, which is computed without training, leaves "
         f"less with no more bits: {', '.join(beaten)}."
     ]
 
 
 def late_fall(kind: KindComparison) -> float:
-    """By what share the loss fell from the last but one to the last fifth of the steps."""
+    """Share by which the loss fell from the last but one to the last fifth of the steps."""
     if not kind.losses:
         return 0.0
     end = kind.losses[-1].step

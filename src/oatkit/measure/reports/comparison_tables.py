@@ -8,7 +8,7 @@ import numpy as np
 
 from oatkit.measure.metric_table import METRICS, format_metric
 from oatkit.measure.properties import CRITERIA
-from oatkit.measure.reports.comparison_findings import reaches, share_left, trained
+from oatkit.measure.reports.comparison_findings import cheapest_ways, share_left, trained
 from oatkit.measure.reports.html_page import table
 from oatkit.measure.reports.report_words import count_tokens
 from oatkit.types import Allocation, BudgetMeasurement, Property, TokenizerComparison
@@ -30,17 +30,17 @@ def comparison_tables(comparison: TokenizerComparison) -> dict[str, str]:
 def _cheapest_table(comparison: TokenizerComparison) -> str:
     rows = [
         [
-            f"{100 * reach.share:g} %",
-            f"{reach.mse:.2e}",
-            *map(_place, (reach.by_tokens, reach.by_bits)),
+            f"{100 * way.share:g} %",
+            f"{way.mse:.2e}",
+            *map(_kind_and_budget, (way.by_tokens, way.by_bits)),
         ]
-        for reach in reaches(comparison)
+        for way in cheapest_ways(comparison)
     ]
     headings = ("left of the variance", "MSE", "fewest tokens", "fewest bits")
     return table("At trained budgets, on held-out chunks.", headings, rows)
 
 
-def _place(found: tuple[str, BudgetMeasurement] | None) -> str:
+def _kind_and_budget(found: tuple[str, BudgetMeasurement] | None) -> str:
     if found is None:
         return "none"
     kind, b = found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oatkit.measure.reports.chart import STYLES, Chart, log2_axis, new_figure, styled
-from oatkit.measure.reports.comparison_findings import cheapest
+from oatkit.measure.reports.comparison_findings import cheapest_sentence
 from oatkit.types import BudgetMeasurement, KindComparison, TokenizerComparison
 
 REFERENCE = "#8d939c"
@@ -32,7 +32,7 @@ def plot_rate_distortion(comparison: TokenizerComparison) -> list[Chart]:
     by_tokens.set_ylim(bottom=max(smallest, 1e-12) / 3)
     handles, labels = by_bits.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-    return [Chart(figure, "rate_distortion", see=cheapest(comparison), caption=CAPTION)]
+    return [Chart(figure, "rate_distortion", see=cheapest_sentence(comparison), caption=CAPTION)]
 
 
 def _plot_kind(axes: Any, kind: KindComparison, rate: str) -> None:

@@ -1,0 +1,37 @@
+"""The Gaussian reference against a search for the water level, and closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+
+from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
+
+spectra = arrays(np.float64, st.integers(1, 20), elements=st.floats(1e-6, 1e3))
+
+
+@given(spectra, st.floats(0, 200))
+def test_water_filling_spends_exactly_the_bits(spectrum: NDArray[np.float64], bits: float) -> None:
+    distortion = gaussian_distortion(spectrum, bits)
+    low, high = 0.0, spectrum.max()
+    for _ in range(200):  # bisection on the water level
+        level = (low + high) / 2
+        rate = np.maximum(0, 0.5 * np.log2(spectrum / max(level, 1e-300))).sum()
+        low, high = (level, high) if rate > bits else (low, level)
+    assert distortion == pytest.approx(np.minimum(high, spectrum).mean(), rel=1e-6, abs=1e-12)
+
+
+def test_white_noise_has_the_textbook_distortion() -> None:
+    assert gaussian_distortion(np.ones(8), 16) == pytest.approx(2.0 ** (-2 * 16 / 8))
+    assert gaussian_distortion(np.array([4.0, 0.0]), 1) == pytest.approx(0.5)
+    assert gaussian_distortion(np.zeros(3), 5) == 0
+
+
+def test_eigenvalues_are_the_variances_of_independent_numbers() -> None:
+    rng = np.random.default_rng(0)
+    chunks = (rng.normal(size=(200_000, 2, 2)) * [[1, 2], [3, 4]] + 5).astype(np.float32)
+    np.testing.assert_allclose(eigenvalues(chunks), [1, 4, 9, 16], rtol=0.02)
