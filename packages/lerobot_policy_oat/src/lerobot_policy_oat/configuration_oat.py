@@ -1,4 +1,4 @@
-"""What `lerobot-train --policy.type=oat` can be told."""
+"""Settings of `lerobot-train --policy.type=oat`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from lerobot.optim.optimizers import AdamWConfig
 from lerobot.optim.schedulers import CosineDecayWithWarmupSchedulerConfig
 from oatkit import load_tokenizer
 from oatkit.policies import LightConfig
+from oatkit.types import Sampling
 
 
 @PreTrainedConfig.register_subclass("oat")
@@ -18,15 +19,19 @@ class OATConfig(PreTrainedConfig):
     """oatkit's light policy on the tokens of an oatkit tokenizer.
 
     Attributes:
+        n_obs_steps: Number of frames that the policy reads.
         tokenizer_path: Tokenizer artifact, folder or hub id. It is stored with the policy, whose
-            configuration then has none.
-        chunk_size: Steps of a chunk; the tokenizer's horizon.
-        n_action_steps: How many of them are executed; half of them by default.
+            configuration then has no path.
+        chunk_size: Number of steps in a chunk, which is the tokenizer's horizon.
+        n_action_steps: Number of steps that are executed; half of the chunk by default.
         net: Sizes of the network.
-        budget: The most tokens to generate; all by default.
-        temperature: Of sampling; 0 takes the likeliest ids.
-        top_k: Only so many of the likeliest ids.
-        normalization_mapping: The policy normalizes for itself, so that its artifact is whole.
+        budget: Maximum number of tokens to generate; all by default.
+        temperature: Divisor of the logits; 0 takes the likeliest ids.
+        top_k: Number of likeliest ids to sample from; None for all.
+        top_p: Probability that the ids to sample from hold together.
+        seed: Seed of the random numbers, which begin again with every episode; None for new ones.
+        normalization_mapping: Must be the identity: the policy normalizes for itself, so that
+            oatkit can open it without LeRobot.
     """
 
     n_obs_steps: int = 2
@@ -37,6 +42,8 @@ class OATConfig(PreTrainedConfig):
     budget: int | None = None
     temperature: float = 1.0
     top_k: int | None = 10
+    top_p: float = 1.0
+    seed: int | None = None
     normalization_mapping: dict[str, NormalizationMode] = field(
         default_factory=lambda: dict.fromkeys(
             ("VISUAL", "STATE", "ACTION"), NormalizationMode.IDENTITY
@@ -48,6 +55,11 @@ class OATConfig(PreTrainedConfig):
     scheduler_warmup_steps: int = 500
     scheduler_decay_steps: int = 100_000
     scheduler_decay_lr: float = 1e-5
+
+    @property
+    def sampling(self) -> Sampling:
+        """How ids are chosen."""
+        return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
 
     def get_optimizer_preset(self) -> AdamWConfig:
         return AdamWConfig(
@@ -95,7 +107,7 @@ class OATConfig(PreTrainedConfig):
         return None
 
     def require_tokenizer_path(self) -> str:
-        """The path that a new policy must be told."""
+        """The path of the tokenizer, which a new policy must have."""
         if self.tokenizer_path is None:
             raise ValueError(
                 "oat needs a tokenizer: train one with `oatkit tokenizer train`, and name its "

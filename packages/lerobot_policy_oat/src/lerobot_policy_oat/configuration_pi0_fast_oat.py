@@ -1,4 +1,4 @@
-"""What `lerobot-train --policy.type=pi0_fast_oat` can be told."""
+"""Settings of `lerobot-train --policy.type=pi0_fast_oat`."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ from lerobot.configs.policies import PreTrainedConfig
 from lerobot.configs.types import NormalizationMode
 from lerobot.policies.pi0_fast.configuration_pi0_fast import PI0FastConfig
 from oatkit import ActionTokenizer, load_tokenizer
+from oatkit.types import Sampling
 
 
 @PreTrainedConfig.register_subclass("pi0_fast_oat")
 @dataclass
 class PI0FastOATConfig(PI0FastConfig):
-    """LeRobot's `pi0_fast` with tokens of a fixed number that always decode.
+    """LeRobot's `pi0_fast` with a fixed number of tokens, which always decode.
 
     Attributes:
         action_tokenizer_name: Tokenizer artifact, folder or hub id.
         weights_path: Checkpoint of `pi0_fast` whose weights a new policy starts from; folder or
             hub id.
-        budget: The most tokens to generate; all by default.
-        max_action_tokens: Room for the tokens and the text around them.
-        normalization_mapping: The tokenizer normalizes actions for itself. A pipeline that does so
-            first must do it as the tokenizer would.
+        budget: Maximum number of tokens to generate; all by default.
+        top_k: Number of likeliest ids to sample from; None for all. It counts where LeRobot's
+            `temperature` is above 0, and so do `top_p` and `seed`.
+        top_p: Probability that the ids to sample from hold together.
+        seed: Seed of the random numbers, which begin again with every episode; None for new ones.
+        max_action_tokens: Number of slots for the tokens and the text around them.
+        normalization_mapping: Modes of LeRobot's normalizers. That of actions is the identity,
+            because the tokenizer normalizes them, or the tokenizer's own mode.
     """
 
     chunk_size: int = 32
@@ -30,6 +35,9 @@ class PI0FastOATConfig(PI0FastConfig):
     action_tokenizer_name: str = ""
     weights_path: str | None = None
     budget: int | None = None
+    top_k: int | None = None
+    top_p: float = 1.0
+    seed: int | None = None
     max_action_tokens: int = 32
     normalization_mapping: dict[str, NormalizationMode] = field(
         default_factory=lambda: {
@@ -38,6 +46,11 @@ class PI0FastOATConfig(PI0FastConfig):
             "ACTION": NormalizationMode.IDENTITY,
         }
     )
+
+    @property
+    def sampling(self) -> Sampling:
+        """How ids are chosen."""
+        return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
 
     @property
     def normalized_input(self) -> bool:
@@ -56,8 +69,8 @@ class PI0FastOATConfig(PI0FastConfig):
         )
         if not (tokenizer.is_total and tokenizer.is_fixed_length):
             raise ValueError(
-                f"pi0_fast_oat needs tokens of a fixed number that always decode, {tokenizer.kind} "
-                "has none such: use LeRobot's --policy.type=pi0_fast"
+                f"pi0_fast_oat needs a fixed number of tokens that always decode, which those of "
+                f"{tokenizer.kind} are not: use LeRobot's --policy.type=pi0_fast"
             )
         if tokenizer.horizon != self.chunk_size:
             raise ValueError(

@@ -21,7 +21,7 @@ class OatkitFastTokenizer:
     """A `fast` tokenizer with FAST's calls and attributes.
 
     Args:
-        tokenizer: Of kind `fast`, with normalized input.
+        tokenizer: A tokenizer of the kind `fast`, with normalized input.
     """
 
     def __init__(self, tokenizer: ActionTokenizer) -> None:
@@ -47,8 +47,8 @@ class OatkitFastTokenizer:
     def from_pretrained(
         cls, pretrained_model_name_or_path: str | os.PathLike[str], **kwargs: Any
     ) -> OatkitFastTokenizer:
-        """Open a folder or, by its id, a repository of the hub; `AutoProcessor` gives options that
-        mean nothing here."""
+        """Open a folder or, by its id, a repository of the hub; further options of `AutoProcessor`
+        have no effect."""
         return cls(load_tokenizer(pretrained_model_name_or_path, normalized_input=True))
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], **kwargs: Any) -> Path:
@@ -66,7 +66,7 @@ class OatkitFastTokenizer:
         time_horizon: int | None = None,
         action_dim: int | None = None,
     ) -> NDArray[np.float32]:
-        """Normalized chunks, (B, T, A); what is no whole chunk raises `DecodeError`."""
+        """Normalized chunks, (B, T, A); tokens that are no chunk raise `DecodeError`."""
         asked = (time_horizon or self.time_horizon, action_dim or self.action_dim)
         if asked != (self.time_horizon, self.action_dim):
             raise ValueError(
@@ -77,7 +77,7 @@ class OatkitFastTokenizer:
 
 
 def register_fast_tokenizer() -> None:
-    """Let `AutoProcessor` find the class by the name that `processor_config.json` says."""
+    """Let `AutoProcessor` find the class by the name in `processor_config.json`."""
     try:
         from transformers import AutoProcessor
     except ModuleNotFoundError:  # LeRobot runs without it; pi0_fast does not

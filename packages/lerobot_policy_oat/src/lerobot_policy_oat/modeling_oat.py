@@ -1,4 +1,4 @@
-"""oatkit's light policy as a policy of LeRobot: training, acting, and one folder for both.
+"""oatkit's light policy as a policy of LeRobot: it trains, it acts, and both open its folder.
 
     config.json          LeRobot's        oatkit.json   oatkit's
     model.safetensors    the weights      tokenizer/    with its normalizer
@@ -26,10 +26,11 @@ from oatkit import load_policy, load_tokenizer
 from oatkit.data import Normalizer, Statistics
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.policies import LightPolicy
+from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.storage.artifact import CONFIG_BESIDE_LEROBOT, replacing
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Sampling, Tokens
+from oatkit.types import Tokens
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
 from torch import Tensor, nn
 
@@ -42,10 +43,11 @@ class OATPolicy(PreTrainedPolicy):
     """The policy type `oat`.
 
     Args:
-        config: With the features of the dataset.
-        dataset_stats: By feature; a new policy normalizes its state with them.
-        dataset_meta: LeRobot's description of the dataset; a new policy learns its tasks.
-        light: The policy to wrap; a new one by default.
+        config: Configuration with the features of the dataset.
+        dataset_stats: Statistics of the dataset by feature, by which a new policy normalizes its
+            state.
+        dataset_meta: LeRobot's description of the dataset, from which a new policy has its tasks.
+        light: Policy to wrap; a new one by default.
     """
 
     config_class = OATConfig
@@ -63,7 +65,7 @@ class OATPolicy(PreTrainedPolicy):
         config.validate_features()
         self.light = light or _new_policy(config, dataset_stats or {}, dataset_meta)
         self.net: nn.Module = self.light.net
-        self.config = _settled(config, self.light)
+        self.config = _completed(config, self.light)
         self._keys = {_camera_key(key): key for key in config.image_features}
         self.reset()
 
@@ -71,9 +73,11 @@ class OATPolicy(PreTrainedPolicy):
         return self.net.parameters()
 
     def reset(self) -> None:
-        """Forget the episode."""
-        self._frames: deque[dict[str, Any]] = deque(maxlen=self.config.n_obs_steps)
+        """An episode begins: frames and actions of the one before are forgotten."""
+        self._history: FrameHistory[dict[str, Any]] = FrameHistory(self.config.n_obs_steps)
         self._actions: deque[Tensor] = deque(maxlen=self.config.n_action_steps)
+        seed = self.config.seed
+        self._generator = None if seed is None else torch.Generator().manual_seed(seed)
 
     def forward(self, batch: dict[str, Any]) -> tuple[Tensor, dict[str, float]]:
         """The training loss, and what to log."""
@@ -91,13 +95,13 @@ class OATPolicy(PreTrainedPolicy):
     @torch.no_grad()
     def predict_action_chunk(self, batch: dict[str, Any], **kwargs: Any) -> Tensor:
         """The chunks that follow one frame of every environment, (B, T, A) in raw units."""
-        self._note(batch)
+        self._history.add(self._observation(batch))
         return self._predict()
 
     @torch.no_grad()
     def select_action(self, batch: dict[str, Any], **kwargs: Any) -> Tensor:
         """The next action of every environment, (B, A) in raw units."""
-        self._note(batch)
+        self._history.add(self._observation(batch))
         if not self._actions:
             self._actions.extend(self._predict()[:, : self.config.n_action_steps].unbind(1))
         return self._actions.popleft()
@@ -109,32 +113,28 @@ class OATPolicy(PreTrainedPolicy):
         return self.light.spec.select(named)
 
     def _tokens(self, actions_BTA: Tensor) -> Tokens:
-        """Encoded in full precision; ordinary tensors, for the loss keeps them."""
+        """The actions, encoded in full precision, as ordinary tensors that a loss can keep."""
         self.light.tokenizer.to(actions_BTA.device)
         with torch.autocast(actions_BTA.device.type, enabled=False):
             tokens = self.light.tokenizer.encode(actions_BTA)
         return Tokens(tokens.ids.clone(), tokens.lengths.clone())
 
-    def _note(self, batch: Mapping[str, Any]) -> None:
-        frame = self._observation(batch)
-        missing = self.config.n_obs_steps - len(self._frames)
-        self._frames.extend([frame] * max(1, missing))
-
     def _predict(self) -> Tensor:
-        """From the last frames; at the start of an episode its first is repeated."""
-        last = self._frames[-1]
+        """The chunks that follow the last frames, (B, T, A)."""
+        frames = self._history.frames()
         observation = {
-            key: torch.stack([frame[key] for frame in self._frames], dim=1)
-            for key in last
+            key: torch.stack([frame[key] for frame in frames], dim=1)
+            for key in frames[-1]
             if key != TASK
         }
-        if TASK in last:
-            observation[TASK] = last[TASK]
+        if TASK in frames[-1]:
+            observation[TASK] = frames[-1][TASK]
         self.light.tokenizer.to(self.light.device)
         prediction = self.light.predict_action_chunk(
             observation,
             budget=self.config.budget,
-            sampling=Sampling(self.config.temperature, self.config.top_k),
+            sampling=self.config.sampling,
+            generator=self._generator,
         )
         return prediction.chunk
 
@@ -163,9 +163,11 @@ class OATPolicy(PreTrainedPolicy):
         dataset_stats: Mapping[str, Mapping[str, Any]] | None = None,
         dataset_meta: Any = None,
     ) -> OATPolicy:
-        """Open a folder that LeRobot or the hub has; a dataset's further tasks join the policy's.
+        """Open a folder, or a repository of the hub by its id; further tasks of a dataset are added
+        to those of the policy.
 
-        The weights always fit (`strict`); `resume_download` and `proxies` mean nothing any more.
+        The arguments are LeRobot's. The weights must always fit, whatever `strict` is;
+        `resume_download` and `proxies` have no effect.
         """
         folder = Path(pretrained_name_or_path)
         if not folder.is_dir():
@@ -202,7 +204,7 @@ class OATPolicy(PreTrainedPolicy):
 def _new_policy(
     config: OATConfig, stats: Mapping[str, Mapping[str, Any]], dataset_meta: Any
 ) -> LightPolicy:
-    """Untrained, for a dataset."""
+    """An untrained policy for a dataset."""
     if dataset_meta is None:
         raise ValueError(
             "a new oat policy needs a dataset, for its tasks and statistics: train one with "
@@ -233,8 +235,8 @@ def _new_policy(
 def _compare_actions(
     tokenizer: ActionTokenizer, stats: Mapping[str, Any], dataset_meta: Any
 ) -> None:
-    """Raise where the tokenizer cannot encode the dataset's actions, warn where it was not fitted
-    on such."""
+    """Raise where the tokenizer cannot encode the dataset's actions; warn where it was fitted on
+    other ones."""
     (action_dim,) = dataset_meta.features[ACTION]["shape"]
     if action_dim != tokenizer.action_dim:
         raise ValueError(
@@ -247,8 +249,8 @@ def _compare_actions(
             logger.warning("the tokenizer was fitted on other actions: %s", difference)
 
 
-def _settled(config: OATConfig, light: LightPolicy) -> OATConfig:
-    """The configuration with all that the policy has decided; raises where the two differ."""
+def _completed(config: OATConfig, light: LightPolicy) -> OATConfig:
+    """The configuration with what the policy determines; raises where the two differ."""
     horizon = light.tokenizer.horizon
     if config.chunk_size not in (None, horizon):
         raise ValueError(
@@ -269,7 +271,7 @@ def _settled(config: OATConfig, light: LightPolicy) -> OATConfig:
 
 
 def _camera_key(key: str) -> str:
-    """`observation.image` and `observation.images.X` as oatkit names them."""
+    """oatkit's key for LeRobot's `observation.image` or `observation.images.X`."""
     return IMAGES + key.removeprefix(IMAGES).removeprefix("observation.")
 
 
@@ -279,7 +281,7 @@ def _tasks(dataset_meta: Any) -> tuple[str, ...]:
 
 
 def _names(dataset_meta: Any, key: str) -> list[str]:
-    """Of the dimensions of a feature."""
+    """Names of the dimensions of a feature."""
     feature = dataset_meta.features[key]
     names = feature.get("names") or []
     if isinstance(names, dict):
@@ -289,6 +291,7 @@ def _names(dataset_meta: Any, key: str) -> list[str]:
 
 
 def _statistics(stats: Mapping[str, Any]) -> Statistics:
-    """LeRobot's; datasets of before its version 0.4 have no quantiles, and get the extremes."""
-    whole = {"q01": stats["min"], "q99": stats["max"], **stats}
-    return Statistics.from_json({key: np.asarray(values).tolist() for key, values in whole.items()})
+    """LeRobot's statistics; a dataset of a version before 0.4 has no quantiles, and gets its
+    extremes instead."""
+    complete = {"q01": stats["min"], "q99": stats["max"], **stats}
+    return Statistics.from_json({key: np.asarray(v).tolist() for key, v in complete.items()})

@@ -7,7 +7,7 @@
 FAST by hand, with zeros where that fails. Here the text is given, nothing but action ids can be
 sampled, and every sequence of them is a chunk.
 
-Shape letters: B batch, L slots, K token slot, V action vocabulary, D width.
+Shape letters: B batch, L slots, K token slot, N text vocabulary, V action vocabulary, D width.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from lerobot_policy_oat.configuration_pi0_fast_oat import PI0FastOATConfig
 from lerobot_policy_oat.processor_pi0_fast_oat import ACTION_LEAD
 
 TOKENIZER_FOLDER = "action_tokenizer"
-"""Of a checkpoint: the tokenizer travels with the policy."""
+"""Folder of a checkpoint in which the tokenizer travels with the policy."""
 
 
 class PI0FastOATPolicy(PI0FastPolicy):
     """The policy type `pi0_fast_oat`.
 
     Args:
-        config: With the features of the dataset.
-        kwargs: What LeRobot gives to all policies.
+        config: Configuration with the features of the dataset.
+        kwargs: Further arguments that LeRobot gives to all policies.
     """
 
     config_class = PI0FastOATConfig
@@ -69,18 +69,24 @@ class PI0FastOATPolicy(PI0FastPolicy):
         self.model.to(config.device)
         self.reset()
 
+    def reset(self) -> None:
+        """An episode begins: its actions and the random numbers of a seed begin again."""
+        super().reset()
+        seed = self.config.seed
+        self._generator = None if seed is None else torch.Generator().manual_seed(seed)
+
     @torch.no_grad()
     def predict_action_chunk(self, batch: dict[str, Any], **kwargs: Any) -> Tensor:
         """The chunks that follow an observation, (B, chunk_size, action_dim)."""
         self.eval()
         images, image_masks = self._preprocess_images(batch)
-        ids_BK = self._sample(
+        ids_BK = self._generate(
             images, image_masks, batch[OBS_LANGUAGE_TOKENS], batch[OBS_LANGUAGE_ATTENTION_MASK]
         )
         self.action_tokenizer.to(ids_BK.device)
         return self.action_tokenizer.decode(ids_BK)
 
-    def _sample(
+    def _generate(
         self, images: list[Tensor], image_masks: list[Tensor], prompt_BL: Tensor, mask_BL: Tensor
     ) -> Tensor:
         """Action ids, (B, K)."""
@@ -109,7 +115,7 @@ class PI0FastOATPolicy(PI0FastPolicy):
                 use_cache=True,
                 adarms_cond=[None, None],
             )
-            ids.append(self._draw(vlm.paligemma.lm_head(hidden_BLD[:, -1])))
+            ids.append(self._choose(vlm.paligemma.lm_head(hidden_BLD[:, -1])))
             if k + 1 < num_tokens:
                 embedded_BLD = vlm.embed_language_tokens(self._text_id(ids[-1])[:, None])
                 inputs_BLD = embedded_BLD * math.sqrt(embedded_BLD.shape[-1])
@@ -117,17 +123,16 @@ class PI0FastOATPolicy(PI0FastPolicy):
                 mask_BLL, positions_BL = is_real_BL[:, None], positions_BL[:, -1:] + 1
         return torch.stack(ids, dim=1)
 
-    def _draw(self, logits_BN: Tensor) -> Tensor:
+    def _choose(self, logits_BN: Tensor) -> Tensor:
         """One action id of every row, (B,), from logits over the text vocabulary."""
         first = self._text_id(self.action_tokenizer.vocab_size - 1)
         logits_BV = logits_BN[:, first : self._text_id(0) + 1].flip(-1).float()
-        if self.config.temperature > 0:
-            probabilities_BV = torch.softmax(logits_BV / self.config.temperature, dim=-1)
-            return torch.multinomial(probabilities_BV, num_samples=1)[:, 0]
-        return logits_BV.argmax(dim=-1)
+        uniform_B1 = torch.rand(len(logits_BV), 1, generator=self._generator).to(logits_BV.device)
+        return self.config.sampling.choose(logits_BV[:, None], uniform_B1)[:, 0]
 
     def _text_id(self, action_id: Any) -> Any:
-        """The text vocabulary's end backwards, as `pi0_fast` has it; its own inverse."""
+        """The id of the text vocabulary for an action id: counted from its end backwards, as in
+        `pi0_fast`, so that the same function gives the action id of a text id."""
         return self._paligemma_tokens_to_act_tokens(action_id)
 
     def _require_room(self) -> None:
@@ -139,7 +144,7 @@ class PI0FastOATPolicy(PI0FastPolicy):
             )
         budget = self.config.budget
         if budget is not None:
-            self.action_tokenizer.decode([[0] * budget])  # raises where it is none
+            self.action_tokenizer.decode([[0] * budget])  # raises where it is impossible
 
     # The artifact
 
@@ -156,7 +161,7 @@ class PI0FastOATPolicy(PI0FastPolicy):
     def from_pretrained(
         cls, pretrained_name_or_path: str | Path, *, config: Any = None, **kwargs: Any
     ) -> PI0FastOATPolicy:
-        """Open a checkpoint of this type, with the tokenizer it has."""
+        """Open a checkpoint of this type with its tokenizer."""
         folder = local_folder(pretrained_name_or_path)
         kind = json.loads((folder / "config.json").read_text()).get("type")
         if kind != cls.name:

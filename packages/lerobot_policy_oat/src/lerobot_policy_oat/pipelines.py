@@ -1,4 +1,4 @@
-"""The two pipelines around a policy of LeRobot."""
+"""What LeRobot's pipelines before and after our policies have in common."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from lerobot.processor import (
+    AddBatchDimensionProcessorStep,
     DeviceProcessorStep,
+    NormalizerProcessorStep,
     PolicyProcessorPipeline,
+    RenameObservationsProcessorStep,
     UnnormalizerProcessorStep,
 )
 from lerobot.processor.converters import policy_action_to_transition, transition_to_policy_action
@@ -16,16 +19,31 @@ from lerobot.utils.constants import (
     POLICY_PREPROCESSOR_DEFAULT_NAME,
 )
 
+Stats = dict[str, dict[str, Any]] | None
+"""Statistics of the dataset by feature; None where a checkpoint has them."""
 
-def both_pipelines(
-    before: Sequence[Any], config: Any, dataset_stats: dict[str, dict[str, Any]] | None
-) -> tuple[Any, Any]:
-    """The steps before the policy, and raw actions on the CPU after it.
+
+def first_steps() -> list[Any]:
+    """The steps that begin every pipeline before a policy: renaming and batching."""
+    return [RenameObservationsProcessorStep(rename_map={}), AddBatchDimensionProcessorStep()]
+
+
+def normalizer(config: Any, dataset_stats: Stats) -> Any:
+    """The step that normalizes as the configuration of the policy says."""
+    return NormalizerProcessorStep(
+        features={**config.input_features, **config.output_features},
+        norm_map=config.normalization_mapping,
+        stats=dataset_stats,
+    )
+
+
+def both_pipelines(before: Sequence[Any], config: Any, dataset_stats: Stats) -> tuple[Any, Any]:
+    """The pipelines before and after the policy; after it, raw actions go to the CPU.
 
     Args:
-        before: Steps.
-        config: Of the policy.
-        dataset_stats: By feature.
+        before: Steps before the policy.
+        config: Configuration of the policy.
+        dataset_stats: Statistics of the dataset by feature.
     """
     after = [
         UnnormalizerProcessorStep(

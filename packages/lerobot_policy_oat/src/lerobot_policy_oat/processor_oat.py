@@ -4,37 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from lerobot.processor import (
-    AddBatchDimensionProcessorStep,
-    DeviceProcessorStep,
-    NormalizerProcessorStep,
-    RenameObservationsProcessorStep,
-)
+from lerobot.processor import DeviceProcessorStep
 
 from lerobot_policy_oat.configuration_oat import OATConfig
-from lerobot_policy_oat.pipelines import both_pipelines
+from lerobot_policy_oat.pipelines import Stats, both_pipelines, first_steps, normalizer
 
 
-def make_oat_pre_post_processors(
-    config: OATConfig, dataset_stats: dict[str, dict[str, Any]] | None = None
-) -> tuple[Any, Any]:
+def make_oat_pre_post_processors(config: OATConfig, dataset_stats: Stats = None) -> tuple[Any, Any]:
     """The pipelines before and after the policy.
 
     The normalizers do nothing here (every mode is the identity); `lerobot-train` expects to find
     them when it goes on from a checkpoint.
 
     Args:
-        config: Of the policy.
-        dataset_stats: By feature.
+        config: Configuration of the policy.
+        dataset_stats: Statistics of the dataset by feature.
     """
-    before = [
-        RenameObservationsProcessorStep(rename_map={}),
-        AddBatchDimensionProcessorStep(),
-        DeviceProcessorStep(device=config.device),
-        NormalizerProcessorStep(
-            features={**config.input_features, **config.output_features},
-            norm_map=config.normalization_mapping,
-            stats=dataset_stats,
-        ),
-    ]
+    device = DeviceProcessorStep(device=config.device)
+    before = [*first_steps(), device, normalizer(config, dataset_stats)]
     return both_pipelines(before, config, dataset_stats)

@@ -10,26 +10,23 @@ from lerobot.policies.pi0_fast.processor_pi0_fast import (
 )
 from lerobot.processor import (
     ActionTokenizerProcessorStep,
-    AddBatchDimensionProcessorStep,
     DeviceProcessorStep,
-    NormalizerProcessorStep,
     ProcessorStepRegistry,
-    RenameObservationsProcessorStep,
     TokenizerProcessorStep,
 )
 from oatkit import load_tokenizer
 
 from lerobot_policy_oat.configuration_pi0_fast_oat import PI0FastOATConfig
-from lerobot_policy_oat.pipelines import both_pipelines
+from lerobot_policy_oat.pipelines import Stats, both_pipelines, first_steps, normalizer
 
 ACTION_LEAD = "Action: "
-"""Text before the tokens, as `pi0_fast` has it."""
+"""Text before the tokens, the same as in `pi0_fast`."""
 
 
 @ProcessorStepRegistry.register(name="oat_action_tokenizer_processor")
 @dataclass
 class OATActionTokenizerProcessorStep(ActionTokenizerProcessorStep):
-    """Actions to tokens between text, as LeRobot's step does, by an artifact of oatkit.
+    """Makes actions tokens between text, as LeRobot's step does, with a tokenizer of oatkit.
 
     Attributes:
         normalized_input: Whether actions are normalized before this step.
@@ -43,13 +40,14 @@ class OATActionTokenizerProcessorStep(ActionTokenizerProcessorStep):
 
     @property
     def num_slots_of_text(self) -> int:
-        """How many slots the text around the tokens takes."""
+        """Number of slots that the text around the tokens takes."""
         text = self._paligemma_tokenizer
         lead = text.encode(ACTION_LEAD, add_special_tokens=False)
         return 1 + len(lead) + len(text.encode("|"))
 
     def get_config(self) -> dict[str, Any]:
-        """All that makes the same step again; LeRobot's own forgets the text tokenizer."""
+        """The settings that make the same step again; LeRobot's own step forgets the text
+        tokenizer."""
         return {
             "action_tokenizer_name": self.action_tokenizer_name,
             "trust_remote_code": self.trust_remote_code,
@@ -61,7 +59,8 @@ class OATActionTokenizerProcessorStep(ActionTokenizerProcessorStep):
 
 
 class _OpenedAtFirstUse:
-    """The step's tokenizer; a policy that only acts never needs it here."""
+    """The step's tokenizer, opened when it is first called: a policy that only acts never needs
+    it."""
 
     def __init__(self, step: OATActionTokenizerProcessorStep) -> None:
         self._step = step
@@ -90,22 +89,17 @@ class _OpenedAtFirstUse:
 
 
 def make_pi0_fast_oat_pre_post_processors(
-    config: PI0FastOATConfig, dataset_stats: dict[str, dict[str, Any]] | None = None
+    config: PI0FastOATConfig, dataset_stats: Stats = None
 ) -> tuple[Any, Any]:
     """The pipelines before and after the policy.
 
     Args:
-        config: Of the policy.
-        dataset_stats: By feature.
+        config: Configuration of the policy.
+        dataset_stats: Statistics of the dataset by feature.
     """
     before = [
-        RenameObservationsProcessorStep(rename_map={}),
-        AddBatchDimensionProcessorStep(),
-        NormalizerProcessorStep(
-            features={**config.input_features, **config.output_features},
-            norm_map=config.normalization_mapping,
-            stats=dataset_stats,
-        ),
+        *first_steps(),
+        normalizer(config, dataset_stats),
         Pi0FastPrepareStateAndLanguageTokenizerProcessorStep(max_state_dim=config.max_state_dim),
         TokenizerProcessorStep(
             tokenizer_name=config.text_tokenizer_name,

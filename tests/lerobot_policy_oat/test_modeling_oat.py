@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 from pathlib import Path
@@ -19,123 +18,18 @@ from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
 from oatkit.jobs.policy_serving import PARTS
 from oatkit.types import Sampling
+from tests.lerobot_policy_oat.small_oat import (
+    CAMERA,
+    batch,
+    frames,
+    make_config,
+    make_policy,
+    meta,
+    reopen,
+    stats,
+)
 from tests.policies import tiny
-from tests.policies.tiny import ACTION_DIM, HEIGHT, HORIZON, STATE_DIM, TASKS, WIDTH
-
-CAMERA = "observation.images.front"
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return oatkit.open_dataset(tiny.write_dataset(tmp_path_factory.mktemp("data") / "npz"))
-
-
-@pytest.fixture(scope="module")
-def tokenizer_path(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> str:
-    tokenizer = tiny.make_tokenizer("klt", dataset)
-    return str(tokenizer.save_pretrained(tmp_path_factory.mktemp("tokenizer") / "klt"))
-
-
-def stats(dataset: Dataset) -> dict[str, Any]:
-    return {
-        "action": dataset.action_statistics().to_json(),
-        "observation.state": dataset.state_statistics().to_json(),
-    }
-
-
-def meta(dataset: Dataset, **changed: Any) -> Any:
-    """What the plugin reads of LeRobot's description of a dataset."""
-    features = {
-        "action": {"shape": (ACTION_DIM,), "names": {"motors": ["x", "y", "z"]}},
-        "observation.state": {"shape": (STATE_DIM,), "names": None},
-    }
-    facts = {"tasks": SimpleNamespace(index=TASKS), "features": features, "fps": dataset.fps}
-    return SimpleNamespace(**{**facts, **changed})
-
-
-def features(camera: str | None = None) -> dict[str, Any]:
-    from lerobot.configs.types import FeatureType, PolicyFeature
-
-    observed = {"observation.state": PolicyFeature(FeatureType.STATE, (STATE_DIM,))}
-    if camera is not None:
-        observed[camera] = PolicyFeature(FeatureType.VISUAL, (3, HEIGHT, WIDTH))
-    done = {"action": PolicyFeature(FeatureType.ACTION, (ACTION_DIM,))}
-    return {"input_features": observed, "output_features": done}
-
-
-def make_config(tokenizer_path: str | None, camera: str | None = None, **settings: Any) -> Any:
-    from lerobot_policy_oat.configuration_oat import OATConfig
-
-    settings = {"net": tiny.CONFIG, "temperature": 0.0, "device": "cpu", **settings}
-    return OATConfig(tokenizer_path=tokenizer_path, **features(camera), **settings)
-
-
-def make_policy(dataset: Dataset, config: Any) -> Any:
-    from lerobot_policy_oat.modeling_oat import OATPolicy
-
-    torch.manual_seed(0)
-    policy = OATPolicy(config, dataset_stats=stats(dataset), dataset_meta=meta(dataset))
-    for parameter in policy.parameters():
-        if parameter.ndim > 1:
-            torch.nn.init.normal_(parameter, std=0.3)
-    return policy
-
-
-def reopen(folder: Path, **given: Any) -> Any:
-    from lerobot_policy_oat.modeling_oat import OATPolicy
-
-    return OATPolicy.from_pretrained(folder, **given)
-
-
-def batch(dataset: Dataset, size: int = 6) -> dict[str, Any]:
-    """As LeRobot's loader gives it: tensors, images from 0 to 1 with their channels first."""
-    chunks = dataset.chunks(HORIZON, history=2, cameras=("front",))
-    rows = chunks.batch(np.linspace(0, len(chunks) - 1, size).astype(int))
-    given = {k: v if k == "task" else torch.from_numpy(v) for k, v in rows.items()}
-    given[CAMERA] = given[CAMERA].movedim(-1, -3).float() / 255
-    return given | {"next.reward": torch.zeros(size)}
-
-
-def frames(dataset: Dataset, num_frames: int, num_rows: int = 2) -> list[dict[str, Any]]:
-    """Successive observations of some environments, as `lerobot-eval` gives them."""
-    episodes = [dataset[i] for i in range(num_rows)]
-    return [
-        {
-            "observation.state": torch.stack([torch.from_numpy(e.state[t]) for e in episodes]),
-            "task": [e.task for e in episodes],
-        }
-        for t in range(num_frames)
-    ]
-
-
-def test_lerobot_finds_the_classes_by_its_naming_rules(tokenizer_path: str) -> None:
-    from lerobot.configs.policies import PreTrainedConfig
-
-    made = PreTrainedConfig.get_choice_class("oat")
-    assert made.__name__.endswith("Config")
-    stem = made.__module__
-    modeling = importlib.import_module(stem.replace("configuration_", "modeling_"))
-    policy = getattr(modeling, made.__name__.removesuffix("Config") + "Policy")
-    assert (policy.config_class, policy.name) == (made, "oat")
-    processing = importlib.import_module(stem.replace("configuration_", "processor_"))
-    before, after = processing.make_oat_pre_post_processors(make_config(tokenizer_path))
-    assert (before.name, after.name) == ("policy_preprocessor", "policy_postprocessor")
-    # what lerobot-train overrides when it goes on from a checkpoint
-    names = [type(step).__name__ for step in (*before.steps, *after.steps)]
-    for name in ("RenameObservations", "Device", "Normalizer", "Unnormalizer"):
-        assert f"{name}ProcessorStep" in names
-    assert {mode.value for mode in before.steps[-1].norm_map.values()} == {"IDENTITY"}
-
-
-def test_delta_indices_before_and_after_the_tokenizer_is_known(
-    dataset: Dataset, tokenizer_path: str
-) -> None:
-    config = make_config(tokenizer_path)
-    assert config.observation_delta_indices == [-1, 0]
-    assert config.action_delta_indices == list(range(HORIZON))
-    make_policy(dataset, config)
-    assert (config.tokenizer_path, config.chunk_size, config.n_action_steps) == (None, HORIZON, 4)
-    assert config.action_delta_indices == list(range(HORIZON))
+from tests.policies.tiny import ACTION_DIM, HORIZON, TASKS
 
 
 @pytest.mark.parametrize("camera", [None, CAMERA])
@@ -200,12 +94,12 @@ def test_actions_come_from_a_queue_and_history_from_every_step(
 def test_sampling_is_as_configured(
     dataset: Dataset, tokenizer_path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = {"budget": 2, "temperature": 0.5, "top_k": 3}
+    settings = {"budget": 2, "temperature": 0.5, "top_k": 3, "top_p": 0.9}
     policy = make_policy(dataset, make_config(tokenizer_path, **settings))
     found = []
 
     def predict(observation: Any, **given: Any) -> Any:
-        assert given == {"budget": 2, "sampling": Sampling(temperature=0.5, top_k=3)}
+        assert given == {"budget": 2, "sampling": Sampling(0.5, 3, 0.9), "generator": None}
         found.append(type(policy.light).predict_action_chunk(policy.light, observation, **given))
         return found[-1]
 
@@ -213,6 +107,20 @@ def test_sampling_is_as_configured(
     (step,) = frames(dataset, 1)
     assert policy.predict_action_chunk(step).shape == (2, HORIZON, ACTION_DIM)
     assert found[0].ids.shape == (2, 2)
+
+
+def test_an_episode_repeats_with_a_seed(dataset: Dataset, tokenizer_path: str) -> None:
+    config = make_config(tokenizer_path, temperature=1.0, n_action_steps=1, seed=3)
+    policy = make_policy(dataset, config)
+
+    def episode() -> Tensor:
+        policy.reset()
+        (step,) = frames(dataset, 1)
+        return torch.stack([policy.select_action(step) for _ in range(4)])
+
+    first = episode()
+    assert torch.equal(first, episode())
+    assert not torch.equal(first[2], first[3]), "two predictions have different random numbers"
 
 
 @pytest.mark.parametrize("camera", [CAMERA, "observation.image"])

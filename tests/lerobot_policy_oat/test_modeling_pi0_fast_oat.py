@@ -1,0 +1,133 @@
+"""The policy type `pi0_fast_oat`: a fixed number of action ids, whatever the network prefers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.policies.tiny import ACTION_DIM, HORIZON
+
+pytest.importorskip("transformers", reason="pi0_fast needs transformers")
+from tests.lerobot_policy_oat.small_pi0_fast import (
+    FIRST_ACTION_ID,
+    LEAD,
+    make_config,
+    make_policy,
+    observation,
+)
+
+
+def likeliest(policy: Any, batch: dict[str, Tensor], num_tokens: int) -> Tensor:
+    """Greedy ids without a cache: every step reads the whole sequence as training does."""
+    tokenizer, model = policy.action_tokenizer, policy.model
+    images, image_masks = policy._preprocess_images(batch)
+    prompt = batch["observation.language.tokens"]
+    mask = batch["observation.language.attention_mask"]
+    suffix = torch.tensor([LEAD] * len(prompt))
+    for _ in range(num_tokens):
+        inputs, is_real, allowed, _, _ = model.embed_prefix_fast(
+            images, image_masks, prompt, mask, suffix, torch.ones_like(suffix, dtype=torch.bool)
+        )
+        (hidden, _), _ = model.paligemma_with_expert.forward(
+            attention_mask=model._prepare_attention_masks_4d(allowed, dtype=torch.float32),
+            position_ids=torch.cumsum(is_real, dim=1) - 1,
+            past_key_values=None,
+            inputs_embeds=[inputs, None],
+            use_cache=False,
+            adarms_cond=[None, None],
+        )
+        logits = model.paligemma_with_expert.paligemma.lm_head(hidden[:, -1])
+        ids_of_actions = FIRST_ACTION_ID - torch.arange(tokenizer.vocab_size)
+        best = logits[:, ids_of_actions].argmax(dim=-1)
+        suffix = torch.cat([suffix, FIRST_ACTION_ID - best[:, None]], dim=1)
+    return FIRST_ACTION_ID - suffix[:, len(LEAD) :]
+
+
+@pytest.mark.usefixtures("small_network")
+def test_a_fixed_number_of_action_ids_is_decoded(folders: dict[str, str]) -> None:
+    policy = make_policy(make_config(folders))
+    batch = observation()
+    chunk = policy.predict_action_chunk(batch)
+    ids = likeliest(policy, batch, policy.action_tokenizer.max_tokens)
+    torch.testing.assert_close(chunk, policy.action_tokenizer.decode(ids))
+    assert chunk.shape == (3, HORIZON, ACTION_DIM)
+
+
+@pytest.mark.usefixtures("small_network")
+def test_the_budget_is_how_many_tokens_are_generated(folders: dict[str, str]) -> None:
+    policy = make_policy(make_config(folders, budget=2))
+    batch = observation()
+    ids = likeliest(policy, batch, 2)
+    torch.testing.assert_close(
+        policy.predict_action_chunk(batch), policy.action_tokenizer.decode(ids)
+    )
+
+
+@pytest.mark.usefixtures("small_network")
+@pytest.mark.parametrize("temperature", [0.0, 50.0])
+def test_whatever_the_network_prefers_it_is_a_chunk(
+    folders: dict[str, str], temperature: float
+) -> None:
+    policy = make_policy(make_config(folders, temperature=temperature))
+    with torch.no_grad():  # text and the end of the sequence are far likelier than actions
+        policy.model.paligemma_with_expert.paligemma.lm_head.weight[:7] *= 1000
+    chunk = policy.predict_action_chunk(observation())
+    assert torch.isfinite(chunk).all()
+    data = policy.action_tokenizer.data.statistics
+    assert (chunk.double() < torch.from_numpy(data.max + 2 * (data.max - data.min))).all()
+
+
+@pytest.mark.usefixtures("small_network")
+def test_sampling_is_as_configured(folders: dict[str, str]) -> None:
+    batch = observation()
+
+    def chunks(**settings: Any) -> Tensor:
+        """Of two predictions in an episode."""
+        policy = make_policy(make_config(folders, **settings))
+        policy.reset()
+        return torch.stack([policy.predict_action_chunk(batch) for _ in range(2)])
+
+    likely = chunks()
+    assert torch.equal(likely[0], likely[1])
+    sampled = chunks(temperature=50.0, seed=3)
+    assert not torch.equal(sampled[0], sampled[1])
+    assert torch.equal(sampled, chunks(temperature=50.0, seed=3)), "a seed repeats an episode"
+    assert not torch.equal(sampled, chunks(temperature=50.0, seed=4))
+    assert torch.equal(likely, chunks(temperature=50.0, top_k=1))
+    assert torch.equal(likely, chunks(temperature=50.0, top_p=1e-6))
+
+
+@pytest.mark.usefixtures("small_network")
+def test_actions_are_executed_one_by_one(folders: dict[str, str]) -> None:
+    policy = make_policy(make_config(folders))
+    batch = observation()
+    chunk = policy.predict_action_chunk(batch)
+    chosen = torch.stack([policy.select_action(batch) for _ in range(4)], dim=1)
+    torch.testing.assert_close(chosen, chunk[:, :4])
+
+
+@pytest.mark.usefixtures("small_network")
+def test_a_checkpoint_has_its_tokenizer(folders: dict[str, str], tmp_path: Path) -> None:
+    from lerobot_policy_oat.modeling_pi0_fast_oat import PI0FastOATPolicy
+
+    policy = make_policy(make_config(folders))
+    policy.save_pretrained(tmp_path)
+    again = PI0FastOATPolicy.from_pretrained(tmp_path)
+    assert again.config.action_tokenizer_name == str(tmp_path / "action_tokenizer")
+    batch = observation()
+    chunk = policy.predict_action_chunk(batch)
+    torch.testing.assert_close(again.predict_action_chunk(batch), chunk)
+
+    other = make_policy(make_config(folders, weights_path=str(tmp_path)))
+    assert other.config.weights_path is None
+    torch.testing.assert_close(other.predict_action_chunk(batch), chunk)
+
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"type": "pi0_fast"}))
+    with pytest.raises(ValueError, match=r"of type pi0_fast, .*--policy\.weights_path="):
+        PI0FastOATPolicy.from_pretrained(tmp_path)
