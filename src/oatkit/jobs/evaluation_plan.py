@@ -52,7 +52,7 @@ class EvaluationPlan:
             "max_steps": self.simulator.max_steps,
             "shadows": has_shadows if policy.spec.cameras else None,
             **({"head": policy.head} if "flow" in policy.heads else {}),
-            "digest": _digest(policy),
+            "digest": policy_digest(policy),
             "packages": packages,
         }
 
@@ -137,7 +137,7 @@ def _budgets(policy: AnyPolicy, rollout: Rollout, budgets: Sequence[Budget]) -> 
     return tuple(found)
 
 
-def _digest(policy: AnyPolicy) -> str:
+def policy_digest(policy: AnyPolicy) -> str:
     """Changes when a policy would act otherwise."""
     facts = {k: policy.to_json()[k] for k in ("net", "observation", "auto")}
     return digest(

@@ -4,6 +4,7 @@ Every result file is one frozen dataclass with `schema` and `version`; reports, 
 only these.
 """
 
+from oatkit.types.benchmark_records import BenchmarkEvaluation, BenchmarkPart
 from oatkit.types.budget import Budget, budget_name, budget_order
 from oatkit.types.data_records import (
     CameraSummary,
@@ -62,6 +63,8 @@ __all__ = [
     "Ablation",
     "Allocation",
     "BackboneCheck",
+    "BenchmarkEvaluation",
+    "BenchmarkPart",
     "Budget",
     "BudgetMeasurement",
     "BudgetResult",

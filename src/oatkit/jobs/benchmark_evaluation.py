@@ -1,0 +1,164 @@
+"""A policy on a benchmark of the paper, by way of praxis-eval's drivers.
+
+    evaluate_benchmark("out/policy", "light-libero", out="out/libero")
+
+out/benchmark.json       the record; grows as parts of the benchmark end
+out/libero_10/           what praxis-eval writes about a part
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Protocol
+
+from oatkit.envs.simulator import STATE_KEY
+from oatkit.errors import MissingExtraError
+from oatkit.evaluation.praxis import PraxisPolicy
+from oatkit.evaluation.success_statistics import success_rate
+from oatkit.jobs.evaluation_plan import policy_digest
+from oatkit.policies import AnyPolicy, load_policy
+from oatkit.presets import BenchmarkPreset, benchmark_preset
+from oatkit.storage.package_versions import package_versions
+from oatkit.storage.records import read_or_begin, write_record
+from oatkit.types import (
+    BenchmarkEvaluation,
+    BenchmarkPart,
+    Budget,
+    Sampling,
+    SuccessRate,
+    TaskResult,
+)
+
+RECORD = "benchmark.json"
+
+
+class EvaluateByPraxis(Protocol):
+    """What praxis-eval's `evaluate` takes and returns."""
+
+    def __call__(self, env: str, *, policy: Any, config: Any) -> Any:
+        """Run a driver; the result has `overall` and `per_task`."""
+
+
+def evaluate_benchmark(
+    policy: AnyPolicy | str | os.PathLike[str],
+    benchmark: str,
+    *,
+    out: str | os.PathLike[str],
+    budget: Budget = None,
+    sampling: Sampling = Sampling(),
+    execute: int | None = None,
+    episodes: int | None = None,
+    seed: int = 0,
+    state_keys: Sequence[str] = (STATE_KEY,),
+    num_parallel: int = 1,
+    env_kwargs: Mapping[str, Any] | None = None,
+    evaluate: EvaluateByPraxis | None = None,
+) -> BenchmarkEvaluation:
+    """Evaluate a policy on a benchmark as the paper does; the same call again goes on in `out`.
+
+    Args:
+        policy: A policy, or the folder or hub id of one.
+        benchmark: Name of a preset of `oatkit.presets.BENCHMARK_PRESETS`.
+        out: Folder of the record and of what praxis-eval writes.
+        budget: Number of tokens to generate, "auto", or None for all.
+        sampling: How ids are chosen.
+        execute: Steps of a chunk that are executed before the next query; the preset's by default.
+        episodes: Number of episodes of each task; the preset's by default.
+        seed: Seed of the simulator and of sampling.
+        state_keys: Parts of the observation that are joined to the policy's state.
+        num_parallel: Number of simulators at a time.
+        env_kwargs: Arguments for praxis-eval's simulator, such as its image size.
+        evaluate: What runs a driver; praxis-eval's own by default.
+    """
+    opened = load_policy(policy) if isinstance(policy, str | os.PathLike) else policy
+    preset = benchmark_preset(benchmark)
+    execute = _checked_execute(opened, benchmark, preset, execute)
+    settings = {
+        "execute": execute,
+        "episodes": episodes or preset.episodes,
+        "seed": seed,
+        "budget": budget,
+        "sampling": asdict(replace(sampling, seed=None)),
+        "state_keys": list(state_keys),
+        "env_kwargs": dict(env_kwargs or {}),
+        "digest": policy_digest(opened),
+    }
+    name = opened.kind if opened is policy else str(policy)
+    begun = BenchmarkEvaluation(name, benchmark, settings, package_versions())
+    path = Path(out) / RECORD
+    record = read_or_begin(path, begun)
+    rules = replace(sampling, seed=seed)
+    for selector in preset.selectors[len(record.parts) :]:
+        # a new one for each part, so that random numbers do not depend on what ran before
+        acting = PraxisPolicy(
+            opened, execute=execute, budget=budget, sampling=rules, state_keys=state_keys
+        )
+        config = {"output_dir": path.parent / selector, "num_parallel_env": num_parallel}
+        part = _run_part(preset, selector, acting, settings, config, evaluate)
+        record = _with_part(record, part)
+        write_record(path, record)
+    return record
+
+
+def _checked_execute(
+    policy: AnyPolicy, name: str, preset: BenchmarkPreset, execute: int | None
+) -> int:
+    """How many steps are executed; a policy that does not fit the benchmark is a `ValueError`."""
+    tokenizer = policy.tokenizer
+    if preset.driver is None:
+        raise ValueError(f"{name} is a real robot: `oatkit serve` is the way there")
+    if tokenizer.action_dim != preset.action_dim:
+        raise ValueError(
+            f"the policy is for {tokenizer.action_dim} action dimensions, {name} has "
+            f"{preset.action_dim}"
+        )
+    wanted = execute or preset.execute
+    if not 1 <= wanted <= tokenizer.horizon:
+        raise ValueError(f"execute is {wanted}, expected 1 to {tokenizer.horizon}, a whole chunk")
+    return wanted
+
+
+def _run_part(
+    preset: BenchmarkPreset,
+    selector: str,
+    policy: PraxisPolicy,
+    settings: Mapping[str, Any],
+    config: Mapping[str, Any],
+    evaluate: EvaluateByPraxis | None,
+) -> BenchmarkPart:
+    try:
+        import praxis_eval
+    except ImportError as error:
+        raise MissingExtraError("praxis") from error
+    result = (evaluate or praxis_eval.evaluate)(
+        str(preset.driver),
+        policy=policy,
+        config=praxis_eval.EvalConfig(
+            task=selector,
+            num_eval_per_task=settings["episodes"],
+            seed=settings["seed"],
+            env_kwargs=settings["env_kwargs"],
+            **config,
+        ),
+    )
+    tasks = tuple(
+        TaskResult(task, _success(found, settings["episodes"]), score=None)
+        for task, found in result.per_task.items()
+    )
+    return BenchmarkPart(selector, tasks, _success(result.overall, settings["episodes"]))
+
+
+def _success(found: Mapping[str, Any], episodes: int) -> SuccessRate:
+    """The rate that praxis-eval found, with its interval."""
+    count = int(found.get("n_episodes", episodes))
+    return success_rate(round(found["success_rate"] * count), count)
+
+
+def _with_part(record: BenchmarkEvaluation, part: BenchmarkPart) -> BenchmarkEvaluation:
+    parts = (*record.parts, part)
+    rates = [task.success.rate for one in parts for task in one.tasks]
+    return replace(record, parts=parts, mean_success=fmean(rates))

@@ -1,0 +1,144 @@
+"""The paper's benchmarks through praxis-eval's protocol, with a driver in place of simulators."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oatkit
+from oatkit.data import Dataset
+from oatkit.errors import ArtifactError, MissingExtraError
+from oatkit.evaluation.praxis import PraxisPolicy
+from oatkit.jobs.benchmark_evaluation import RECORD, evaluate_benchmark
+from oatkit.policies import LightPolicy
+from oatkit.presets import benchmark_preset
+from oatkit.storage.records import read_record
+from oatkit.tokenizers import ActionTokenizer, make_config
+from oatkit.types import BenchmarkEvaluation, Sampling
+from tests.policies import tiny
+
+praxis_eval = pytest.importorskip("praxis_eval", reason="needs the extra praxis")
+
+PRESET = benchmark_preset("light-metaworld")
+STEPS = 20
+SMALL = {"width": 16, "num_layers": 1, "num_heads": 2}
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    for index in range(4):
+        columns = {
+            "action": rng.uniform(-2, 2, (60, 4)),
+            "observation.state": rng.normal(size=(60, 4)),
+        }
+        np.savez(folder / f"{index}.npz", **columns, task="tidy up")
+    return oatkit.open_dataset(folder, cache_dir=tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def policy(dataset: Dataset) -> LightPolicy:
+    config = make_config("oat-pow2", horizon=32, action_dim=4, num_tokens=4, **SMALL)
+    tokenizer = ActionTokenizer.for_dataset(config, dataset)
+    return LightPolicy.for_dataset(tiny.CONFIG, tokenizer, dataset)
+
+
+class Driver:
+    """What praxis-eval's `evaluate` does, with observations that say nothing."""
+
+    def __init__(self) -> None:
+        self.configs: list[Any] = []
+        self.actions: list[np.ndarray] = []
+
+    def __call__(self, env: str, *, policy: PraxisPolicy, config: Any) -> Any:
+        self.configs.append((env, config))
+        spec = praxis_eval.get_driver(env).contract.action
+        rng = np.random.default_rng(config.seed)
+        policy.reset()
+        for _ in range(STEPS):
+            states = rng.normal(size=(config.num_parallel_env, 4))
+            observations = [{"observation.state": state, "pixels": None} for state in states]
+            actions = policy.act(observations, action_spec=spec)
+            self.actions.append(spec.validate_batch(actions, batch_size=config.num_parallel_env))
+        assert len(policy.consume_inference_info()) == 2 * config.num_parallel_env
+        found = {"success_rate": 0.75, "n_episodes": float(config.num_eval_per_task)}
+        return praxis_eval.EvalResult(
+            overall=found, per_task={f"{config.task}/0": {**found, "video_paths": []}}
+        )
+
+
+def test_every_task_of_the_preset_is_run_as_the_paper_does(
+    policy: LightPolicy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    driver = Driver()
+    record = evaluate_benchmark(
+        policy, "light-metaworld", out=tmp_path, num_parallel=3, seed=5, evaluate=driver
+    )
+    assert [env for env, _ in driver.configs] == ["metaworld"] * 4
+    assert tuple(config.task for _, config in driver.configs) == PRESET.selectors
+    for _, config in driver.configs:
+        assert (config.num_eval_per_task, config.num_parallel_env, config.seed) == (50, 3, 5)
+        assert config.output_dir == tmp_path / config.task
+    assert [part.selector for part in record.parts] == list(PRESET.selectors)
+    for part in record.parts:
+        assert (part.success.successes, part.success.episodes) == (38, 50)
+        assert part.success.low < part.success.rate < part.success.high
+    assert record.mean_success == 0.76
+    assert record.settings["execute"] == 16
+    assert read_record(tmp_path / RECORD, BenchmarkEvaluation) == record
+    assert capsys.readouterr() == ("", "")
+
+
+def test_it_goes_on_where_it_stopped_and_repeats_itself(
+    policy: LightPolicy, tmp_path: Path
+) -> None:
+    class Stopping(Driver):
+        def __call__(self, env: str, *, policy: PraxisPolicy, config: Any) -> Any:
+            if len(self.configs) == 2:
+                raise KeyboardInterrupt
+            return super().__call__(env, policy=policy, config=config)
+
+    straight, stopping, rest = Driver(), Stopping(), Driver()
+    one = evaluate_benchmark(policy, "light-metaworld", out=tmp_path / "a", evaluate=straight)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate_benchmark(policy, "light-metaworld", out=tmp_path / "b", evaluate=stopping)
+    two = evaluate_benchmark(policy, "light-metaworld", out=tmp_path / "b", evaluate=rest)
+    assert len(rest.configs) == 2
+    assert two == one
+    np.testing.assert_array_equal(stopping.actions + rest.actions, straight.actions)
+    with pytest.raises(ArtifactError, match="made with another sampling"):
+        evaluate_benchmark(
+            policy, "light-metaworld", out=tmp_path / "b", sampling=Sampling(0), evaluate=rest
+        )
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "changed", "message"),
+    [
+        ("metaworld", {}, "unknown benchmark 'metaworld'; known, closest first: light-metaworld"),
+        ("light-real", {}, "light-real is a real robot: `oatkit serve` is the way there"),
+        ("light-libero", {}, "the policy is for 4 action dimensions, light-libero has 7"),
+        ("light-metaworld", {"execute": 33}, "execute is 33, expected 1 to 32, a whole chunk"),
+    ],
+)
+def test_what_does_not_fit_is_said_before_anything_runs(
+    policy: LightPolicy, tmp_path: Path, benchmark: str, changed: dict[str, Any], message: str
+) -> None:
+    driver = Driver()
+    with pytest.raises(ValueError, match=message):
+        evaluate_benchmark(policy, benchmark, out=tmp_path / "o", evaluate=driver, **changed)
+    assert not driver.configs
+    assert not (tmp_path / "o").exists()
+
+
+def test_without_praxis_eval_its_extra_is_named(
+    policy: LightPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "praxis_eval", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'oatkit\[praxis\]'"):
+        evaluate_benchmark(policy, "light-metaworld", out=tmp_path)
