@@ -1,10 +1,10 @@
-// Elements by id, elements from markup, text for markup.
+// Small helpers for elements of the page, and for jobs that must not overlap.
 
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   return document.getElementById(id) as T;
 }
 
-/** The one element that some markup is; drawings get their namespace from the parser. */
+/** The element that some markup describes; the parser gives SVG its namespace. */
 export function element<T extends Element = HTMLElement>(markup: string): T {
   const template = document.createElement("template");
   template.innerHTML = markup.trim();
@@ -16,7 +16,7 @@ export function escape(text: string): string {
   return text.replace(/[&<>"]/g, (c) => names[c]!);
 }
 
-/** Set text only where it changed, which spares the browser work. */
+/** Set the text of a node unless it has it already, which saves the browser work. */
 export function setText(node: Element, text: string): void {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -25,14 +25,14 @@ export function setAttribute(node: Element, name: string, value: string): void {
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 }
 
-/** "M0 1L1 3..." through points. */
+/** An SVG path through points: "M0 1L1 3...". */
 export function line(points: Iterable<readonly [number, number]>): string {
   let d = "";
   for (const [x, y] of points) d += `${d ? "L" : "M"}${x.toFixed(2)} ${y.toFixed(2)}`;
   return d;
 }
 
-/** One job at a time; of those that come meanwhile only the last is done. */
+/** Runs one job at a time; of the jobs that arrive meanwhile only the last is run. */
 export class Latest {
   private isBusy = false;
   private waiting: (() => Promise<void>) | null = null;

@@ -1,4 +1,4 @@
-// What the server says, as it says it.
+// The types of what the server answers.
 
 export interface Dimension {
   name: string;
@@ -27,12 +27,12 @@ export interface TokenizerFacts {
   max_tokens: number;
   /** Budgets with direct supervision. */
   budgets: number[];
-  /** How many tokens there are after each stage of generation. */
+  /** Number of tokens after each stage of generation. */
   endpoints: number[];
   has_prefixes: boolean;
   is_total: boolean;
   is_fixed_length: boolean;
-  /** Means over held-out chunks. */
+  /** Mean errors over held-out chunks. */
   curve: RatePoint[];
 }
 
@@ -61,7 +61,7 @@ export interface Episode {
 /** What prefixes of a sequence decode to. */
 export interface Decoded {
   budgets: number[];
-  /** One (T, A) for each budget; empty where nothing decodes. */
+  /** A chunk (T, A) for each budget; empty where nothing decodes. */
   chunks: Float32Array[];
   error: string | null;
 }
@@ -75,7 +75,7 @@ export interface Chunk {
   actions: Float32Array;
   /** Steps past the episode's end, which repeat the last action. */
   num_padded: number;
-  /** One for each tokenizer. */
+  /** The tokens of each tokenizer. */
   encoded: Encoded[];
 }
 

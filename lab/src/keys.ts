@@ -1,4 +1,4 @@
-// The keyboard.
+// Keyboard shortcuts.
 
 import { byId } from "./dom";
 import type { Model } from "./model";
@@ -9,7 +9,7 @@ export function listen(model: Model, top: TopPanel, token: TokenPanel): void {
   const half = Math.max(1, Math.round(model.facts.horizon / 2));
   const click = (id: string) => () => byId(id).click();
   const selectToken = (by: number) => () => model.select(model.view.focus, model.view.token + by);
-  const acts: Record<string, (event: KeyboardEvent) => void> = {
+  const handlers: Record<string, (event: KeyboardEvent) => void> = {
     ArrowLeft: (event) => top.stepFrame(event.shiftKey ? -half : -1),
     ArrowRight: (event) => top.stepFrame(event.shiftKey ? half : 1),
     ArrowUp: () => model.setBudget(model.view.budget + 1),
@@ -31,14 +31,14 @@ export function listen(model: Model, top: TopPanel, token: TokenPanel): void {
     "?": click("help"),
   };
   model.facts.tokenizers.slice(0, 9).forEach((t, i) => {
-    acts[String(i + 1)] = () => model.select(t.name, model.view.token);
+    handlers[String(i + 1)] = () => model.select(t.name, model.view.token);
   });
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !model.chunk) return;
-    const act = acts[event.key];
-    if (!act || isTaken(event)) return;
+    const handle = handlers[event.key];
+    if (!handle || isTaken(event)) return;
     event.preventDefault();
-    act(event);
+    handle(event);
   });
 }
 

@@ -1,4 +1,4 @@
-// One lane a tokenizer: its numbers, its tokens, and a small plot of every dimension.
+// One lane for each tokenizer: its numbers, its tokens, and a small plot of every dimension.
 
 import { byId, element, escape, line, setAttribute, setText } from "./dom";
 import type { TokenizerFacts } from "./facts";
@@ -8,9 +8,10 @@ import { Strip } from "./strip";
 
 const WIDTH = 200;
 const HEIGHT = 64;
+/** Height of the band below the curves that shows the difference. */
 const BAND = 22;
-/** The difference has a band of its own below the curves. */
-const SETTLE_MS = 140;
+/** Duration of the animation from one reconstruction to the next. */
+const ANIMATION_MS = 140;
 
 export class Lanes {
   private readonly lanes: Lane[];
@@ -20,8 +21,8 @@ export class Lanes {
     byId("lanes").append(...this.lanes.map((lane) => lane.root));
   }
 
-  get isGliding(): boolean {
-    return this.lanes.some((lane) => lane.isGliding);
+  get isAnimating(): boolean {
+    return this.lanes.some((lane) => lane.isAnimating);
   }
 
   draw(): void {
@@ -53,7 +54,7 @@ class Lane {
         <button class="name" type="button" aria-pressed="false">
           <i aria-hidden="true"></i>${escape(facts.name)}${kind}
         </button>
-        <span class="whole soft">${facts.has_prefixes ? "" : "decodes only whole"}</span>
+        <span class="remark soft">${facts.has_prefixes ? "" : "decodes only with all tokens"}</span>
         <dl>${cells.join("")}</dl>
       </div>
       <div class="drawn"><div class="plots"></div><p class="failure" hidden></p></div>
@@ -70,7 +71,7 @@ class Lane {
     this.numbers = [...this.root.querySelectorAll<HTMLElement>("dd")];
   }
 
-  get isGliding(): boolean {
+  get isAnimating(): boolean {
     return this.animation !== 0;
   }
 
@@ -96,31 +97,31 @@ class Lane {
     });
     this.failure.hidden = answer.error === null;
     setText(this.failure, answer.error === null ? "" : `Does not decode: ${answer.error}.`);
-    const isMoved = this.chunkNumber !== model.chunkNumber;
+    const isOtherChunk = this.chunkNumber !== model.chunkNumber;
     this.chunkNumber = model.chunkNumber;
-    this.settle(answer.actions, isMoved);
+    this.moveTo(answer.actions, isOtherChunk);
     for (const plot of this.plots) plot.describe(model, answer.actions, answer.tokens);
   }
 
-  /** Let the curves glide to another reconstruction of the same chunk; jump to another chunk. */
-  private settle(actions: Float32Array | null, isMoved: boolean): void {
-    const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  /** Animate the curves to another reconstruction of the same chunk; jump to another chunk. */
+  private moveTo(actions: Float32Array | null, isOtherChunk: boolean): void {
+    const isMotionReduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const from = this.shown;
-    const isSame = actions === this.target;
+    const isSameTarget = actions === this.target;
     this.target = actions;
-    if (!isMoved && isSame && actions) {
+    if (!isOtherChunk && isSameTarget && actions) {
       if (!this.animation) this.show(actions);
       return;
     }
     cancelAnimationFrame(this.animation);
     this.animation = 0;
-    if (isMoved || isStill || !from || !actions) {
+    if (isOtherChunk || isMotionReduced || !from || !actions) {
       this.show(actions);
       return;
     }
     const start = performance.now();
     const step = (now: number) => {
-      const share = Math.min(Math.max((now - start) / SETTLE_MS, 0), 1);
+      const share = Math.min(Math.max((now - start) / ANIMATION_MS, 0), 1);
       const eased = 1 - (1 - share) ** 3;
       this.show(share < 1 ? actions.map((x, i) => from[i]! + (x - from[i]!) * eased) : actions);
       this.animation = share < 1 ? requestAnimationFrame(step) : 0;
@@ -175,7 +176,7 @@ class Plot {
     };
   }
 
-  /** What it shows, in words. */
+  /** Update the number and the description for screen readers. */
   describe(model: Model, actions: Float32Array | null, tokens: number): void {
     let text = "none";
     if (actions) {

@@ -1,4 +1,4 @@
-// The prefix lab: opens the source, restores the view of the link, draws what changes.
+// The prefix lab: opens the source of answers, restores the view of the link, draws what changes.
 
 import { byId, setText } from "./dom";
 import { listen } from "./keys";
@@ -13,7 +13,7 @@ import { type View, fromHash, toHash } from "./view";
 
 declare global {
   interface Window {
-    /** For tests and tinkerers; settled means that every answer has come and is drawn. */
+    /** For tests and the console; settled means that every answer has arrived and is drawn. */
     oatkitLab?: { record: () => object; view: () => View; isSettled: () => boolean };
   }
 }
@@ -23,19 +23,19 @@ const THEMES = ["auto", "light", "dark"] as const;
 const isEmbedded = window.parent !== window;
 
 async function start(): Promise<void> {
-  themes();
+  setUpTheme();
   const source = await openSource().catch((error: Error) => showMessage(error.message));
   if (!source) return;
   const { facts } = source;
   setText(byId("where"), `${facts.data}, ${facts.format}: ${facts.episode_lengths.length} episodes`);
   document.title = `Prefix lab: ${facts.data}`;
 
-  let isDue = false;
+  let isDrawingDue = false;
   const change = () => {
-    if (isDue) return;
-    isDue = true;
+    if (isDrawingDue) return;
+    isDrawingDue = true;
     requestAnimationFrame(() => {
-      isDue = false;
+      isDrawingDue = false;
       for (const panel of panels) panel.draw();
       keepLink(model.view);
     });
@@ -46,20 +46,20 @@ async function start(): Promise<void> {
   const lanes = new Lanes(model);
   const panels = [top, lanes, token, new PathPanel(model, change), new RatePanel(model, change)];
   listen(model, top, token);
-  buttons(model);
+  setUpButtons(model);
   addEventListener("hashchange", () => model.restore(viewOfLink(source)));
   byId("lab").hidden = false;
   document.body.classList.toggle("embedded", isEmbedded);
   window.oatkitLab = {
     record: () => model.record(),
     view: () => model.view,
-    isSettled: () => model.isSettled && !isDue && !lanes.isGliding,
+    isSettled: () => model.isSettled && !isDrawingDue && !lanes.isAnimating,
   };
   model.restore(model.view);
   if (isEmbedded) reportHeight();
 }
 
-/** The link's view; without one, a chunk that no tokenizer has seen. */
+/** The view of the link; without a link, a chunk that no tokenizer was trained on. */
 function viewOfLink(source: Source): View {
   const view = fromHash(location.hash, source.facts);
   const episodes = source.episodes();
@@ -77,14 +77,14 @@ function viewOfLink(source: Source): View {
 
 let linkTimer = 0;
 
-/** Keep the address that of the view; a page inside another has none of its own. */
+/** Write the view into the address bar, unless the page is embedded in another one. */
 function keepLink(view: View): void {
   if (isEmbedded) return;
   clearTimeout(linkTimer);
   linkTimer = window.setTimeout(() => history.replaceState(null, "", toHash(view)), LINK_DELAY_MS);
 }
 
-function buttons(model: Model): void {
+function setUpButtons(model: Model): void {
   byId("link").hidden = isEmbedded;
   byId("link").addEventListener("click", async () => {
     history.replaceState(null, "", toHash(model.view));
@@ -107,12 +107,12 @@ function buttons(model: Model): void {
   byId("help").addEventListener("click", () => keys.showModal());
 }
 
-function themes(): void {
+function setUpTheme(): void {
   let theme: (typeof THEMES)[number] = "auto";
   try {
     theme = THEMES.find((t) => t === localStorage.getItem("oatkit-theme")) ?? "auto";
   } catch {
-    // storage is not for everyone
+    // the browser may forbid storage
   }
   const show = () => {
     document.documentElement.dataset["theme"] = theme;
@@ -124,7 +124,7 @@ function themes(): void {
     try {
       localStorage.setItem("oatkit-theme", theme);
     } catch {
-      // it lasts as long as the page
+      // without storage the theme lasts until the page is closed
     }
     show();
   });
@@ -137,7 +137,7 @@ function showMessage(text: string | null): void {
   setText(message, text ?? "");
 }
 
-/** A page that holds this one can make room for it. */
+/** Tell the page that embeds this one how high it is. */
 function reportHeight(): void {
   const report = () => parent.postMessage({ oatkitLabHeight: document.body.scrollHeight }, "*");
   new ResizeObserver(report).observe(document.body);

@@ -1,4 +1,4 @@
-// The view, and the answers that belong to it.
+// The model of the page: the view, and the answers that belong to it.
 
 import { Latest } from "./dom";
 import type { Chunk, Decoded, Influence, TokenizerFacts } from "./facts";
@@ -6,14 +6,14 @@ import { calls, clamp, meanSquare, rows } from "./numbers";
 import type { Source } from "./source";
 import { type Place, type View, maxBudget } from "./view";
 
-/** A tokenizer's answer to the shown chunk at the shown budget. */
+/** What a tokenizer makes of the shown chunk at the shown budget. */
 export interface Answer {
   ids: number[];
-  /** How many of them are kept. */
+  /** Number of ids that are kept. */
   tokens: number;
   bits: number;
   calls: number;
-  /** (T, A), null where the tokens do not decode. */
+  /** The decoded chunk (T, A); null where the tokens do not decode. */
   actions: Float32Array | null;
   mse: number | null;
   error: string | null;
@@ -28,20 +28,20 @@ export interface Scale {
 }
 
 const INFLUENCE_DELAY_MS = 60;
-/** Share of the truth's range by which reconstructions may widen a plot; beyond they are cut. */
+/** Share of the range of the truth by which reconstructions may widen a plot before they are cut. */
 const ROOM = 0.4;
 
-/** What the model asks a source for. */
-type Asked = "chunk" | "edited" | "influence" | "other";
+/** A kind of question to the source. */
+type Question = "chunk" | "edited" | "influence" | "other";
 
 export class Model {
   chunk: Chunk | null = null;
   /** Ids of the other chunk, by tokenizer. */
   otherIds = new Map<string, number[]>();
   influence: Influence | null = null;
-  /** Of each dimension, the same for all tokenizers and budgets. */
+  /** Scale of each dimension, the same for all tokenizers and budgets. */
   scales: Scale[] = [];
-  /** Changes with the chunk, not with budget or edits. */
+  /** Number of chunks that were loaded; budget and edits do not change it. */
   chunkNumber = 0;
   private place: Place | null = null;
   private edited = new Map<string, Decoded>();
@@ -50,8 +50,8 @@ export class Model {
   private readonly influences = new Latest();
   private influenceTimer = 0;
   private influenceKey = "";
-  private numAsked = 0;
-  private failures = new Map<Asked, string>();
+  private numOpen = 0;
+  private failures = new Map<Question, string>();
 
   constructor(
     readonly source: Source,
@@ -72,17 +72,17 @@ export class Model {
     return this.facts.tokenizers.find((t) => t.name === this.view.focus)!;
   }
 
-  /** Whether all answers are there, and those of the view. */
+  /** Whether all answers have arrived, and are those of the view. */
   get isSettled(): boolean {
-    return this.isHere && this.numAsked === 0 && this.influenceTimer === 0;
+    return this.isChunkOfView && this.numOpen === 0 && this.influenceTimer === 0;
   }
 
-  /** Whether the chunk is the view's. */
-  private get isHere(): boolean {
+  /** Whether the loaded chunk is the one of the view. */
+  private get isChunkOfView(): boolean {
     return this.place?.episode === this.view.episode && this.place.frame === this.view.frame;
   }
 
-  /** Show another view: load what it needs. */
+  /** Show another view and load what it needs. */
   restore(view: View): void {
     this.view = view;
     this.view.frame = this.source.nearest(view.episode, view.frame);
@@ -91,7 +91,7 @@ export class Model {
     this.onChange();
   }
 
-  /** Go to another chunk; edits stay with the one they were made on. */
+  /** Go to another chunk, which drops the edits. */
   move(episode: number, frame: number): void {
     const last = this.facts.episode_lengths[episode]! - 1;
     const nearest = this.source.nearest(episode, clamp(Math.round(frame), 0, last));
@@ -116,9 +116,9 @@ export class Model {
     this.onChange();
   }
 
-  /** Put an id into the selected slot of a chunk that is there; it wraps around the vocabulary. */
+  /** Put an id into the selected slot, once its chunk is loaded; ids wrap around the vocabulary. */
   setId(id: number): void {
-    if (!this.isHere) return;
+    if (!this.isChunkOfView) return;
     const { focus, token, edits } = this.view;
     const size = this.focus.vocab_size;
     const slots = edits.get(focus) ?? new Map<number, number>();
@@ -157,7 +157,7 @@ export class Model {
     return this.chunk?.encoded[this.indexOf(name)]?.ids ?? [];
   }
 
-  /** The tokens with the edits. */
+  /** The ids with the edits. */
   ids(name: string): number[] {
     const ids = [...this.encodedIds(name)];
     for (const [slot, id] of this.view.edits.get(name) ?? []) if (slot < ids.length) ids[slot] = id;
@@ -226,16 +226,16 @@ export class Model {
   private loadChunk(): void {
     this.chunks.run(async () => {
       const { episode, frame } = this.view;
-      await this.tried("chunk", async () => {
+      await this.ask("chunk", async () => {
         const chunk = await this.source.chunk(episode, frame);
         this.chunk = chunk;
         this.place = { episode, frame };
         this.chunkNumber++;
         this.edited.clear();
-        this.note("edited", null);
+        this.noteFailure("edited", null);
         this.view.token = clamp(this.view.token, 0, this.ids(this.view.focus).length - 1);
-        if (this.isHere) for (const name of this.view.edits.keys()) this.loadEdited(name);
-        this.measure();
+        if (this.isChunkOfView) for (const name of this.view.edits.keys()) this.loadEdited(name);
+        this.updateScales();
         this.loadInfluence();
         this.onChange();
       });
@@ -245,27 +245,27 @@ export class Model {
   private loadEdited(name: string): void {
     if (!this.view.edits.has(name)) {
       this.edited.delete(name);
-      this.note("edited", null);
-      this.measure();
+      this.noteFailure("edited", null);
+      this.updateScales();
       this.loadInfluence();
       return;
     }
     const number = this.chunkNumber;
     this.decodes.run(async () => {
-      await this.tried("edited", async () => {
+      await this.ask("edited", async () => {
         for (const [edited] of this.view.edits) {
           const decoded = await this.source.decode(edited, this.ids(edited));
           if (number !== this.chunkNumber) return;
           this.edited.set(edited, decoded);
         }
-        this.measure();
+        this.updateScales();
         this.loadInfluence();
         this.onChange();
       });
     });
   }
 
-  /** After a pause, so that it does not slow down dragging. */
+  /** Load the influence after a pause, so that it does not slow down dragging. */
   private loadInfluence(): void {
     clearTimeout(this.influenceTimer);
     this.influenceTimer = window.setTimeout(() => {
@@ -273,9 +273,9 @@ export class Model {
       const { focus } = this.view;
       const ids = this.ids(focus);
       const key = `${focus} ${ids}`;
-      if (!ids.length || key === this.influenceKey) return this.note("influence", null);
+      if (!ids.length || key === this.influenceKey) return this.noteFailure("influence", null);
       this.influences.run(async () => {
-        await this.tried("influence", async () => {
+        await this.ask("influence", async () => {
           this.influence = await this.source.influence(focus, ids);
           this.influenceKey = key;
           this.onChange();
@@ -286,7 +286,7 @@ export class Model {
 
   private loadOther(): void {
     const { episode, frame } = this.view.other;
-    void this.tried("other", async () => {
+    void this.ask("other", async () => {
       const near = this.source.nearest(episode, frame);
       const { encoded } = await this.source.chunk(episode, near);
       this.facts.tokenizers.forEach((t, i) => this.otherIds.set(t.name, encoded[i]!.ids));
@@ -294,22 +294,22 @@ export class Model {
     });
   }
 
-  private measure(): void {
+  private updateScales(): void {
     const { chunk, dims } = this;
     if (!chunk) return;
     this.scales = this.facts.dimensions.map(({ std }, dim) => {
       let [low, high, difference] = [Infinity, -Infinity, 0];
-      const look = (actions: Float32Array) => {
+      const include = (actions: Float32Array) => {
         for (let i = dim; i < actions.length; i += dims) {
           low = Math.min(low, actions[i]!);
           high = Math.max(high, actions[i]!);
           difference = Math.max(difference, Math.abs(actions[i]! - chunk.actions[i]!));
         }
       };
-      look(chunk.actions);
+      include(chunk.actions);
       const span = Math.max(high - low, std * 0.3, 1e-9);
       const [lowest, highest] = [low - ROOM * span, high + ROOM * span];
-      for (const t of this.facts.tokenizers) this.decoded(t.name).chunks.forEach(look);
+      for (const t of this.facts.tokenizers) this.decoded(t.name).chunks.forEach(include);
       return {
         low: Math.max(low - 0.04 * span, lowest),
         high: Math.min(high + 0.04 * span, highest),
@@ -318,22 +318,22 @@ export class Model {
     });
   }
 
-  private async tried(asked: Asked, work: () => Promise<void>): Promise<void> {
-    this.numAsked++;
+  private async ask(question: Question, work: () => Promise<void>): Promise<void> {
+    this.numOpen++;
     try {
       await work();
-      this.note(asked, null);
+      this.noteFailure(question, null);
     } catch (error) {
-      this.note(asked, (error as Error).message);
+      this.noteFailure(question, (error as Error).message);
     } finally {
-      this.numAsked--;
+      this.numOpen--;
     }
   }
 
-  /** What failed is told until it succeeds, whatever else succeeds meanwhile. */
-  private note(asked: Asked, failure: string | null): void {
-    if (failure === null) this.failures.delete(asked);
-    else this.failures.set(asked, failure);
+  /** Show a failure until the same question succeeds, whatever else succeeds meanwhile. */
+  private noteFailure(question: Question, failure: string | null): void {
+    if (failure === null) this.failures.delete(question);
+    else this.failures.set(question, failure);
     this.onError(this.failures.values().next().value ?? null);
   }
 }

@@ -1,4 +1,4 @@
-// Arithmetic of chunks, (T, A) in one array, and how numbers are written.
+// Arithmetic of chunks, each (T, A) in one flat array, and how numbers are written.
 
 /** Mean squared error, raw units. */
 export function meanSquare(a: Float32Array, b: Float32Array): number {
@@ -14,7 +14,7 @@ export function column(chunk: Float32Array, dim: number, dims: number): number[]
   return values;
 }
 
-/** Running sums of every dimension: where steps lead to. */
+/** Running sums of every dimension: the positions that steps lead to. */
 export function summed(chunk: Float32Array, dims: number): Float32Array {
   const sums = Float32Array.from(chunk);
   for (let i = dims; i < sums.length; i++) sums[i]! += sums[i - dims]!;
@@ -31,7 +31,7 @@ export function clamp(x: number, low: number, high: number): number {
   return Math.min(Math.max(x, low), high);
 }
 
-/** Three digits: 0.0123, 1.23e-5. */
+/** A number with about three digits: 0.0123, 1.2e−5. */
 export function short(x: number): string {
   if (x === 0) return "0";
   const size = Math.abs(x);
@@ -39,12 +39,12 @@ export function short(x: number): string {
   return size >= 100 ? x.toFixed(0) : x.toPrecision(3);
 }
 
-/** "1 token", "2 tokens". */
+/** A count with its noun: "1 token", "2 tokens". */
 export function count(n: number, word: string): string {
   return `${n} ${word}${n === 1 ? "" : "s"}`;
 }
 
-/** Stages of generation that so many tokens take. */
+/** Number of stages of generation until there are so many tokens. */
 export function calls(endpoints: number[], tokens: number): number {
   const stage = endpoints.findIndex((end) => end >= tokens);
   return stage < 0 ? endpoints.length : stage + 1;

@@ -1,4 +1,4 @@
-// The path of chosen dimensions, in the plane or in space.
+// The path that a chunk takes through two or three chosen dimensions.
 
 import { byId, element, escape, line, setAttribute } from "./dom";
 import type { Model } from "./model";
@@ -30,7 +30,7 @@ export class PathPanel {
       model.view.isSum = sum.checked;
       onChange();
     });
-    this.turnable(onChange);
+    this.addTurning(onChange);
     this.plot.append(element(`<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" aria-hidden="true"></svg>`));
   }
 
@@ -81,7 +81,7 @@ export class PathPanel {
     return [across, -(z * Math.cos(pitch) + away * Math.sin(pitch))];
   }
 
-  /** Arrows of the axes, at the corner. */
+  /** The arrows of the axes, in the corner. */
   private frame(): string {
     const { axes } = this.model.view;
     const units = [
@@ -101,7 +101,7 @@ export class PathPanel {
       .join("");
   }
 
-  private turnable(onChange: () => void): void {
+  private addTurning(onChange: () => void): void {
     const turn = (dx: number, dy: number) => {
       const [yaw, pitch] = this.model.view.turn;
       this.model.view.turn = [(yaw + dx) % 360, Math.min(Math.max(pitch + dy, -90), 90)];

@@ -1,4 +1,4 @@
-// Where answers come from: a server, or a few chosen chunks inside the page.
+// Where answers come from: the server, or a few chosen chunks inside the page.
 
 import type { Chunk, Decoded, Encoded, Episode, Facts, Influence } from "./facts";
 
@@ -100,7 +100,7 @@ function chosenSource({ facts, episodes, chunks }: Chosen): Source {
   };
 }
 
-/** JSON from the server; its message where it refuses. */
+/** JSON from the server; an error with its message where it refuses. */
 async function ask<T>(address: string, body?: unknown): Promise<T> {
   const options = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
   let reply: Response;

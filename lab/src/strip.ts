@@ -7,7 +7,7 @@ import { calls } from "./numbers";
 export interface StripState {
   ids: number[];
   encodedIds: number[];
-  /** How many leading tokens are kept. */
+  /** Number of leading tokens that are kept. */
   tokens: number;
   /** The selected slot; -1 for none. */
   selected: number;

@@ -1,4 +1,4 @@
-// The selected token: what it moves, and everything that can be done to it.
+// The selected token: what it changes, and how it can be edited.
 
 import { byId, escape, setAttribute, setText } from "./dom";
 import type { Model } from "./model";
@@ -12,7 +12,7 @@ export class TokenPanel {
   private drawn: unknown[] = [];
 
   constructor(private readonly model: Model) {
-    const on = (id: string, act: () => void) => byId(id).addEventListener("click", act);
+    const on = (id: string, handle: () => void) => byId(id).addEventListener("click", handle);
     this.id.addEventListener("change", () => this.setId());
     on("less", () => this.step(-1));
     on("more", () => this.step(1));

@@ -1,4 +1,4 @@
-// The chunk: episode, time line, camera; and the budget.
+// The controls at the top: episode, time line, camera and budget.
 
 import { Latest, byId, element, escape, line, setAttribute, setText } from "./dom";
 import type { Model } from "./model";
@@ -58,12 +58,12 @@ export class TopPanel {
     const asked = view.frame + by;
     if (source.isLive || source.nearest(view.episode, asked) !== view.frame)
       return this.model.move(view.episode, asked);
-    for (let far = 2; far < 512; far++) // over the gap to the next chosen chunk
+    for (let far = 2; far < 512; far++) // jump to the next chosen chunk
       if (source.nearest(view.episode, view.frame + by * far) !== view.frame)
         return this.model.move(view.episode, source.nearest(view.episode, view.frame + by * far));
   }
 
-  /** Let the budget grow from 1 to the end; again stops it. */
+  /** Let the budget grow step by step to the end; a second call stops it. */
   play(): void {
     if (this.timer) {
       this.stop();

@@ -1,4 +1,4 @@
-// What is looked at, and the link that restores it.
+// The state of the page that a link restores.
 
 import type { Facts } from "./facts";
 
@@ -13,9 +13,9 @@ export interface View extends Place {
   focus: string;
   /** The selected slot of its tokens, from 0. */
   token: number;
-  /** By tokenizer: slot to the id that was put there. */
+  /** The edits of each tokenizer: slot to the id that was put there. */
   edits: Map<string, Map<number, number>>;
-  /** By tokenizer: how many tokens are kept, whatever the budget. */
+  /** Number of tokens of a tokenizer that are kept, whatever the budget. */
   masks: Map<string, number>;
   /** The chunk whose tokens are swapped in. */
   other: Place;
@@ -23,7 +23,7 @@ export interface View extends Place {
   axes: [number, number, number];
   /** Whether actions are steps, which add up to the path. */
   isSum: boolean;
-  /** Degrees the path is turned by: around the vertical, and towards the eye. */
+  /** Angles of the path in degrees: around the vertical axis, and towards the viewer. */
   turn: [number, number];
   camera: string;
   rate: "tokens" | "bits";
@@ -69,7 +69,7 @@ export function toHash(view: View): string {
   return `#${q.toString().replaceAll("%2C", ",").replaceAll("%3A", ":").replaceAll("%2F", "/")}`;
 }
 
-/** The view of a link; what is missing or makes no sense is as at the start. */
+/** The view of a link; what is missing or invalid is as in `firstView`. */
 export function fromHash(hash: string, facts: Facts): View {
   const q = new URLSearchParams(hash.replace(/^#/, ""));
   const view = firstView(facts);

@@ -127,10 +127,10 @@ class Tab:
             self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y, **mouse)
         self.ask("Input.dispatchMouseEvent", type="mouseReleased", x=last[0], y=last[1], **mouse)
 
-    def screenshot(self, path: Path, *, is_whole: bool = False) -> Path:
-        """A PNG of the window, or of the whole page."""
+    def screenshot(self, path: Path, *, is_full_page: bool = False) -> Path:
+        """A PNG of the window, or of the full page."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        shot = self.ask("Page.captureScreenshot", captureBeyondViewport=is_whole)
+        shot = self.ask("Page.captureScreenshot", captureBeyondViewport=is_full_page)
         path.write_bytes(b64decode(shot["data"]))
         return path
 

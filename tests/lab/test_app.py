@@ -64,11 +64,11 @@ def test_answers_are_those_of_the_lab(url: str, lab: Lab) -> None:
         ("/api/chunk?episode=1", None, "frame is '', expected a whole number"),
         ("/api/image?episode=0&frame=0&camera=top", None, "unknown camera 'top'"),
         ("/api/decode", {"name": "klt", "ids": [9999]}, "id 9999 at slot 0"),
-        ("/api/decode", {"name": "klt", "ids": "abc"}, "ids are no list of whole numbers"),
+        ("/api/decode", {"name": "klt", "ids": "abc"}, "ids are not a list of whole numbers"),
         ("/api/decode", {"name": "quest", "ids": [1]}, "quest decodes only all of its tokens"),
-        ("/api/decode", {"ids": [1]}, "the request is no JSON like"),
-        ("/api/influence", "{", "the request is no JSON like"),
-        ("/api/influence", "[1]", "the request is no JSON like"),
+        ("/api/decode", {"ids": [1]}, "the request is not JSON like"),
+        ("/api/influence", "{", "the request is not JSON like"),
+        ("/api/influence", "[1]", "the request is not JSON like"),
     ],
 )
 def test_bad_requests_get_a_message(url: str, path: str, body: Any, message: str) -> None:

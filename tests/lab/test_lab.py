@@ -132,11 +132,11 @@ def test_long_sequences_are_decoded_at_doubling_budgets() -> None:
         ([99999] * 8, "id 99999 at slot 0 of sequence 0 is outside the vocabulary 0 .. 19"),
         ([-1] * 8, "id -1 at slot 0"),
         ([0] * 9, "a sequence has 9 tokens, klt has 8"),
-        ([], "ids are no list of whole numbers"),
-        ([1.5], "ids are no list of whole numbers"),
-        ([True], "ids are no list of whole numbers"),
-        ("12", "ids are no list of whole numbers"),
-        (None, "ids are no list of whole numbers"),
+        ([], "ids are not a list of whole numbers"),
+        ([1.5], "ids are not a list of whole numbers"),
+        ([True], "ids are not a list of whole numbers"),
+        ("12", "ids are not a list of whole numbers"),
+        (None, "ids are not a list of whole numbers"),
     ],
 )
 def test_bad_ids_are_refused(lab: Lab, ids: Any, message: str) -> None:

@@ -1,4 +1,4 @@
-"""The lab over HTTP, on this machine only. The only file that imports starlette and uvicorn."""
+"""The lab over HTTP, on this machine only. Only this file imports starlette and uvicorn."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ except ImportError as error:
 
 LOOPBACK = "127.0.0.1"
 POST = ["POST"]
-POLICY = (
+CONTENT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""The page may ask this server and nobody else."""
+"""Content-Security-Policy: the page may send requests to this server only."""
 
 
 def make_app(lab: Lab) -> Starlette:
-    """The page at `/` and what it asks below `/api`."""
+    """The application: the page at `/`, and its questions below `/api`."""
     return Starlette(
         routes=[
             Route("/", lambda _: _page()),
@@ -50,27 +50,27 @@ def make_app(lab: Lab) -> Starlette:
                 methods=POST,
             ),
         ],
-        # a page of another site that gets its own name to point here is not answered
+        # Refuses pages of other sites whose host names were made to point to this machine.
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"])],
     )
 
 
-def serve_lab(lab: Lab, port: int, is_ready: Callable[[str], None]) -> None:
+def serve_lab(lab: Lab, port: int, on_ready: Callable[[str], None]) -> None:
     """Listen on this machine until interrupted.
 
     Args:
-        lab: Who answers.
-        port: 0 for any that is free.
-        is_ready: Called with the address once it can be opened.
+        lab: Lab that answers the questions of the page.
+        port: Port to listen on; 0 for any that is free.
+        on_ready: Called with the address once it can be opened.
     """
     with _listening(port) as listener:
-        is_ready(_address(listener))
+        on_ready(_address(listener))
         _server(lab).run(sockets=[listener])
 
 
 @contextmanager
 def serving(lab: Lab) -> Iterator[str]:
-    """The lab on a free port, in a thread that ends with the block; gives its address."""
+    """Serve the lab on a free port from a thread, until the block ends; gives the address."""
     with _listening(0) as listener:
         server = _server(lab)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
@@ -91,7 +91,7 @@ def _server(lab: Lab) -> uvicorn.Server:
 def _listening(port: int) -> socket.socket:
     if not 0 <= port < 65536:
         raise ValueError(f"port is {port}, expected 0 to 65535")
-    # Named as TCP, for asyncio then sends at once: else each answer waits 40 ms for the client.
+    # Named as TCP, because only then asyncio sends at once; else each answer takes 40 ms more.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -111,25 +111,25 @@ def _address(listener: socket.socket) -> str:
 
 
 def _page() -> Response:
-    headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store"}
+    headers = {"Content-Security-Policy": CONTENT_POLICY, "Cache-Control": "no-store"}
     return HTMLResponse(live_page(), headers=headers)
 
 
 def _answer(ask: Callable[[Any], Any]) -> Callable[[Request], Response]:
-    """An endpoint for questions in the address; runs off the event loop, as plain functions do."""
+    """An endpoint for questions in the address; starlette runs plain functions in a thread."""
 
     def endpoint(request: Request) -> Response:
-        return _tried(lambda: JSONResponse(ask(request.query_params)))
+        return _or_message(lambda: JSONResponse(ask(request.query_params)))
 
     return endpoint
 
 
 def _reply(ask: Callable[[Any], Any]) -> Callable[[Request], Any]:
-    """An endpoint for questions in the body."""
+    """An endpoint for questions in the body of the request."""
 
     async def endpoint(request: Request) -> Response:
         body = await request.body()
-        return await run_in_threadpool(_tried, lambda: JSONResponse(ask(_read(body))))
+        return await run_in_threadpool(_or_message, lambda: JSONResponse(ask(_read(body))))
 
     return endpoint
 
@@ -137,17 +137,17 @@ def _reply(ask: Callable[[Any], Any]) -> Callable[[Request], Any]:
 def _image(lab: Lab) -> Callable[[Request], Response]:
     def endpoint(request: Request) -> Response:
         q = request.query_params
-        return _tried(
+        return _or_message(
             lambda: Response(lab.image(*_place(q), q.get("camera", "")), media_type="image/jpeg")
         )
 
     return endpoint
 
 
-def _tried(make: Callable[[], Response]) -> Response:
-    """What the user can mend is a message for the page."""
+def _or_message(answer: Callable[[], Response]) -> Response:
+    """The answer, or a message for the page where the user asked for something impossible."""
     try:
-        return make()
+        return answer()
     except (OatkitError, ValueError, OSError) as error:
         return JSONResponse({"error": str(error)}, status_code=400)
 
@@ -157,7 +157,7 @@ def _read(body: bytes) -> dict[str, Any]:
         asked = json.loads(body)
         return {"name": asked["name"], "ids": asked["ids"]}
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError('the request is no JSON like {"name": "oat", "ids": [1, 2]}') from error
+        raise ValueError('the request is not JSON like {"name": "oat", "ids": [1, 2]}') from error
 
 
 def _place(q: Any) -> tuple[int, int]:

@@ -1,6 +1,6 @@
-"""What the page asks, answered with the public API: no web here.
+"""Answers to the questions of the page, computed with the public API; HTTP is in `app.py`.
 
-Answers are JSON. Arrays travel as base64 of little-endian float32, so the page shows exactly
+Answers are JSON values. Arrays are base64 of little-endian float32, so that the page shows exactly
 what `decode` gave.
 """
 
@@ -23,21 +23,21 @@ from oatkit.tokenizers.codec import doubling
 from oatkit.types import Tokens
 
 MAX_PREFIXES = 64
-"""Up to so many tokens every prefix is decoded, beyond only those of doubling budgets."""
+"""Maximum number of tokens of which every prefix is decoded; of more only the doubling ones."""
 MAX_OVERVIEW = 600
-"""Points of an episode in the time line."""
+"""Maximum number of points of an episode in the time line."""
 MAX_IMAGE = 480
-"""Pixels of the longer side of a shown image."""
-REPLACEMENTS = 4
-"""Random ids that each token is replaced by to see what it moves."""
+"""Maximum number of pixels of the longer side of an image."""
+NUM_REPLACEMENTS = 4
+"""Number of random ids that replace each token to see what it changes."""
 
 
 class Lab:
     """Tokenizers of one horizon on one dataset.
 
     Args:
-        tokenizers: By the names the page shows.
-        dataset: Whose chunks are looked at.
+        tokenizers: Tokenizers by the names that the page shows.
+        dataset: Dataset whose chunks are shown.
     """
 
     def __init__(self, tokenizers: Mapping[str, ActionTokenizer], dataset: Dataset) -> None:
@@ -62,7 +62,7 @@ class Lab:
         self._scale_A = np.maximum(self._statistics.std, 1e-12)
 
     def facts(self) -> dict[str, Any]:
-        """All that stays the same while the page is open."""
+        """Everything that stays the same while the page is open."""
         data, s = self.dataset, self._statistics
         return {
             "version": version("oatkit"),
@@ -88,7 +88,7 @@ class Lab:
         }
 
     def held_out(self) -> list[int]:
-        """Episodes that no tokenizer was trained on, as far as the artifacts tell."""
+        """Episodes that no tokenizer was trained on, as far as the artifacts say."""
         sides: dict[tuple[float, int], tuple[Dataset, Dataset]] = {}
         common: set[int] | None = None
         for tokenizer in self.tokenizers.values():
@@ -98,7 +98,7 @@ class Lab:
             key = (made["held_out"], made["seed"])
             try:
                 sides[key] = sides.get(key) or self.dataset.split(key[0], seed=key[1])
-            except ValueError:  # one episode cannot be split, so it was not made from these
+            except ValueError:  # a single episode cannot be split: another dataset was used
                 return []
             train, held_out = sides[key]
             if train.fingerprint != tokenizer.data.fingerprint:
@@ -109,14 +109,14 @@ class Lab:
         return sorted(places[episode] for episode in common or ())
 
     def episode(self, episode: int) -> dict[str, Any]:
-        """The actions of a whole episode, thinned, (points, A)."""
+        """The actions of an episode, (points, A), at most `MAX_OVERVIEW` points."""
         self._check_place(episode, 0)
         actions_TA = self.dataset[episode].actions
         step = -(-len(actions_TA) // MAX_OVERVIEW)
         return {"step": step, "actions": packed(actions_TA[::step])}
 
     def chunk(self, episode: int, frame: int) -> dict[str, Any]:
-        """A chunk, its tokens by every tokenizer, and what their prefixes decode to."""
+        """A chunk, its tokens from every tokenizer, and what their prefixes decode to."""
         actions_BTA, is_pad_BT = self._chunks.actions([self._index(episode, frame)])
         return {
             "actions": packed(actions_BTA[0]),
@@ -125,7 +125,7 @@ class Lab:
         }
 
     def decode(self, name: str, ids: Sequence[int]) -> dict[str, Any]:
-        """What a tokenizer makes of any ids: (budgets, T, A), or why it makes nothing."""
+        """What the prefixes of any ids decode to, (budgets, T, A), or why they do not decode."""
         tokenizer, row = self._tokenizer(name), _checked_ids(ids)
         budgets = shown_budgets(tokenizer, len(row))
         tokens = Tokens(row.repeat(len(budgets), 1), torch.tensor(budgets))
@@ -136,10 +136,10 @@ class Lab:
         return {"budgets": budgets, "chunks": packed(chunks_BTA), "error": None}
 
     def influence(self, name: str, ids: Sequence[int]) -> dict[str, Any]:
-        """How much each token moves each dimension, (K, A).
+        """How much each token changes each dimension, (K, A).
 
-        Root mean square change in the dimension's standard deviations when the token is replaced
-        by random others; NaN where no replacement decodes.
+        The change is the root mean square over random replacements of the token, in standard
+        deviations of the dimension; NaN where no replacement decodes.
         """
         tokenizer, row = self._tokenizer(name), _checked_ids(ids)
         (truth,) = tokenizer.try_decode(Tokens.full(row[None]))
@@ -148,15 +148,16 @@ class Lab:
             nothing = np.full((count, tokenizer.action_dim), np.nan)
             return {"influence": packed(nothing), "undecodable": 1.0}
         generator = torch.Generator().manual_seed(0)
-        shift = torch.randint(1, tokenizer.vocab_size, (count, REPLACEMENTS), generator=generator)
-        ids_KRK = row.expand(count, REPLACEMENTS, count).clone()
+        size = (count, NUM_REPLACEMENTS)
+        shift = torch.randint(1, tokenizer.vocab_size, size, generator=generator)
+        ids_KRK = row.expand(*size, count).clone()
         slots = torch.arange(count)
         ids_KRK[slots, :, slots] = (row[:, None] + shift) % tokenizer.vocab_size
         found = tokenizer.try_decode(Tokens.full(ids_KRK.reshape(-1, count)))
         lost = torch.full_like(truth, torch.nan)
         moved = [(lost if chunk is None else chunk) - truth for chunk in found]
         moved_NTA = torch.stack(moved).double().numpy() / self._scale_A
-        squared_KRA = np.square(moved_NTA).mean(axis=1).reshape(count, REPLACEMENTS, -1)
+        squared_KRA = np.square(moved_NTA).mean(axis=1).reshape(*size, -1)
         is_lost_KR = np.isnan(squared_KRA[..., 0])
         kept_K1 = np.maximum((~is_lost_KR).sum(axis=1), 1)[:, None]
         mean_KA = np.where(is_lost_KR[..., None], 0.0, squared_KRA).sum(axis=1) / kept_K1
@@ -217,7 +218,7 @@ class Lab:
 
 
 def shown_budgets(tokenizer: ActionTokenizer, num_tokens: int) -> list[int]:
-    """The prefixes of a sequence that are decoded."""
+    """Lengths of the prefixes of a sequence that are decoded."""
     if not tokenizer.codec.has_prefixes:
         return [num_tokens]
     if num_tokens <= MAX_PREFIXES:
@@ -231,8 +232,8 @@ def packed(array: NDArray[Any]) -> str:
 
 
 def _checked_ids(ids: Any) -> torch.Tensor:
-    """(K,) ids of a request; whether the tokenizer has them is for it to say."""
+    """The ids (K,) of a request; the tokenizer itself checks that they are in its vocabulary."""
     is_list = isinstance(ids, Sequence) and not isinstance(ids, str)
     if not is_list or not ids or not all(type(i) is int and abs(i) < 2**62 for i in ids):
-        raise ValueError("ids are no list of whole numbers")
+        raise ValueError("ids are not a list of whole numbers")
     return torch.tensor(ids)

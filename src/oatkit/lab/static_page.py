@@ -1,4 +1,4 @@
-"""The built page, live or with chosen chunks inside."""
+"""The built page: for a server, or with chosen chunks inside."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 
 from oatkit.lab.lab import Lab
 
-EMPTY = '<script id="chosen" type="application/json">null</script>'
-"""Where the built page keeps the answers that it may not ask for."""
+EMPTY_ANSWERS = '<script id="chosen" type="application/json">null</script>'
+"""The element of the built page that an export fills with answers."""
 
 
 def live_page() -> str:
-    """The page that asks a server."""
+    """The page that sends its questions to a server."""
     return (files("oatkit.lab") / "static" / "lab.html").read_text()
 
 
@@ -26,7 +26,7 @@ def static_page(lab: Lab, places: Sequence[tuple[int, int]], *, has_images: bool
     """The page with all answers about some chunks inside; it opens from disk.
 
     Args:
-        lab: Who answers.
+        lab: Lab that answers the questions of the page.
         places: Episode and frame of each chunk.
         has_images: Whether the cameras are shown, where there are some.
     """
@@ -40,11 +40,20 @@ def static_page(lab: Lab, places: Sequence[tuple[int, int]], *, has_images: bool
         "chunks": [_answers(lab, episode, frame, cameras) for episode, frame in places],
     }
     text = json.dumps(chosen, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    return live_page().replace(EMPTY, EMPTY.replace("null", text))
+    return live_page().replace(EMPTY_ANSWERS, EMPTY_ANSWERS.replace("null", text))
 
 
 def choose_places(lab: Lab, count: int, num_episodes: int = 2) -> list[tuple[int, int]]:
-    """Chunks along the liveliest episodes, of different tasks and held out where possible."""
+    """Episodes and frames of chunks to export.
+
+    They are spread over the episodes that move most: held-out ones where there are some, and one of
+    each task.
+
+    Args:
+        lab: Lab whose dataset is looked at.
+        count: Number of chunks.
+        num_episodes: Maximum number of episodes that they come from.
+    """
     data, candidates = lab.dataset, lab.held_out() or list(range(len(lab.dataset)))
     std_A = np.maximum(data.action_statistics().std, 1e-12)
     found: dict[str, tuple[float, int]] = {}
@@ -53,11 +62,11 @@ def choose_places(lab: Lab, count: int, num_episodes: int = 2) -> list[tuple[int
         moves = float((actions_TA.std(axis=0) / std_A).sum())
         task = data[episode].task
         found[task] = max(found.get(task, (0.0, episode)), (moves, episode))
-    chosen = [episode for _, episode in sorted(found.values(), reverse=True)[:num_episodes]]
+    liveliest = [episode for _, episode in sorted(found.values(), reverse=True)[:num_episodes]]
     places = []
-    for episode in chosen:
+    for episode in liveliest:
         last = max(int(data.episode_lengths[episode]) - lab.horizon, 0)
-        frames = np.linspace(0, last, max(count // len(chosen), 1)).round().astype(int)
+        frames = np.linspace(0, last, max(count // len(liveliest), 1)).round().astype(int)
         places += [(episode, frame) for frame in sorted(set(frames.tolist()))]
     return places
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from oatkit.lab import Lab
-from oatkit.lab.static_page import EMPTY, choose_places, live_page, static_page
+from oatkit.lab.static_page import EMPTY_ANSWERS, choose_places, live_page, static_page
 from tests.lab import small
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def test_the_built_page_is_that_of_the_sources() -> None:
 
 def test_the_built_page_needs_nothing_else() -> None:
     page = live_page()
-    assert page.count(EMPTY) == 1
+    assert page.count(EMPTY_ANSWERS) == 1
     assert "http:" not in page
     assert "https:" not in page
     assert "@import" not in page
