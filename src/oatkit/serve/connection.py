@@ -1,4 +1,4 @@
-"""The conversation with one client: metadata first, then a reply for every request.
+"""The conversations with clients: metadata first, then a reply for every request.
 
 client                         server
                            <-- metadata
@@ -223,6 +223,43 @@ class Connection:
             batch_size=answer.batch_size,
             budget_used=len(answer.tokens),
         )
+
+
+class Connections:
+    """All clients that are connected.
+
+    Args:
+        service: What they share.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._open: set[Connection] = set()
+        self._num_accepted = 0
+
+    def __len__(self) -> int:
+        """The number of clients."""
+        return len(self._open)
+
+    async def handle(self, websocket: ServerConnection) -> None:
+        """Talk to a new client until the conversation ends."""
+        self._num_accepted += 1
+        connection = Connection(self._service, websocket, self._num_accepted)
+        self._open.add(connection)
+        try:
+            await connection.run()
+        finally:
+            self._open.discard(connection)
+
+    async def close_idle(self) -> None:
+        """End all conversations in which no request is being answered."""
+        closing = [connection.close_if_idle() for connection in self._open]
+        await asyncio.gather(*closing, return_exceptions=True)
+
+    def abort(self) -> None:
+        """Cut all connections."""
+        for connection in self._open:
+            connection.abort()
 
 
 def client_address(websocket: ServerConnection) -> str:

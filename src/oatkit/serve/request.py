@@ -94,6 +94,7 @@ class RequestReader:
         self._keys = keys
         self._budget = budget
         self._sampling = sampling
+        self._possible_budgets: set[Budget] = {budget, None}
         self._lock = threading.Lock()  # text tokenizers are not for several threads at once
 
     def read(self, data: bytes | str, received: float) -> Request:
@@ -123,8 +124,9 @@ class RequestReader:
         )
         if request.is_tokens_only and not speaks_tokens(self._policy):
             raise ValueError("this policy gives no tokens: ask without tokens_only")
-        if request.budget is not None:
+        if request.budget not in self._possible_budgets:
             resolve_budget(self._policy.tokenizer, self._policy.schedule, request.budget)
+            self._possible_budgets.add(request.budget)
         return request
 
     def _warnings(self, is_repeated: bool, has_deadline: bool) -> Iterator[str]:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from oatkit_client.protocol import Metadata
 from oatkit_client.wire import pack
-from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.asyncio.server import Server, serve
 
 from oatkit.policies.observation.observation_spec import blank_observation
 from oatkit.serve.batcher import Batcher
-from oatkit.serve.connection import Connection, Service
+from oatkit.serve.connection import Connections, Service
 from oatkit.serve.event_log import log_event
 from oatkit.serve.http_routes import HttpRoutes
 from oatkit.serve.metadata import server_metadata
@@ -41,8 +41,6 @@ class PolicyServer:
         self._config = config
         self._fingerprint = fingerprint
         self._keys = request_keys(policy.spec, config.key_map)
-        self._connections: set[Connection] = set()
-        self._num_accepted = 0
         batcher = Batcher(policy, max_batch=config.max_batch, max_queue=config.max_queue)
         self._service = Service(
             config=config,
@@ -55,6 +53,7 @@ class PolicyServer:
                 connections=lambda: len(self._connections),
             ),
         )
+        self._connections = Connections(self._service)
         self._routes = HttpRoutes(self._service, lambda: len(self._connections))
 
     @property
@@ -91,7 +90,7 @@ class PolicyServer:
     async def _listen(self, stop: asyncio.Event, is_ready: Callable[[str], None]) -> None:
         config = self._config
         async with serve(
-            self._handle,
+            self._connections.handle,
             config.host,
             config.port,
             ssl=config.tls,
@@ -113,24 +112,13 @@ class PolicyServer:
             await stop.wait()
             await self._drain(server)
 
-    async def _handle(self, websocket: ServerConnection) -> None:
-        self._num_accepted += 1
-        connection = Connection(self._service, websocket, self._num_accepted)
-        self._connections.add(connection)
-        try:
-            await connection.run()
-        finally:
-            self._connections.discard(connection)
-
     async def _drain(self, server: Server) -> None:
         """Finish requests that were taken; close all other connections."""
         waiting = self._service.batcher.num_waiting
         log_event("draining", connections=len(self._connections), waiting=waiting)
         self._service.is_stopping = True
         server.close(close_connections=False)
-        closing = [connection.close_if_idle() for connection in self._connections]
-        await asyncio.gather(*closing, return_exceptions=True)
+        await self._connections.close_idle()
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(server.wait_closed(), self._config.drain_s)
-        for connection in self._connections:
-            connection.abort()
+        self._connections.abort()
