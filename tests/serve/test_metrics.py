@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 from oatkit.serve.metrics import Metrics
@@ -45,3 +47,10 @@ def test_every_metric_says_what_it_is() -> None:
     typed = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert explained == typed
     assert len(explained) == 9
+
+
+def test_the_page_on_serving_lists_all_metrics() -> None:
+    metrics = Metrics(budgets=(1,), max_batch=1, queue_depth=lambda: 0, connections=lambda: 0)
+    names = {line.split()[2] for line in metrics.render().splitlines() if "# HELP" in line}
+    page = (Path(__file__).parents[2] / "docs/serving.md").read_text()
+    assert set(re.findall(r"`(oatkit_\w+)(?:{\w+})?`", page)) == names

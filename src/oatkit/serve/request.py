@@ -233,8 +233,8 @@ def _read_rule(name: str, value: Any) -> Any:
     if _is_number(value) and int in kinds and value == int(value):
         return int(value)
     expected = "a number" if float in kinds else "a whole number"
-    nothing = " or None" if NoneType in kinds else ""
-    raise ValueError(f"sampling has {name} {shortened(value)}, expected {expected}{nothing}")
+    or_none = " or None" if NoneType in kinds else ""
+    raise ValueError(f"sampling has {name} {shortened(value)}, expected {expected}{or_none}")
 
 
 def _read_flag(key: str, value: Any) -> bool:

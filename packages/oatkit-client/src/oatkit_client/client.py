@@ -162,7 +162,7 @@ class Client:
 
     def _ask_until(self, data: bytes, end: float) -> Reply:
         """Ask again after a lost connection or a busy server, as long as there is time."""
-        waits = _Waits(end)
+        backoff = _Backoff(end)
         while True:
             try:
                 return self._ask(data, end)
@@ -170,10 +170,10 @@ class Client:
                 self._drop()
                 if isinstance(error, (ConnectionFailed, RequestTimeout)):
                     raise
-                if not waits.wait():
+                if not backoff.wait():
                     raise ConnectionFailed(f"the connection to {self.url} was lost") from error
             except ServerBusy:
-                if not waits.wait():
+                if not backoff.wait():
                     raise
 
     def _ask(self, data: bytes, end: float) -> Reply:
@@ -196,7 +196,7 @@ class Client:
         return cast(Reply, unpack(answer))
 
     def _connect(self, end: float) -> ClientConnection:
-        waits = _Waits(end)
+        backoff = _Backoff(end)
         while self._connection is None:
             attempt_s = min(self._connect_timeout_s, _left_s(end))
             try:
@@ -216,17 +216,18 @@ class Client:
             except InvalidStatus as error:
                 if error.response.status_code < 500:
                     raise Refused(_refusal(self.url, error.response.status_code)) from error
-                self._wait_or_fail(waits, error, _said(error))
+                self._wait_or_fail(backoff, error, _server_answer(error))
             except (OSError, InvalidMessage, InvalidHandshake, ConnectionClosed) as error:
                 self._drop()
-                self._wait_or_fail(waits, error, str(error) or type(error).__name__)
+                self._wait_or_fail(backoff, error, str(error) or type(error).__name__)
             except (ServerError, Refused, WireError):
                 self._drop()
                 raise
         return self._connection
 
     def _check_decoder(self) -> None:
-        """Tokens of another tokenizer would decode to other actions without a word."""
+        """Raise unless the decoder is that of the server's tokenizer: tokens of another one would
+        decode to other actions."""
         theirs = None if self._metadata is None else self._metadata.get("tokenizer_fingerprint")
         if self._decoder is not None and self._decoder.fingerprint != theirs:
             raise Refused(
@@ -234,8 +235,8 @@ class Client:
                 "that is served"
             )
 
-    def _wait_or_fail(self, waits: _Waits, error: Exception, why: str) -> None:
-        if not waits.wait():
+    def _wait_or_fail(self, backoff: _Backoff, error: Exception, why: str) -> None:
+        if not backoff.wait():
             raise ConnectionFailed(
                 f"{self.url} cannot be reached ({why}): is `oatkit serve` running there?"
             ) from error
@@ -246,15 +247,15 @@ class Client:
             connection.close()
 
 
-class _Waits:
-    """Pauses that double, with some chance so that many clients do not come back at once."""
+class _Backoff:
+    """Pauses that double, and vary at random so that many clients do not come back at once."""
 
     def __init__(self, end: float) -> None:
         self._end = end
         self._wait_s = FIRST_WAIT_S
 
     def wait(self) -> bool:
-        """Pause; False at once where the time would be over afterwards."""
+        """Pause; returns False at once where there is not enough time left for the pause."""
         pause_s = self._wait_s * random.uniform(0.5, 1.5)
         if time.monotonic() + pause_s >= self._end:
             return False
@@ -276,7 +277,7 @@ def _left_s(end: float) -> float:
 
 
 def _send(connection: ClientConnection, data: bytes, end: float) -> None:
-    """Raises a TimeoutError at the end: where nobody reads, a large message never leaves."""
+    """Send a message or, where nobody reads a large one, raise a TimeoutError at the end."""
     if len(data) <= BUFFERED_BYTES:
         return connection.send(data)
     is_late = threading.Event()
@@ -298,7 +299,7 @@ def _send(connection: ClientConnection, data: bytes, end: float) -> None:
 
 
 def _hang_up(connection: ClientConnection) -> None:
-    """Without a word, which might not leave either."""
+    """Cut the connection without a closing message, which might not leave either."""
     with suppress(OSError):
         connection.socket.shutdown(socket.SHUT_RDWR)
 
@@ -312,8 +313,8 @@ def _metadata(first: bytes | str) -> Metadata:
     return cast(Metadata, metadata)
 
 
-def _said(error: InvalidStatus) -> str:
-    """What a server answered that is there but takes nobody."""
+def _server_answer(error: InvalidStatus) -> str:
+    """The answer of a server that is there but takes no more clients."""
     body = (error.response.body or b"").decode(errors="replace").strip()
     return body or f"it answered with {error.response.status_code}"
 
