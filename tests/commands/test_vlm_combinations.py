@@ -8,18 +8,18 @@ import tyro
 from oatkit import cli
 from oatkit.jobs.policy_training import TrainPolicy
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
-from oatkit.policies.vlm.combinations import cells
+from oatkit.policies.vlm.combinations import combinations
 from oatkit.tokenizers import KINDS
 
 
 def test_combinations_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["vlm", "combinations"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(cells()) == (2 * len(KINDS) + 1) * len(FAMILIES)
+    assert len(lines) == len(combinations()) == (2 * len(KINDS) + 1) * len(FAMILIES)
     papers = {"oat", "oat-pow2", "bin", "fast", "quest", "acodec"}
-    assert sum(cell.kind in papers or cell.kind is None for cell in cells()) >= 36
+    assert sum(one.kind in papers or one.kind is None for one in combinations()) >= 36
     assert any(line.startswith("vlm-tc/fast/paligemma2 ") for line in lines)
     assert "--policy vlm-flow --backbone Qwen/Qwen3-VL-2B-Instruct" in "\n".join(lines)
-    for cell in cells():
-        cli_options = tyro.cli(TrainPolicy, args=cell.command.split()[3:])
-        assert cell.name.replace("/", "-") == cli_options.out.name
+    for one in combinations():
+        cli_options = tyro.cli(TrainPolicy, args=one.command.split()[3:])
+        assert one.name.replace("/", "-") == cli_options.out.name

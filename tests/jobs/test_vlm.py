@@ -25,7 +25,7 @@ from oatkit.policies import VlmConfig, VlmPolicy
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.policies.vlm.backbones.loading import write_scratch
-from oatkit.policies.vlm.combinations import Cell, cells
+from oatkit.policies.vlm.combinations import Combination, combinations
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import KINDS, ActionTokenizer
 from oatkit.train import TrainConfig, train
@@ -56,19 +56,19 @@ def tokenizers(dataset: Dataset) -> dict[str, ActionTokenizer]:
     return {kind: tiny.make_tokenizer(kind, dataset) for kind in KINDS}
 
 
-@pytest.mark.parametrize("cell", cells(), ids=lambda cell: cell.name)
-def test_every_cell_is_built_and_trained(
-    cell: Cell,
+@pytest.mark.parametrize("combination", combinations(), ids=lambda one: one.name)
+def test_every_combination_is_built_and_trained(
+    combination: Combination,
     checkpoints: dict[str, Path],
     dataset: Dataset,
     tokenizers: dict[str, ActionTokenizer],
     tmp_path: Path,
 ) -> None:
-    config = VlmConfig(cell.objective, expert=ExpertConfig(width=8, num_steps=2))  # type: ignore[arg-type]
+    config = VlmConfig(combination.objective, expert=ExpertConfig(width=8, num_steps=2))  # type: ignore[arg-type]
     policy = VlmPolicy.for_dataset(
         config,
-        str(checkpoints[cell.family]),
-        tokenizers[cell.kind or "bin"],
+        str(checkpoints[combination.family]),
+        tokenizers[combination.kind or "bin"],
         dataset,
         cameras=("front",),
     )

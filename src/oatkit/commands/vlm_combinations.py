@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from oatkit.commands.text_output import print_lines
-from oatkit.policies.vlm.combinations import cells
+from oatkit.policies.vlm.combinations import combinations
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,6 @@ class ListCombinations:
 
 
 def run(options: ListCombinations, console: Console) -> int:
-    for cell in cells():
-        print_lines(console, f"{cell.name:<30}{cell.command}")
+    for combination in combinations():
+        print_lines(console, f"{combination.name:<30}{combination.command}")
     return 0

@@ -1,6 +1,6 @@
 """Every vision-language policy there is: an objective, the tokenizer that supervises, a backbone.
 
-A new tokenizer or family adds its cells by being in its own list.
+A new tokenizer or family adds its combinations by being in its own table.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from oatkit.tokenizers import KINDS
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One combination; `kind` is None where no tokens are used."""
+class Combination:
+    """An objective, a kind of tokenizer (None where no tokens are used) and a backbone family."""
 
     objective: str
     kind: str | None
@@ -26,7 +26,7 @@ class Cell:
 
     @property
     def command(self) -> str:
-        """How it is trained."""
+        """Command that trains it."""
         tokenizer = f" --tokenizer out/{self.kind}" if self.kind else ""
         checkpoint = FAMILIES[self.family].example
         return (
@@ -35,10 +35,10 @@ class Cell:
         )
 
 
-def cells() -> list[Cell]:
-    """All of them, backbone by backbone."""
+def combinations() -> list[Combination]:
+    """Every combination, backbone by backbone."""
     return [
-        Cell(objective, kind, family)
+        Combination(objective, kind, family)
         for family in FAMILIES
         for objective, heads in HEADS.items()
         for kind in (KINDS if "tokens" in heads else (None,))
