@@ -1,6 +1,8 @@
-"""Writes pages and drawings of the docs from `benchmarks/results/`: no number is typed.
+"""Writes the pages and drawings of the docs that are made from `benchmarks/results/`.
 
-python -m benchmarks.report
+    python -m benchmarks.report
+
+No number of these pages is typed by hand.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ DOCS = Path(__file__).parent.parent / "docs"
 INTRODUCTION = """\
 # Results
 
-Written by `python -m benchmarks.report` from `benchmarks/results/`; `make bench` measures anew.
-Each JSON has the commit, the seed, the versions and the machine.
+This page is written by `python -m benchmarks.report` from the JSON files in `benchmarks/results/`;
+`make bench` measures everything again. Each JSON file holds the commit, the seed, the versions and
+the machine.
 """
 
 SECTIONS = {
@@ -37,7 +40,7 @@ SECTIONS = {
     "vlm_rows": report_vlm.vlm_rows,
     "vlm_speed": report_vlm.vlm_speed,
 }
-"""What each result says; those that are not measured yet are left out."""
+"""Result to what writes its section; results that are not measured yet are left out."""
 
 
 def main() -> None:
@@ -48,21 +51,22 @@ def main() -> None:
 
 
 def written() -> dict[Path, str]:
-    """Everything in the docs that is made from results, by its path."""
+    """Paths in the docs to the texts that are made from results."""
     return {
-        DOCS / "results.md": render(),
+        DOCS / "results.md": results_page(),
         DOCS / "reproduction.md": reproduction.render(),
         **{DOCS / "drawings" / f"{name}.svg": draw() for name, draw in DRAWINGS.items()},
     }
 
 
-def render() -> str:
+def results_page() -> str:
+    """The page with the sections of all results that are there."""
     measured = (name for name in SECTIONS if _result(name).exists())
     return "\n".join([INTRODUCTION, *map(section, measured)])
 
 
 def section(name: str) -> str:
-    """What is written of one result."""
+    """The section about one result."""
     return SECTIONS[name](read_result(name))
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+
+from benchmarks.markdown import paragraph, section, table
 
 DATASETS = {
     "metaworld": "MetaWorld, scripted experts on the paper's four tasks, 50 episodes each",
@@ -14,230 +17,236 @@ BUDGETS = (1, 2, 4, 8, 16)
 
 def data_memory(record: dict[str, Any]) -> str:
     runs = {k: v for k, v in record["results"].items() if isinstance(v, dict)}
-    rows = [
-        f"| {name} | {run['start_mb']} | {run['sampling_mb']} | {run['peak_mb']} |"
-        for name, run in runs.items()
-    ]
     growth = max(v for v in record["results"].values() if isinstance(v, float))
-    return "\n".join(
-        [
-            "## Memory while opening and sampling a dataset\n",
-            "Anonymous resident memory (RssAnon, MB) of a process that has torch imported, opens a",
-            "LeRobot v3.0 dataset, computes statistics and draws "
-            f"{record['settings']['batches']} batches of {record['settings']['batch_size']}",
-            'chunks. "cold" decodes the dataset into an empty cache, "warm" finds it there.\n',
-            "| dataset | after import | while sampling | peak |",
-            "|---|---|---|---|",
-            *rows,
-            "",
-            f"From 100 thousand to a million frames it grows by at most {100 * growth:.1f} %; the "
-            "target is 10 %.",
-            "(`benchmarks/data_memory.py`)\n",
-        ]
+    settings = record["settings"]
+    return section(
+        "Memory while opening and sampling a dataset",
+        paragraph(
+            "The table shows the anonymous resident memory (RssAnon, MB) of a process that imports "
+            "torch, opens a LeRobot v3.0 dataset, computes its statistics and samples "
+            f"{settings['batches']} batches of {settings['batch_size']} chunks.",
+            'A "cold" run decodes the dataset into an empty cache; a "warm" run finds it there.',
+        ),
+        table(
+            ("dataset", "after import", "while sampling", "peak"),
+            (
+                (name, str(run["start_mb"]), str(run["sampling_mb"]), str(run["peak_mb"]))
+                for name, run in runs.items()
+            ),
+        ),
+        paragraph(
+            "From 100 thousand to a million frames the memory grows by at most "
+            f"{100 * growth:.1f} %; the target is 10 %."
+        ),
+        script="data_memory",
     )
 
 
 def data_sampling(record: dict[str, Any]) -> str:
     result, chunk = record["results"], record["settings"]["chunk"]
-    return "\n".join(
-        [
-            "## Drawing random batches of chunks\n",
-            f"Batches of {record['settings']['batch_size']} chunks of {chunk[0]} x {chunk[1]} with "
-            "the state, on one core:",
+    return section(
+        "Sampling random batches of chunks",
+        paragraph(
+            f"Batches of {record['settings']['batch_size']} chunks of {chunk[0]} x {chunk[1]} "
+            "actions with the state are sampled on one core:",
             f"{result['chunks_per_s']:,} chunks a second (median of 7 runs, "
-            f"{result['lowest']:,} to {result['highest']:,}); the target is 100,000.",
-            "(`benchmarks/data_sampling.py`)\n",
-        ]
+            f"{result['lowest']:,} to {result['highest']:,}).",
+            "The target is 100,000.",
+        ),
+        script="data_sampling",
     )
 
 
 def tokenizer_rate_distortion(record: dict[str, Any]) -> str:
-    lines = [
-        "## Rate and distortion on held-out episodes\n",
-        "Mean squared error x 1000 in normalized units (every dimension in [-1, 1]; MetaWorld's",
-        f"raw units are the same), chunks of {record['settings']['horizon']} actions, preset "
-        f"`{record['settings']['preset']}`, a tenth of the episodes held out. All trained kinds",
-        'have the same recipe and size. "Gaussian" is what an ideal linear code of a Gaussian',
-        "source of the same covariance leaves at those bits. `fast` is fitted on the same data,",
-        "the paper uses the published universal one. Other rows were trained at the same time, so",
-        "only the order of magnitude of the seconds counts.\n",
+    settings = record["settings"]
+    parts = [
+        paragraph(
+            "Errors are mean squared errors x 1000 in normalized units, in which every dimension "
+            "is in [-1, 1] (MetaWorld's raw units are the same).",
+            f"Chunks have {settings['horizon']} actions, the preset is `{settings['preset']}`, and "
+            "a tenth of the episodes is held out.",
+            "All trained kinds have the same recipe and size.",
+            '"Gaussian" is the error that an ideal linear code of a Gaussian source of the same '
+            "covariance leaves at the same bits.",
+            "`fast` is fitted on the same data, whereas the paper uses the published universal "
+            "tokenizer.",
+            "Other rows were trained at the same time, so only the order of magnitude of the "
+            "seconds counts.",
+        )
     ]
     for data, rows in record["results"].items():
-        lines += [f"### {DATASETS[data]}\n", *_rate_distortion_table(rows), ""]
+        parts += [f"### {DATASETS[data]}", _rate_distortion_table(rows)]
         if "splits" in rows:
-            lines += [*_splits_table(rows["splits"]), ""]
-    return "\n".join([*lines, "(`benchmarks/tokenizer_rate_distortion.py`)\n"])
+            parts += [
+                "A tail of tables (`klt`) after the first tokens of the trained `oat`:",
+                table(
+                    ("learned tokens", *map(str, BUDGETS)),
+                    ((count, *_thousandths(errors)) for count, errors in rows["splits"].items()),
+                ),
+            ]
+    return section(
+        "Rate and distortion on held-out episodes", *parts, script="tokenizer_rate_distortion"
+    )
 
 
-def _rate_distortion_table(rows: dict[str, Any]) -> list[str]:
-    table = {name: row for name, row in rows.items() if name != "splits"}
-    lines = [
-        "| kind | steps | seconds | " + " | ".join(map(str, BUDGETS)) + " | other budgets |",
-        "|---|---|---|" + "---|" * len(BUDGETS) + "---|",
-    ]
-    reference = next(row for row in table.values() if len(row["budgets"]) == len(BUDGETS))
-    cells = [f"{1e3 * b['gaussian_mse_normalized']:.3g}" for b in reference["budgets"]]
-    lines.append("| Gaussian | | | " + " | ".join(cells) + " | |")
-    for name, row in table.items():
-        found = {b["budget"]: b for b in row["budgets"]}
-        cells = [
-            f"{1e3 * found[k]['mse_normalized']:.3g}" if k in found and len(found) > 1 else ""
-            for k in BUDGETS
-        ]
-        alone = row["budgets"][-1]
-        other = f"{1e3 * alone['mse_normalized']:.3g} at {alone['tokens']:.3g}"
-        lines.append(
-            f"| `{name}` | {row['steps'] or ''} | {row['seconds']:.0f} | "
-            + " | ".join(cells)
-            + f" | {other if len(found) == 1 else ''} |"
-        )
-    return lines
-
-
-def _splits_table(splits: dict[str, list[float]]) -> list[str]:
-    return [
-        "A tail of tables (`klt`) behind the first tokens of the trained `oat`:\n",
-        "| learned tokens | " + " | ".join(map(str, BUDGETS)) + " |",
-        "|---|" + "---|" * len(BUDGETS),
-        *(
-            f"| {count} | " + " | ".join(f"{1e3 * error:.3g}" for error in errors) + " |"
-            for count, errors in splits.items()
-        ),
-    ]
+def _rate_distortion_table(rows: dict[str, Any]) -> str:
+    kinds = {name: row for name, row in rows.items() if name != "splits"}
+    reference = next(row for row in kinds.values() if len(row["budgets"]) == len(BUDGETS))
+    gaussian = _thousandths(b["gaussian_mse_normalized"] for b in reference["budgets"])
+    lines = [("Gaussian", "", "", *gaussian, "")]
+    for name, row in kinds.items():
+        found = {b["budget"]: b["mse_normalized"] for b in row["budgets"]}
+        cells, other = [""] * len(BUDGETS), ""
+        if len(found) > 1:
+            cells = _thousandths(found.get(budget) for budget in BUDGETS)
+        else:
+            end = row["budgets"][-1]
+            other = f"{1e3 * end['mse_normalized']:.3g} at {end['tokens']:.3g}"
+        steps = str(row["steps"] or "")
+        lines.append((f"`{name}`", steps, f"{row['seconds']:.0f}", *cells, other))
+    return table(("kind", "steps", "seconds", *map(str, BUDGETS), "other budgets"), lines)
 
 
 def token_predictability(record: dict[str, Any]) -> str:
     rows = [
-        f"| `{name}` | "
-        + " | ".join(f"{row['accuracy'][slot - 1]:.0%}" for slot in BUDGETS)
-        + " | "
-        + " | ".join(f"{1e3 * row['mse'][str(k)]:.3g}" for k in BUDGETS)
-        + " |"
+        (
+            f"`{name}`",
+            *(f"{row['accuracy'][slot - 1]:.0%}" for slot in BUDGETS),
+            *_thousandths(row["mse"][str(budget)] for budget in BUDGETS),
+        )
         for name, row in record["results"].items()
     ]
-    return "\n".join(
-        [
-            "## Can a policy predict the tokens?\n",
-            f"The light policy from MetaWorld's state, {record['settings']['steps']} steps on each "
-            "tokenizer, held-out episodes. Left: how",
-            "often the likeliest id of a slot is the true one, given the true ids before. Right:",
-            "mean squared error x 1000 of the chunks that the policy samples itself, by budget.\n",
-            "| tokenizer | "
-            + " | ".join(f"slot {k}" for k in BUDGETS)
-            + " | "
-            + " | ".join(f"error at {k}" for k in BUDGETS)
-            + " |",
-            "|---|" + "---|" * 10,
-            *rows,
-            "",
-            "(`benchmarks/token_predictability.py`)\n",
-        ]
+    slots = (f"slot {number}" for number in BUDGETS)
+    return section(
+        "Can a policy predict the tokens?",
+        paragraph(
+            "The light policy is trained from MetaWorld's state for "
+            f"{record['settings']['steps']} steps on each tokenizer and measured on held-out "
+            "episodes.",
+            "Left: how often the likeliest id of a slot is the true one, given the true ids before "
+            "it.",
+            "Right: mean squared error x 1000 of the chunks that the policy samples itself, by "
+            "budget.",
+        ),
+        table(("tokenizer", *slots, *(f"error at {budget}" for budget in BUDGETS)), rows),
+        script="token_predictability",
     )
 
 
 def oat_convergence(record: dict[str, Any]) -> str:
     settings = record["settings"]
-    rows = [
-        f"| {name} | " + " | ".join(f"{1e3 * error:.3g}" for error in row["mse"]) + " |"
-        for name, row in record["results"].items()
-    ]
-    return "\n".join(
-        [
-            "## What makes `oat` converge faster\n",
-            f"One change at a time, {settings['steps']} steps of batch {settings['batch_size']}, "
-            "size `small`, MetaWorld, error x 1000 on held-out",
-            "episodes at each budget. The last row is not trained at all.\n",
-            "| change | " + " | ".join(map(str, settings["budgets"])) + " |",
-            "|---|" + "---|" * len(settings["budgets"]),
-            *rows,
-            "",
-            "(`benchmarks/oat_convergence.py`)\n",
-        ]
+    return section(
+        "What makes `oat` converge faster",
+        paragraph(
+            "Each row changes one thing.",
+            f"Training takes {settings['steps']} steps of batch {settings['batch_size']} in size "
+            "`small` on MetaWorld; the table shows the error x 1000 on held-out episodes at each "
+            "budget.",
+            "The last row is not trained at all.",
+        ),
+        table(
+            ("change", *map(str, settings["budgets"])),
+            ((name, *_thousandths(row["mse"])) for name, row in record["results"].items()),
+        ),
+        script="oat_convergence",
     )
 
 
 def tokenizer_speed(record: dict[str, Any]) -> str:
+    jobs = ("train", "encode", "decode")
     rows = [
-        f"| `{name}` | {r['parameters'] / 1e6:.1f}M | {r['batch_size']} | "
-        + " | ".join(f"{r[f'{job}_chunks_per_s']:,.0f}" for job in ("train", "encode", "decode"))
-        + f" | {r['matmul_gflops']:.0f} | "
-        + " | ".join(f"{r[f'{job}_share']:.2f}" for job in ("train", "encode", "decode"))
-        + f" | {r['encode_one_ms']:.1f} | {r['decode_one_ms']:.1f} |"
+        (
+            f"`{name}`",
+            f"{r['parameters'] / 1e6:.1f}M",
+            str(r["batch_size"]),
+            *(f"{r[f'{job}_chunks_per_s']:,.0f}" for job in jobs),
+            f"{r['matmul_gflops']:.0f}",
+            *(f"{r[f'{job}_share']:.2f}" for job in jobs),
+            f"{r['encode_one_ms']:.1f}",
+            f"{r['decode_one_ms']:.1f}",
+        )
         for name, r in record["results"].items()
     ]
-    return "\n".join(
-        [
-            "## Speed of the learned tokenizers at the paper's size\n",
+    headings = (
+        *("kind", "parameters", "batch", "train/s", "encode/s", "decode/s", "matmul"),
+        *("train share", "encode share", "decode share", "encode one, ms", "decode one, ms"),
+    )
+    return section(
+        "Speed of the learned tokenizers at the paper's size",
+        paragraph(
             f"Chunks of {' x '.join(map(str, record['settings']['chunk']))}, width 256, "
-            f"{record['settings']['threads']} threads. Chunks a second; the share is that in the",
-            "best 2048 x 2048 product of the same process in float32 (GFLOP/s), the target a half;",
-            "milliseconds are for a single chunk.\n",
-            "| kind | parameters | batch | train/s | encode/s | decode/s | matmul | train share "
-            "| encode share | decode share | encode one, ms | decode one, ms |",
-            "|---|---|---|---|---|---|---|---|---|---|---|---|",
-            *rows,
-            "",
-            "The last rows have the width and depth of the first public OAT code, of which 74,",
-            "1178 and 552 chunks a second are known on 2 cores of 240 GFLOP/s, 4.1 and 8.2 ms for",
-            "one.",
-            "(`benchmarks/tokenizer_speed.py`)\n",
-        ]
+            f"{record['settings']['threads']} threads.",
+            "Speeds are in chunks a second.",
+            'A share compares the computed FLOP/s with "matmul", the best 2048 x 2048 product in '
+            "float32 of the same process (GFLOP/s); the target is a half.",
+            "The last two columns are the milliseconds for a single chunk.",
+        ),
+        table(headings, rows),
+        paragraph(
+            "The last rows have the width and depth of the first public OAT code, which is known "
+            "to train 74, encode 1178 and decode 552 chunks a second on 2 cores of 240 GFLOP/s, "
+            "and to take 4.1 ms to encode and 8.2 ms to decode a single chunk."
+        ),
+        script="tokenizer_speed",
     )
 
 
 def fast_speed(record: dict[str, Any]) -> str:
     result = record["results"]
-    return "\n".join(
-        [
-            "## FAST in batches\n",
-            f"Chunks a second: {result['encode_batch_chunks_per_s']:,} encoded in a batch against "
-            f"{result['encode_loop_chunks_per_s']:,} one by one,",
-            f"{result['decode_batch_chunks_per_s']:,} decoded against "
+    return section(
+        "FAST in batches",
+        paragraph(
+            f"In a batch, {result['encode_batch_chunks_per_s']:,} chunks a second are encoded, "
+            f"against {result['encode_loop_chunks_per_s']:,} one by one;",
+            f"{result['decode_batch_chunks_per_s']:,} are decoded, against "
             f"{result['decode_loop_chunks_per_s']:,} ({result['mean_tokens']} tokens a chunk).",
-            "(`benchmarks/fast_speed.py`)\n",
-        ]
+        ),
+        script="fast_speed",
     )
 
 
 def tokenizer_sweep(record: dict[str, Any]) -> str:
-    """Levels and nesting by budget; horizons by tokens, each at all of its tokens."""
+    """Levels and nesting by budget; horizons by tokens, each with all of its tokens."""
     rows = record["results"]
-    by_budget = [row for row in rows if row["ablation"] != "horizons"]
     horizons = sorted({row["horizon"] for row in rows if row["ablation"] == "horizons"})
-    whole = {
+    with_all_tokens = {
         (row["horizon"], row["tokens"]): row["mse_normalized"][str(row["tokens"])]
         for row in rows
         if row["ablation"] == "horizons"
     }
-    counts = sorted({tokens for _, tokens in whole})
-    return "\n".join(
-        [
-            "## The paper's ablations of the tokenizer\n",
-            f"`oat-pow2` on MetaWorld, {record['settings']['steps']} steps each, error x 1000 in "
-            "normalized units on",
-            "held-out episodes. So short a training orders settings, it does not finish them.\n",
-            "| FSQ levels | vocabulary | nested | " + " | ".join(map(str, BUDGETS)) + " |",
-            "|---|---|---|" + "---|" * len(BUDGETS),
-            *(
-                f"| {list(row['levels'])} | {row['vocabulary']} | "
-                f"{'yes' if row['nested'] else 'no'} | "
-                + " | ".join(_thousandths(row["mse_normalized"].get(str(k))) for k in BUDGETS)
-                + " |"
-                for row in by_budget
+    counts = sorted({tokens for _, tokens in with_all_tokens})
+    return section(
+        "The paper's ablations of the tokenizer",
+        paragraph(
+            f"`oat-pow2` is trained on MetaWorld for {record['settings']['steps']} steps in each "
+            "row; the errors are x 1000 in normalized units on held-out episodes.",
+            "So short a training shows which settings are better, not how good they can become.",
+        ),
+        table(
+            ("FSQ levels", "vocabulary", "nested", *map(str, BUDGETS)),
+            (
+                (
+                    str(list(row["levels"])),
+                    str(row["vocabulary"]),
+                    "yes" if row["nested"] else "no",
+                    *_thousandths(row["mse_normalized"].get(str(k)) for k in BUDGETS),
+                )
+                for row in rows
+                if row["ablation"] != "horizons"
             ),
-            "",
-            "All tokens of a chunk, by its horizon:\n",
-            "| tokens | " + " | ".join(f"{h} actions" for h in horizons) + " |",
-            "|---|" + "---|" * len(horizons),
-            *(
-                f"| {k} | " + " | ".join(_thousandths(whole.get((h, k))) for h in horizons) + " |"
+        ),
+        "With all tokens of a chunk, by its horizon:",
+        table(
+            ("tokens", *(f"{horizon} actions" for horizon in horizons)),
+            (
+                (str(k), *_thousandths(with_all_tokens.get((h, k)) for h in horizons))
                 for k in counts
             ),
-            "",
-            "(`benchmarks/tokenizer_sweep.py`)\n",
-        ]
+        ),
+        script="tokenizer_sweep",
     )
 
 
-def _thousandths(value: float | None) -> str:
-    return "" if value is None else f"{1e3 * value:.3g}"
+def _thousandths(values: Iterable[float | None]) -> list[str]:
+    """Numbers x 1000; empty where there is none."""
+    return ["" if value is None else f"{1e3 * value:.3g}" for value in values]

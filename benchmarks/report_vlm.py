@@ -4,127 +4,147 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.markdown import paragraph, section, table
 from benchmarks.report_policies import difference, rate
 
 
 def vlm_pipeline(record: dict[str, Any]) -> str:
     settings, result = record["settings"], record["results"]
-    ways = ("as it is", "other images", "other text", "its token head")
-    lines = [
-        "## Vision-language policies from images, text and the arm's state\n",
-        f"Backbones with random weights, {settings['demonstrations']} demonstrations each of "
-        + " and ".join(f"`{task}`" for task in settings["tasks"])
-        + ", whose scenes look alike:",
-        "what to do is in the text alone, where the door is in the image alone. "
-        f"{settings['steps']} steps of batch",
-        f"{settings['batch_size']}, images of {settings['image_size']} x "
-        f"{settings['image_size']}, the same seeds for all. Success in percent of "
-        f"{settings['episodes']} episodes a task of at most",
-        f"{settings['max_steps']} steps, the likeliest tokens taken, with Wilson 95 % intervals, "
-        "on goals that no demonstration has; then with the images of other",
-        "moments, and with the instruction of the other task. The difference is to the mean "
-        "demonstration of the task,",
-        "replayed on the same episodes. Token accuracy is on held-out demonstrations, in percent, "
-        "with images and texts shuffled.\n",
-        "| policy | success | other images | other text | token head | difference | tokens right "
-        "| other images | other text |",
-        "|---|---|---|---|---|---|---|---|---|",
-        *(
-            f"| {name} | {rate(row['all'])} | | | | | | | |"
-            for name, row in result["baselines"].items()
+    policies = result["policies"]
+    tasks = " and ".join(f"`{task}`" for task in settings["tasks"])
+    return section(
+        "Vision-language policies from images, text and the arm's state",
+        paragraph(
+            f"Backbones with random weights are trained on {settings['demonstrations']} "
+            f"demonstrations each of {tasks}, whose scenes look alike: only the text says what to "
+            "do, and only the image shows where the door is.",
+            f"Training takes {settings['steps']} steps of batch {settings['batch_size']} on images "
+            f"of {settings['image_size']} x {settings['image_size']}, with the same seeds for all.",
+            f"Success is in percent of {settings['episodes']} episodes a task of at most "
+            f"{settings['max_steps']} steps on goals that no demonstration has, with the likeliest "
+            "tokens and Wilson's 95 % intervals; then with images of other moments, and with the "
+            "instruction of the other task.",
+            "The difference is to the mean demonstration of the task, replayed on the same "
+            "episodes.",
+            "Token accuracy is on held-out demonstrations, in percent, and with images and texts "
+            "shuffled.",
         ),
-    ]
+        _pipeline_table(result),
+        paragraph(
+            "Tokens can be generated one by one or in powers of two. The tokens of `oat` are "
+            "ordered one by one, those of `oat-pow2` in groups."
+        ),
+        _grouping_table(policies),
+        *_co_training(policies),
+        *_overfitting(result["overfitting"], settings["overfit_steps"]),
+        script="vlm_pipeline",
+    )
+
+
+def _pipeline_table(result: dict[str, Any]) -> str:
+    ways = ("as it is", "other images", "other text", "its token head")
+    rows = [(name, rate(row["all"]), *[""] * 7) for name, row in result["baselines"].items()]
     for name, row in result["policies"].items():
         loops = (row["closed loop"].get(way) for way in ways)
         right = (row["token accuracy"].get(way) for way in ways[:3])
-        cells = [rate(loop["all"]) if loop else "" for loop in loops]
-        cells.append(difference(row["against the mean demonstration"]))
-        cells += [f"{100 * share:.1f}" if share is not None else "" for share in right]
-        lines.append(f"| `{name}` | {' | '.join(cells)} |")
-    lines += _grouped(result["policies"])
-    taught = {name: row for name, row in result["policies"].items() if "against pure flow" in row}
-    if taught:
-        lines += [
-            "\nWhat tokens teach the same flow expert: the difference to the expert without tokens "
-            "(`vlm-flow`), on the same episodes.\n",
-            "| policy | success | difference |",
-            "|---|---|---|",
-            *(
-                f"| `{name}` | {rate(row['closed loop']['as it is']['all'])} "
-                f"| {difference(row['against pure flow'])} |"
-                for name, row in taught.items()
-            ),
-        ]
-    if result["overfitting"]:
-        lines += [
-            f"\n16 chunks learnt by heart, {settings['overfit_steps']} steps. The error of the "
-            "expert's chunk is squared, in normalized units.\n",
-            "| policy | tokens right, percent | error | variance of the chunks |",
-            "|---|---|---|---|",
-        ]
-    for name, row in result["overfitting"].items():
-        chunk = [row.get(what) for what in ("mse, normalized", "variance, normalized")]
-        shown = ["" if value is None else f"{value:.2g}" for value in chunk]
-        lines.append(f"| `{name}` | {100 * row['token accuracy']:.1f} | {' | '.join(shown)} |")
-    return "\n".join([*lines, "", "(`benchmarks/vlm_pipeline.py`)\n"])
+        rows.append(
+            (
+                f"`{name}`",
+                *(rate(loop["all"]) if loop else "" for loop in loops),
+                difference(row["against the mean demonstration"]),
+                *(f"{100 * share:.1f}" if share is not None else "" for share in right),
+            )
+        )
+    headings = (
+        *("policy", "success", "other images", "other text", "token head", "difference"),
+        *("tokens right", "other images", "other text"),
+    )
+    return table(headings, rows)
 
 
-def _grouped(policies: dict[str, Any]) -> list[str]:
+def _grouping_table(policies: dict[str, Any]) -> str:
     """Powers of two on tokens that are not ordered in groups, and on those that are."""
     rows = []
     for name, row in policies.items():
         if name.startswith("vlm-ar"):
             trained = "one by one" if name.startswith("vlm-ar/oat/") else "powers of two"
             loops = row["closed loop"]
-            rows.append(f"| `{name}` | {trained} | {trained} | {rate(loops['as it is']['all'])} |")
+            rows.append((f"`{name}`", trained, trained, rate(loops["as it is"]["all"])))
             if other := loops.get("powers of two at inference"):
-                rows.append(f"| `{name}` | {trained} | powers of two | {rate(other['all'])} |")
+                rows.append((f"`{name}`", trained, "powers of two", rate(other["all"])))
+    return table(("policy", "trained", "generated", "success"), rows)
+
+
+def _co_training(policies: dict[str, Any]) -> list[str]:
+    rows = [
+        (
+            f"`{name}`",
+            rate(row["closed loop"]["as it is"]["all"]),
+            difference(row["against pure flow"]),
+        )
+        for name, row in policies.items()
+        if "against pure flow" in row
+    ]
+    if not rows:
+        return []
     return [
-        "\nTokens generated one by one and in powers of two; those of `oat` are ordered one by "
-        "one, those of `oat-pow2` in groups.\n",
-        "| policy | trained | generated | success |",
-        "|---|---|---|---|",
-        *rows,
+        paragraph(
+            "What tokens teach the same flow expert: the difference is to the expert without "
+            "tokens (`vlm-flow`), on the same episodes."
+        ),
+        table(("policy", "success", "difference"), rows),
+    ]
+
+
+def _overfitting(found: dict[str, Any], steps: int) -> list[str]:
+    if not found:
+        return []
+    rows = []
+    for name, row in found.items():
+        chunk = [row.get(what) for what in ("mse, normalized", "variance, normalized")]
+        shown = ["" if value is None else f"{value:.2g}" for value in chunk]
+        rows.append((f"`{name}`", f"{100 * row['token accuracy']:.1f}", *shown))
+    return [
+        paragraph(
+            f"16 chunks are learned by heart in {steps} steps. The error of the expert's chunk is "
+            "squared, in normalized units."
+        ),
+        table(("policy", "tokens right, percent", "error", "variance of the chunks"), rows),
     ]
 
 
 def vlm_rows(record: dict[str, Any]) -> str:
-    settings, result = record["settings"], record["results"]
-    lines = [
-        "## Rows of new action tokens\n",
-        "How widely the rows of action tokens should begin around the mean of the known ones, in "
-        "standard",
-        f"deviations of those: the loss of `vlm-ar` (nats a token) after {settings['steps']} steps "
-        f"of batch {settings['batch_size']} and on",
-        "held-out chunks. The backbones have random weights, so their known rows mean nothing yet; "
-        "oatkit uses 1.\n",
-        "| backbone | spread | first step | last steps | held out |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {family} | {spread} | {row['first']:.2f} | {row['last']:.2f} "
-            f"| {row['held out']:.2f} |"
-            for family, rows in result.items()
-            for spread, row in rows.items()
+    settings = record["settings"]
+    return section(
+        "Rows of new action tokens",
+        paragraph(
+            "How widely should the embedding rows of new action tokens be spread around the mean "
+            "of the known rows?",
+            "The spread is in standard deviations of the known rows; the table shows the loss of "
+            f"`vlm-ar` (nats a token) over {settings['steps']} steps of batch "
+            f"{settings['batch_size']}, and on held-out chunks.",
+            "The backbones have random weights, so their known rows mean nothing yet; oatkit uses "
+            "1.",
         ),
-    ]
-    return "\n".join([*lines, "", "(`benchmarks/vlm_rows.py`)\n"])
+        table(
+            ("backbone", "spread", "first step", "last steps", "held out"),
+            (
+                (
+                    *(family, spread, f"{row['first']:.2f}", f"{row['last']:.2f}"),
+                    f"{row['held out']:.2f}",
+                )
+                for family, rows in record["results"].items()
+                for spread, row in rows.items()
+            ),
+        ),
+        script="vlm_rows",
+    )
 
 
 def vlm_speed(record: dict[str, Any]) -> str:
-    result = record["results"]
+    result, settings = record["results"], record["settings"]
     families = {name: row for name, row in result.items() if name != "predicted"}
     works = list(next(iter(families.values()))["ms"])
-    lines = [
-        "## Latency of vision-language policies\n",
-        f"Backbones of about 100M parameters on the CPU, {record['settings']['threads']} threads, "
-        "batch 1, medians in milliseconds. A chunk has",
-        f"{record['settings']['tokens']} tokens; all but the prefill and what is recomputed come "
-        "after the prefill. Targets: power of two 2.5",
-        "times faster than token-wise, cached token-wise with its prefill 5 times faster than "
-        "recomputed.\n",
-        f"| | {' | '.join(families)} |",
-        "|---|" + "---|" * len(families),
-    ]
     rows = {
         "parameters": [f"{row['parameters'] / 1e6:.0f}M" for row in families.values()],
         "context slots": [str(row["context_slots"]) for row in families.values()],
@@ -132,24 +152,50 @@ def vlm_speed(record: dict[str, Any]) -> str:
         "times faster by powers of two": [f"{r['pow2_speedup']:.2f}" for r in families.values()],
         "times faster by the cache": [f"{r['cache_speedup']:.2f}" for r in families.values()],
     }
-    lines += [f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items()]
-    ways = next(iter(result["predicted"].values()))["calls"]
-    lines += [
-        "\nPublished sizes in bfloat16 as a roofline: the larger of counted FLOPs and read bytes "
-        "over the data sheet's",
-        "rates, one image of 224 x 224, prefill included, in milliseconds.\n",
-        "| backbone | parameters | with expert | card | prefill | "
-        + " | ".join(f"{way}, {calls} calls" for way, calls in ways.items())
-        + " |",
-        "|---|---|---|---|---|" + "---|" * len(ways),
-    ]
-    for name, row in result["predicted"].items():
-        size = row["parameters"]
-        for card in (key for key in row if isinstance(row[key], dict) and "chunk_ms" in row[key]):
-            chunks = " | ".join(f"{row[card]['chunk_ms'][way]:.1f}" for way in ways)
-            lines.append(
-                f"| {name} | {size['whole'] / 1e9:.2f}B | "
-                f"{(size['whole'] + size['expert']) / 1e9:.2f}B | {card} | "
-                f"{row[card]['prefill_ms']:.1f} | {chunks} |"
+    return section(
+        "Latency of vision-language policies",
+        paragraph(
+            "Backbones of about 100M parameters run on the CPU with "
+            f"{settings['threads']} threads and batch 1; times are medians in milliseconds.",
+            f"A chunk has {settings['tokens']} tokens. The times of generation are without the "
+            "prefill unless the row says otherwise.",
+            "Powers of two shall be 2.5 times faster than token-wise, and token-wise generation "
+            "with a cache, its prefill included, 5 times faster than without.",
+        ),
+        table(("", *families), ((name, *cells) for name, cells in rows.items())),
+        *_roofline(result["predicted"]),
+        script="vlm_speed",
+    )
+
+
+def _roofline(predicted: dict[str, Any]) -> list[str]:
+    ways = next(iter(predicted.values()))["calls"]
+    rows = []
+    for name, row in predicted.items():
+        parameters, expert = (row["parameters"][part] / 1e9 for part in ("whole", "expert"))
+        cards = {
+            key: value
+            for key, value in row.items()
+            if isinstance(value, dict) and "chunk_ms" in value
+        }
+        rows += [
+            (
+                *(name, f"{parameters:.2f}B", f"{parameters + expert:.2f}B", card),
+                f"{found['prefill_ms']:.1f}",
+                *(f"{found['chunk_ms'][way]:.1f}" for way in ways),
             )
-    return "\n".join([*lines, "", "(`benchmarks/vlm_speed.py`)\n"])
+            for card, found in cards.items()
+        ]
+    headings = (
+        *("backbone", "parameters", "with expert", "card", "prefill"),
+        *(f"{way}, {calls} calls" for way, calls in ways.items()),
+    )
+    return [
+        paragraph(
+            "Backbones of published sizes are predicted in bfloat16 by a roofline: the larger of "
+            "the counted FLOPs and the bytes read, each over the rate in the data sheet of the "
+            "card. There is one image of 224 x 224; times are in milliseconds and include the "
+            "prefill."
+        ),
+        table(headings, rows),
+    ]

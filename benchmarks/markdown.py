@@ -1,0 +1,29 @@
+"""Parts of Markdown pages: paragraphs, tables and sections."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+WIDTH = 100
+
+
+def paragraph(*sentences: str) -> str:
+    """Sentences as one paragraph of short lines."""
+    return textwrap.fill(" ".join(sentences), WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; empty cells stay empty."""
+    lines = [_line(headings), "|" + "---|" * len(headings), *map(_line, rows)]
+    return "\n".join(lines)
+
+
+def section(title: str, *parts: str, script: str) -> str:
+    """A section of the results page, which ends with the script that measured it."""
+    shown = [part for part in parts if part]
+    return "\n\n".join([f"## {title}", *shown, f"(`benchmarks/{script}.py`)\n"])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "".join(f"| {cell} " if cell else "| " for cell in cells) + "|"

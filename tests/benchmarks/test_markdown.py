@@ -1,0 +1,22 @@
+"""Parts of Markdown pages."""
+
+from __future__ import annotations
+
+from benchmarks.markdown import WIDTH, paragraph, section, table
+
+
+def test_a_table_keeps_empty_cells() -> None:
+    assert table(("a", "b", "c"), [("1", "", "3")]) == "| a | b | c |\n|---|---|---|\n| 1 | | 3 |"
+
+
+def test_a_paragraph_has_short_lines_and_all_words() -> None:
+    words = [f"word-{number}" for number in range(60)]
+    text = paragraph(" ".join(words[:30]), " ".join(words[30:]))
+    assert text.split() == words
+    assert max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_a_section_ends_with_its_script_and_has_no_empty_parts() -> None:
+    assert section("Title", "text", "", script="fast_speed") == (
+        "## Title\n\ntext\n\n(`benchmarks/fast_speed.py`)\n"
+    )
