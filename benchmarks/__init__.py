@@ -1,1 +1,1 @@
-"""One script per published number. Each writes `benchmarks/results/<name>.json`."""
+"""One script for each published number; it writes `benchmarks/results/<name>.json`."""

@@ -3,9 +3,9 @@
     python -m benchmarks.data_memory
 
 Each measurement is a process of its own with torch imported, as in training: it opens a
-LeRobot v3.0 dataset, computes its statistics and draws batches. "cold" decodes the dataset into
-an empty cache, "warm" finds it there. "peak" is the highest of readings taken every
-millisecond, "sampling" the highest while batches are drawn.
+LeRobot v3.0 dataset, computes its statistics and samples batches. A "cold" run decodes the dataset
+into an empty cache, a "warm" one finds it there. "peak" is the highest of readings that are taken
+every millisecond, "sampling" the highest while batches are sampled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
-import torch  # noqa: F401  what a training process holds in memory anyway
+import torch  # noqa: F401  a training process has it in memory too
 
 import oatkit
 from benchmarks.record import write_result
@@ -86,7 +86,7 @@ def measure_in_new_process(root: Path, cache: Path) -> dict[str, float]:
 
 
 def measure(root: Path, cache: Path) -> dict[str, float]:
-    """Open, compute statistics, sample; RssAnon in MB."""
+    """RssAnon in MB while a dataset is opened, its statistics are computed and batches sampled."""
     readings = [rss_anon_mb()]
     is_done = threading.Event()
 

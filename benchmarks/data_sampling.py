@@ -1,4 +1,4 @@
-"""Random batches of chunks a second, on one core.
+"""How many chunks a second are sampled in random batches, on one core.
 
 python -m benchmarks.data_sampling
 """
@@ -45,11 +45,11 @@ def main() -> None:
 
 def chunks_per_s(chunks: Chunks) -> float:
     rng = np.random.default_rng(SEED)
-    drawn, start = 0, time.perf_counter()
+    count, start = 0, time.perf_counter()
     while (taken := time.perf_counter() - start) < SECONDS:
         chunks.sample(BATCH_SIZE, rng)
-        drawn += BATCH_SIZE
-    return drawn / taken
+        count += BATCH_SIZE
+    return count / taken
 
 
 if __name__ == "__main__":

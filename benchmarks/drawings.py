@@ -32,9 +32,9 @@ polyline.oat { stroke: #2184c5; } polyline.oat-pow2 { stroke: #e2784e; }
   .old { fill: #31566f; } .on { fill: #fff; } }
 </style>"""
 TOKENS = 8
-"""Of the drawn schedules and masks."""
-MOVING = 3
-"""Dimensions of the drawn chunk: those that move most."""
+"""Number of tokens in the drawn schedules and masks."""
+NUM_DIMENSIONS = 3
+"""Number of dimensions of the drawn chunk: those that move most."""
 
 
 def _svg(width: int, height: int, name: str, parts: Sequence[str]) -> str:
@@ -90,9 +90,9 @@ def prefix() -> str:
 
 
 def _liveliest(chunk: list[list[float]]) -> list[int]:
-    """Dimensions by how far they go."""
+    """The dimensions with the largest range."""
     spans = [max(column) - min(column) for column in zip(*chunk, strict=True)]
-    return sorted(range(len(spans)), key=lambda dim: -spans[dim])[:MOVING]
+    return sorted(range(len(spans)), key=lambda dim: -spans[dim])[:NUM_DIMENSIONS]
 
 
 def _placed(

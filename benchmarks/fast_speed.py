@@ -1,8 +1,8 @@
-"""FAST: batches against a loop over chunks.
+"""How fast `fast` encodes and decodes a batch, against a loop over its chunks.
 
     python -m benchmarks.fast_speed
 
-`fast` is fitted on smooth random walks; the median of repeated runs in one process.
+`fast` is fitted on smooth random walks; numbers are medians of repeated runs in one process.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
     python -m benchmarks.lab_latency
 
-Uses the MetaWorld tokenizers that `benchmarks.tokenizer_rate_distortion` leaves in `out/bench`.
-Dragging asks for a chunk: encoded, and decoded at every budget, so that the budget slider asks
-nothing more. An edit asks for one sequence decoded at every budget. The heat map comes after a
-pause. Beside the time that passed, which is longer on a machine with other work, there is the time
-the processor spent on it.
+It uses the MetaWorld tokenizers that `benchmarks.tokenizer_rate_distortion` leaves in `out/bench`.
+Dragging asks for a chunk, encoded and decoded at every budget, so that the budget slider needs no
+further request. An edit asks for one sequence, decoded at every budget. The heat map is loaded
+after a pause. The elapsed time is longer on a machine with other work; the time of the processor is
+given beside it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def measure_drag(lab: Lab) -> dict[str, float]:
     rng = np.random.default_rng(SEED)
     length = int(lab.dataset.episode_lengths[0])
     with serving(lab) as url:
-        ask = _asker(url)
+        ask = _connect(url)
         return timed(lambda: ask(f"/api/chunk?episode=0&frame={rng.integers(length)}"))
 
 
@@ -82,28 +82,28 @@ def measure_tokens(lab: Lab, name: str, what: str) -> dict[str, float]:
         return [*ids[:-1], int(rng.integers(size))]
 
     with serving(lab) as url:
-        ask = _asker(url)
+        ask = _connect(url)
         return timed(lambda: ask(f"/api/{what}", json.dumps({"name": name, "ids": changed()})))
 
 
 def timed(work: Callable[[], object]) -> dict[str, float]:
-    """Milliseconds of one answer: the median and the best that passed, and the processor's mean."""
+    """Milliseconds of one answer: median and best elapsed time, and mean time of the processor."""
     for _ in range(5):
         work()
-    passed, cpu = [], time.process_time()
+    elapsed, cpu = [], time.process_time()
     for _ in range(REPEATS):
         start = time.perf_counter()
         work()
-        passed.append(1e3 * (time.perf_counter() - start))
+        elapsed.append(1e3 * (time.perf_counter() - start))
     cpu_ms = 1e3 * (time.process_time() - cpu) / REPEATS
     return {
-        "median_ms": round(median(passed), 1),
-        "best_ms": round(min(passed), 1),
+        "median_ms": round(median(elapsed), 1),
+        "best_ms": round(min(elapsed), 1),
         "cpu_ms": round(cpu_ms, 1),
     }
 
 
-def _asker(url: str) -> Callable[..., bytes]:
+def _connect(url: str) -> Callable[..., bytes]:
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
 
     def ask(path: str, body: str | None = None) -> bytes:

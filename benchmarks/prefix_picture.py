@@ -1,9 +1,9 @@
-"""One held-out chunk decoded from growing prefixes: what the picture in the README is drawn from.
+"""One held-out chunk decoded from growing prefixes, which the picture in the README shows.
 
     python -m benchmarks.prefix_picture [--tokenizer out/bench/metaworld/oat-long]
 
-The tokenizer is a row of `benchmarks.tokenizer_rate_distortion`, which also makes the dataset. Of
-the held-out chunks without padding the one is taken that moves more than nine in ten others do.
+The tokenizer is a row of `benchmarks.tokenizer_rate_distortion`, which also makes the dataset. The
+chunk is the one that moves more than nine in ten other held-out chunks without padding do.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def main() -> None:
     tokenizer = oatkit.load_tokenizer(options.tokenizer)
     held_out = oatkit.open_dataset(options.data).split(0.1, seed=0)[1]
     actions_BTA, is_pad_BT = chunks_to_measure(held_out, tokenizer.horizon)
-    whole_BTA = actions_BTA[~is_pad_BT.any(axis=1)]
-    order = np.argsort(whole_BTA.std(axis=1).sum(axis=1))
-    chosen_1TA = torch.from_numpy(whole_BTA[order[[int(QUANTILE * len(order))]]])
+    unpadded_BTA = actions_BTA[~is_pad_BT.any(axis=1)]
+    order = np.argsort(unpadded_BTA.std(axis=1).sum(axis=1))
+    chosen_1TA = torch.from_numpy(unpadded_BTA[order[[int(QUANTILE * len(order))]]])
     tokens = tokenizer.encode(chosen_1TA)
     decoded = {k: tokenizer.decode(tokens, budget=k) for k in tokenizer.budgets}
     write_result(

@@ -54,7 +54,7 @@ def written() -> dict[Path, str]:
     """Paths in the docs to the texts that are made from results."""
     return {
         DOCS / "results.md": results_page(),
-        DOCS / "reproduction.md": reproduction.render(),
+        DOCS / "reproduction.md": reproduction.reproduction_page(),
         **{DOCS / "drawings" / f"{name}.svg": draw() for name, draw in DRAWINGS.items()},
     }
 

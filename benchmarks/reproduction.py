@@ -1,6 +1,6 @@
-"""`docs/reproduction.md`: each table and figure of the paper, how to make it, what came out here.
+"""The page `docs/reproduction.md`: the paper's tables and figures, how to make them, our results.
 
-Written by `benchmarks.report`; what was measured is read from `benchmarks/results/`.
+It is written by `benchmarks.report`, which reads the numbers from `benchmarks/results/`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from benchmarks.record import RESULTS, read_results
 INTRODUCTION = """\
 # Reproduction
 
-Each table and figure of the paper "Ordered Action Tokens for Visuomotor Policy Learning": the
-command that makes it, what we measured here, at what scale, and what needs a GPU. Written by
-`python -m benchmarks.report` from `benchmarks/results/`; all numbers with their intervals are in
-[Results](results.md).
+This page lists each table and figure of the paper "Ordered Action Tokens for Visuomotor Policy
+Learning": the command that makes it, what we measured here, at what scale, and what needs a GPU. It
+is written by `python -m benchmarks.report` from `benchmarks/results/`; all numbers with their
+intervals are in [Results](results.md).
 
 **The scale here** is two CPU cores: the four MetaWorld tasks of the paper with 50 demonstrations
 each, preset `small`. **The paper's scale** is preset `paper` on its demonstrations of LIBERO,
@@ -34,15 +34,15 @@ NOT_YET = "Not measured here yet."
 
 @dataclass(frozen=True)
 class Item:
-    """A table or figure.
+    """A table or figure of the paper.
 
     Attributes:
-        name: The paper's own.
-        shows: What it is about, in a sentence.
-        commands: What makes it, a line each.
-        here: What there is of it, in a word or two.
-        scale: What the paper's scale needs.
-        measured: What came out here, in a sentence.
+        name: Name in the paper.
+        shows: What it shows, in a sentence.
+        commands: Commands that make it.
+        here: State of the reproduction, in a word or two.
+        scale: What it takes at the paper's scale.
+        measured: Function that gives the result here, in a sentence.
     """
 
     name: str
@@ -53,7 +53,8 @@ class Item:
     measured: Callable[[], str]
 
 
-def render() -> str:
+def reproduction_page() -> str:
+    """The page as Markdown."""
     rows = [
         f"| [{item.name}](#{anchor(item.name)}) | {_status(item)} | {item.scale} |\n"
         for item in ITEMS
@@ -66,7 +67,7 @@ def _status(item: Item) -> str:
 
 
 def anchor(name: str) -> str:
-    """As Markdown makes it of a heading."""
+    """The anchor that Markdown gives a heading."""
     kept = "".join(c for c in name.lower() if c.isalnum() or c in " -")
     return "-".join(kept.split())
 
@@ -91,7 +92,7 @@ def _rate_distortion() -> str:
         return NOT_YET
     return (
         "held-out error x 1000 on MetaWorld at 1 / 2 / 4 / 8 / 16 tokens, or at all tokens of a "
-        f"kind that decodes only whole: {'; '.join(shown)}. PushT and a real arm are in "
+        f"kind that decodes only with all of them: {'; '.join(shown)}. PushT and a real arm are in "
         "[Results](results.md)."
     )
 
@@ -119,7 +120,7 @@ def _success(budgets: list[dict[str, Any]]) -> str:
 
 
 def _of_rows(*names: str) -> Callable[[], str]:
-    """Rows of the light table by name, those that are there."""
+    """A function that gives the success of these rows of the light table, as far as measured."""
 
     def measured() -> str:
         rows = read_results("policy_table").get("state", {})
@@ -142,7 +143,7 @@ def _latency() -> str:
 
 
 def _recorded(said: dict[str, str]) -> Callable[[], str]:
-    """Sentences that hold once a record is there, by its name."""
+    """A function that gives the sentences of the results that were measured, by their names."""
 
     def measured() -> str:
         found = [text for name, text in said.items() if (RESULTS / f"{name}.json").exists()]
@@ -184,7 +185,7 @@ ITEMS = (
     ),
     Item(
         "Tokenizer pipeline, masks and block patterns",
-        "How it works, drawn; the algorithms of training and generation.",
+        "How the tokenizer works, as drawings, and the algorithms of training and generation.",
         (),
         "drawn from the code",
         "nothing to measure",
@@ -258,7 +259,7 @@ ITEMS = (
     ),
     Item(
         "Action and token horizons",
-        "Success against the lengths of chunk and tokens, under two rules of execution.",
+        "Success against the number of actions and of tokens, under two rules of execution.",
         (
             "oatkit policy sweep --data out/metaworld --only horizons-half --out out/half.json",
             "oatkit policy sweep --data out/metaworld --only horizons-fixed --out out/fixed.json",

@@ -39,7 +39,7 @@ SEED = 0
 NUM_TIMES_FASTER = 3
 MAX_BATCH = 16
 DEADLINES = (1.5, 3.0, 6.0)
-"""In units of the time that a first prefix takes."""
+"""Deadlines in units of the time that a first prefix takes."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--preset", default="paper")
     args = parser.parse_args(argv)
-    busy = os.getloadavg()[0]
+    load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "data").mkdir()
@@ -70,7 +70,7 @@ def main(argv: list[str] | None = None) -> None:
         "clients": args.clients,
         "seconds": args.seconds,
         "max_batch": MAX_BATCH,
-        "load_before": round(busy, 2),
+        "load_before": round(load_before, 2),
     }
     write_result(NAME, seed=SEED, settings=settings, results=results)
 
@@ -98,7 +98,7 @@ def measure(policy: Path, num_clients: int, seconds: float) -> dict[str, Any]:
 
 
 def unmet(results: dict[str, Any]) -> list[str]:
-    """What was required and did not happen, a sentence each."""
+    """Requirements that were not met."""
     batched, deadlines = results["batched"], results["deadlines_ms"]
     loads = {"batched": batched, "one at a time": results["one_at_a_time"], **deadlines}
     wanted = {
@@ -113,7 +113,7 @@ def unmet(results: dict[str, Any]) -> list[str]:
 
 @contextmanager
 def served(policy: Path, max_batch: int) -> Iterator[str]:
-    """The real command, in a process of its own."""
+    """Run `oatkit serve` in a process of its own; gives its address."""
     command = [sys.executable, "-u", "-m", "oatkit.cli", "serve", str(policy), "--port", "0"]
     flags = ["--max-batch", str(max_batch), "--log-level", "error"]
     with subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True) as process:
@@ -137,7 +137,7 @@ def load(
     budget: int | None = None,
     deadline_ms: float | None = None,
 ) -> dict[str, Any]:
-    """So many clients for so long; what they saw together."""
+    """Send requests from so many clients for so long; gives what they saw together."""
     request = {"budget": budget, "deadline_ms": deadline_ms}
     tallies = [Tally() for _ in range(num_clients)]
     start = threading.Barrier(num_clients)

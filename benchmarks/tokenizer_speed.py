@@ -32,7 +32,14 @@ FIRST_CODE = {"num_layers": 2, "decoder_layers": 4, "num_tokens": 8}
 
 @dataclass(frozen=True)
 class Row:
-    """What is measured: a kind, its size if not the paper's, and how its batches are computed."""
+    """A tokenizer whose speed is measured.
+
+    Attributes:
+        kind: Kind of the tokenizer.
+        size: Settings in which it differs from the paper's size.
+        batch_size: Chunks in a batch.
+        part: Chunks that are computed at once.
+    """
 
     kind: str
     size: dict[str, int] = field(default_factory=dict)
@@ -86,7 +93,7 @@ def measure(row: Row) -> dict[str, float]:
     keys = sample_keys(SEED, 0, torch.arange(batch_size))
 
     def step() -> None:
-        parts = (torch.split(whole, row.part) for whole in (actions, keys))
+        parts = (torch.split(batch, row.part) for batch in (actions, keys))
         for part, part_keys in zip(*parts, strict=True):
             loss = codec.loss(part, SampleRandom(part_keys)).total * len(part) / batch_size
             torch.autograd.backward(loss)
