@@ -21,8 +21,9 @@ from oatkit.jobs.tokenizer_training import (
     train_tokenizer,
 )
 from oatkit.policies import LightPolicy, load_policy
-from oatkit.presets import FITTED, policy_preset
+from oatkit.presets import policy_preset
 from oatkit.storage.records import read_record
+from oatkit.tokenizers import KINDS
 from oatkit.tokenizers.action_tokenizer import ActionTokenizer
 from oatkit.tokenizers.fast import Fast
 from oatkit.train import read_log, training_seconds
@@ -66,7 +67,7 @@ def ready_tokenizer(options: TrainTokenizer, minutes: float, console: Console) -
 
 def planned_steps(options: TrainTokenizer, minutes: float) -> int | None:
     """As many as fit into the minutes, at most those asked for; None for kinds without steps."""
-    if options.kind in FITTED:
+    if not KINDS[options.kind].is_learned:
         return None
     plan = options.out / PLAN
     if not plan.exists():

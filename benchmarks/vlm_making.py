@@ -18,7 +18,7 @@ from oatkit.jobs.policy_training import TrainPolicy, train_policy
 from oatkit.jobs.tokenizer_training import TrainTokenizer, train_tokenizer
 from oatkit.policies import VlmPolicy, load_policy
 from oatkit.policies.vlm.backbones.family import ScratchSize
-from oatkit.presets import FITTED
+from oatkit.tokenizers import KINDS
 from oatkit.types import Schedule
 
 FAMILIES = ("paligemma2", "qwen3-vl")
@@ -141,8 +141,8 @@ def make_tokenizer(options: Options, kind: str) -> Path:
                 preset="tiny" if options.tiny else "small",
                 horizon=options.horizon,
                 num_tokens=options.tokens if kind in ("oat", "oat-pow2", "acodec") else None,
-                steps=None if kind in FITTED else options.tokenizer_steps,
-                batch_size=None if kind in FITTED else 64,
+                steps=options.tokenizer_steps if KINDS[kind].is_learned else None,
+                batch_size=64 if KINDS[kind].is_learned else None,
                 seed=options.seed,
             ),
             Console(),

@@ -17,37 +17,43 @@ from typing import Any
 from oatkit.errors import unknown_name
 from oatkit.policies import LightConfig
 from oatkit.policies.vlm.vlm_config import HEADS, ExpertConfig
+from oatkit.tokenizers.kind_table import kind_named
 from oatkit.train import TrainConfig
-
-FITTED = ("bin", "fast", "klt")
-"""Kinds without training steps."""
 
 
 @dataclass(frozen=True)
 class TokenizerPreset:
     """Sizes of the learned kinds, equal for all of them, and how they are trained."""
 
-    size: dict[str, int]
-    acodec: dict[str, int]
-    """What only the vector-quantized kind has."""
+    sizes: dict[str, int]
+    """Settings by name; a kind takes those that its config has."""
     train: TrainConfig
 
     def settings(self, kind: str) -> dict[str, Any]:
         """The part of a kind's config that the preset decides."""
-        if kind in FITTED:
-            return {}
-        return {**self.size, **(self.acodec if kind == "acodec" else {})}
+        known = kind_named(kind).settings
+        return {name: size for name, size in self.sizes.items() if name in known}
 
 
 TOKENIZER_PRESETS = {
     "paper": TokenizerPreset(
-        size={"width": 256, "num_layers": 6, "num_heads": 8},
-        acodec={"codebook_size": 2048, "latent_dim": 512},
+        sizes={
+            "width": 256,
+            "num_layers": 6,
+            "num_heads": 8,
+            "codebook_size": 2048,
+            "latent_dim": 512,
+        },
         train=TrainConfig(steps=100_000, batch_size=512, learning_rate=5e-5),
     ),
     "small": TokenizerPreset(
-        size={"width": 64, "num_layers": 2, "num_heads": 4},
-        acodec={"codebook_size": 2048, "latent_dim": 64},
+        sizes={
+            "width": 64,
+            "num_layers": 2,
+            "num_heads": 4,
+            "codebook_size": 2048,
+            "latent_dim": 64,
+        },
         train=TrainConfig(
             steps=2000,
             batch_size=128,
@@ -61,8 +67,7 @@ TOKENIZER_PRESETS = {
         ),
     ),
     "tiny": TokenizerPreset(
-        size={"width": 32, "num_layers": 1, "num_heads": 4},
-        acodec={"codebook_size": 64, "latent_dim": 8},
+        sizes={"width": 32, "num_layers": 1, "num_heads": 4, "codebook_size": 64, "latent_dim": 8},
         train=TrainConfig(
             steps=60,
             batch_size=64,

@@ -1,9 +1,9 @@
-"""Artefacts that were written once and must encode and decode the same for ever.
+"""Artifacts that were written once and must encode and decode the same for ever.
 
     python -m tests.tokenizers.test_golden
 
 writes those that are not there; an existing one is never touched. A new `FORMAT_VERSION` adds
-artefacts and keeps these.
+artifacts and keeps these.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from oatkit.tokenizers import load_tokenizer
-from tests.tokenizers.test_conformance import SETTINGS, make, walks
+from tests.tokenizers.small_tokenizers import NAMES, make, walks
 
 FOLDER = Path(__file__).parent / "golden"
 NUM_CHUNKS = 6
@@ -24,9 +24,9 @@ NUDGE = 1e-4
 """Chunks are golden whose ids survive so large a change, relative to a dimension's range."""
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_golden_artefact(name: str) -> None:
-    folder = FOLDER / name.replace(", ", "-").replace(" ", "-")
+@pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.iterdir()))
+def test_golden_artifact(name: str) -> None:
+    folder = FOLDER / name
     tokenizer = load_tokenizer(folder)
     golden = json.loads((folder / "golden.json").read_text())
     assert tokenizer(np.array(golden["actions"], np.float32)) == golden["ids"]
@@ -57,5 +57,5 @@ def write_golden(name: str) -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for each in SETTINGS:
+    for each in NAMES:
         write_golden(each)

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.tokenizers.codec import CPU_PART, decode_in_parts, doubling, encode_in_parts
 from oatkit.tokenizers.oat import Oat, OatConfig, register_mask
 from oatkit.types import Schedule, Tokens
 
@@ -120,8 +119,6 @@ def test_settings_are_independent() -> None:
     assert ablation.budgets == (8,)
     assert ablation.schedule == Schedule.pow2(8)
     assert Oat(OatConfig(**TINY, num_tokens=8, kind="oat")).schedule == Schedule.tokenwise(8)
-    assert doubling(12) == (1, 2, 4, 8, 12)
-    assert doubling(1) == (1,)
 
 
 @pytest.mark.parametrize(
@@ -146,13 +143,3 @@ def test_the_papers_size() -> None:
     assert (codec.vocab_size, codec.max_tokens) == (1920, 16)
     assert codec.budgets == (1, 2, 4, 8, 16)
     assert 10e6 < sum(p.numel() for p in codec.parameters()) < 12e6
-
-
-@torch.no_grad()
-def test_large_batches_in_parts_give_the_same() -> None:
-    codec, count = tiny(), 2 * CPU_PART + 3
-    actions = torch.rand(count, TINY["horizon"], TINY["action_dim"])
-    whole, in_parts = codec.encode(actions), encode_in_parts(codec, actions)
-    assert (whole.ids == in_parts.ids).float().mean() > 0.99
-    tokens = Tokens(whole.ids, torch.arange(count) % 9)
-    torch.testing.assert_close(decode_in_parts(codec, tokens), codec.decode(tokens))

@@ -24,9 +24,7 @@ from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.presets import tokenizer_preset
 from oatkit.tokenizers import KINDS, ActionTokenizer, make_config
-from oatkit.tokenizers.acodec import Acodec
-from oatkit.tokenizers.codec import FittedCodec, LearnedCodec
-from oatkit.tokenizers.refined import Refined
+from oatkit.tokenizers.codec import ChangesAfterStep, FittedCodec, LearnedCodec, trained_part
 from oatkit.train import TrainConfig, train
 from oatkit.types import NormalizationMode
 
@@ -185,7 +183,7 @@ def codec_config(options: TrainTokenizer, action_dim: int) -> Any:
 
 def _require_flag_of_kind(name: str, kind: str) -> None:
     """Refuse a flag that says nothing to the kind."""
-    owners = [k for k, known in KINDS.items() if name in known.config.__dataclass_fields__]  # type: ignore[attr-defined]
+    owners = [k for k, known in KINDS.items() if name in known.settings]
     if kind not in owners:
         flag = "no-nested-dropout" if name == "nested_dropout" else name.replace("_", "-")
         raise ValueError(f"--{flag} is for {', '.join(owners)}, not for {kind}: leave it out")
@@ -207,9 +205,8 @@ class TokenizerJob:
     """Training a learned codec on the chunks of a dataset."""
 
     def __init__(self, tokenizer: ActionTokenizer, train_set: Dataset, held_out: Dataset) -> None:
-        codec = tokenizer.codec
-        if isinstance(codec, Refined):  # its tail is not trained
-            tokenizer = ActionTokenizer(codec.learned, tokenizer.normalizer, tokenizer.data)
+        codec = trained_part(tokenizer.codec)
+        tokenizer = ActionTokenizer(codec, tokenizer.normalizer, tokenizer.data)
         assert isinstance(tokenizer.codec, nn.Module)
         self.module: nn.Module = tokenizer.codec
         self._tokenizer = tokenizer
@@ -225,9 +222,8 @@ class TokenizerJob:
         return loss
 
     def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:
-        codec = self._tokenizer.codec
-        if isinstance(codec, Acodec) and codec.latest_latents is not None:
-            codec.follow(gather(codec.latest_latents), random)
+        if isinstance(self._tokenizer.codec, ChangesAfterStep):
+            self._tokenizer.codec.after_step(gather, random)
 
     def evaluate(self) -> dict[str, float]:
         """Raw mean squared error of held-out chunks at each trained budget."""

@@ -6,6 +6,7 @@ of 512 numbers choose among 2048 vectors.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,7 +50,7 @@ class AcodecConfig:
 
 
 class Acodec(nn.Module):
-    """The codec. Training calls `follow` after each step, with the latents of all processes."""
+    """The codec. Its codebook follows the latents of the training steps."""
 
     is_ordered = False
     is_total = True
@@ -83,7 +84,7 @@ class Acodec(nn.Module):
         self.head = nn.Linear(config.width, config.action_dim)
         positions = sinusoids(config.horizon, config.width)
         self.register_buffer("positions", positions, persistent=False)
-        self.latest_latents: Tensor | None = None
+        self._latents_of_step: list[Tensor] = []
 
     def encode(self, actions_BTA: Tensor) -> Tokens:
         ids_BK = self.quantizer.ids(self._latents(actions_BTA))
@@ -94,14 +95,19 @@ class Acodec(nn.Module):
 
     def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
         latents_BKD = self._latents(actions_BTA, random)
-        self.latest_latents = latents_BKD.detach()
+        if torch.is_grad_enabled():
+            self._latents_of_step.append(latents_BKD.detach())
         codes_BKD, _, commitment = self.quantizer(latents_BKD)
         reconstruction = F.mse_loss(self._reconstruct(codes_BKD, random), actions_BTA)
         parts = {"reconstruction": reconstruction, "commitment": commitment}
         return TrainingLoss(reconstruction + commitment, parts)
 
-    def follow(self, latents_BKD: Tensor, random: SampleRandom) -> None:
-        """Move the codebook towards the `latest_latents` of all processes."""
+    def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:
+        """Move the codebook towards the latents of all parts of the batch and all processes."""
+        if not self._latents_of_step:
+            return
+        latents_BKD = gather(torch.cat(self._latents_of_step))
+        self._latents_of_step.clear()
         self.quantizer.follow(latents_BKD, self.quantizer.ids(latents_BKD), random)
 
     def _latents(self, actions_BTA: Tensor, random: SampleRandom | None = None) -> Tensor:

@@ -74,6 +74,33 @@ class LearnedCodec(Protocol):
 
 
 @runtime_checkable
+class ChangesAfterStep(Protocol):
+    """A learned codec of which a part follows the data by other means than gradients."""
+
+    def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:
+        """Change after a step of the optimizer, the same in every process.
+
+        Args:
+            gather: Joins a tensor over all processes, in the order of the global batch.
+            random: Random numbers of the samples of the global batch.
+        """
+
+
+@runtime_checkable
+class PartlyLearned(Protocol):
+    """A codec of which only a part is trained by gradient descent, before the rest is fitted."""
+
+    @property
+    def learned(self) -> Codec:
+        """The codec that is trained."""
+
+
+def trained_part(codec: Codec) -> Codec:
+    """The codec that gradient descent trains: a part of the given one, or all of it."""
+    return codec.learned if isinstance(codec, PartlyLearned) else codec
+
+
+@runtime_checkable
 class FittedCodec(Protocol):
     """A codec that is computed from the data, without gradient descent."""
 

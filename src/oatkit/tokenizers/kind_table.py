@@ -1,7 +1,6 @@
-"""The kinds of tokenizers: name, configuration and codec of each.
+"""The kinds of tokenizers: one row for each.
 
-A new kind is one file with a config and a codec, and one entry here; with a decoder in `onnx` it
-can be exported.
+A new kind is one file with a config and a codec, and one row here: `docs/adding_a_tokenizer.md`.
 """
 
 from __future__ import annotations
@@ -27,11 +26,22 @@ class Kind:
     """What a kind's name stands for."""
 
     config: Callable[..., Any]
+    """Frozen dataclass with `kind`, `horizon`, `action_dim` and the settings of the kind."""
     codec: Callable[[Any], Codec]
+    """Makes an untrained codec of a config."""
     color: str
-    """In charts and in the lab; told apart by the color-blind, readable on light and dark."""
+    """Color in charts and in the lab, readable on light and dark. Those of all kinds are different
+    to the color-blind too."""
+    is_learned: bool = False
+    """Whether gradient descent trains it; otherwise it is computed from the data or needs none."""
     normalization: NormalizationMode = "min_max"
     """How actions are normalized unless the user says otherwise."""
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Names of the settings that its config has, beside `kind`."""
+        names = self.config.__dataclass_fields__  # type: ignore[attr-defined]
+        return tuple(name for name in names if name != "kind")
 
 
 def _oat(config: OatConfig) -> Oat | Refined:
@@ -39,17 +49,18 @@ def _oat(config: OatConfig) -> Oat | Refined:
 
 
 KINDS: dict[str, Kind] = {
-    "oat": Kind(OatConfig, _oat, "#2184c5"),
-    "oat-pow2": Kind(OatConfig, _oat, "#e2784e"),
+    "oat": Kind(OatConfig, _oat, "#2184c5", is_learned=True),
+    "oat-pow2": Kind(OatConfig, _oat, "#e2784e", is_learned=True),
     "bin": Kind(BinConfig, Bin, "#61696c"),
     "fast": Kind(FastConfig, Fast, "#be9202", normalization="quantiles"),
-    "quest": Kind(QuestConfig, Quest, "#7048d6"),
-    "acodec": Kind(AcodecConfig, Acodec, "#ba1797"),
+    "quest": Kind(QuestConfig, Quest, "#7048d6", is_learned=True),
+    "acodec": Kind(AcodecConfig, Acodec, "#ba1797", is_learned=True),
     "klt": Kind(KltConfig, Klt, "#1faf8a"),
 }
 
 
 def kind_named(name: str) -> Kind:
+    """The row of a kind; an unknown name is an error that lists those that are known."""
     if name not in KINDS:
         raise ValueError(unknown_name("tokenizer kind", name, KINDS))
     return KINDS[name]
@@ -62,10 +73,9 @@ def make_codec(config: Any) -> Codec:
 
 def make_config(kind: str, **settings: Any) -> Any:
     """A kind's config; a setting it does not have is an error that lists those it has."""
-    config = kind_named(kind).config
-    known = [name for name in config.__dataclass_fields__ if name != "kind"]  # type: ignore[attr-defined]
+    row = kind_named(kind)
     for name in settings:
-        if name not in known:
-            raise ValueError(unknown_name(f"setting of {kind}", name, known))
+        if name not in row.settings:
+            raise ValueError(unknown_name(f"setting of {kind}", name, row.settings))
     lists = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
-    return config(kind=kind, **lists)
+    return row.config(kind=kind, **lists)

@@ -1,0 +1,84 @@
+"""Artifacts, units and the facts of the data, which are the same for every kind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from oatkit.data import Dataset, Normalizer, open_dataset
+from oatkit.data.statistics import compute_statistics
+from oatkit.errors import ArtifactError
+from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_config
+from oatkit.types import Tokens
+from tests.tokenizers.small_tokenizers import ACTION_DIM, make, walks
+
+
+def test_broken_artifacts(tmp_path: Path) -> None:
+    path = make("bin").save_pretrained(tmp_path / "t")
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps(config | {"version": 99}))
+    with pytest.raises(ArtifactError, match="holds oatkit/tokenizer in version 99, this"):
+        load_tokenizer(path)
+    (path / "config.json").write_text("{")
+    with pytest.raises(ArtifactError, match="is no readable tokenizer artifact"):
+        load_tokenizer(path)
+    path = make("klt").save_pretrained(tmp_path / "k")
+    config = json.loads((path / "config.json").read_text())
+    config["codec"]["num_tokens"] = 3
+    (path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ArtifactError, match=r"model.safetensors is of another config"):
+        load_tokenizer(path)
+    with pytest.raises(ArtifactError, match="nowhere/at-all is no folder here and could not be"):
+        load_tokenizer("nowhere/at-all")
+
+
+def test_tokens_of_a_prefix_are_the_first_tokens() -> None:
+    tokens = make("oat").encode(walks()[:2])
+    assert isinstance(tokens, Tokens)
+    torch.testing.assert_close(tokens.prefix(2).ids, tokens.ids[:, :2])
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Dataset:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "a.npz", action=rng.normal(size=(400, 2)), fps=20.0)
+    return open_dataset(tmp_path / "a.npz", cache_dir=tmp_path)
+
+
+def test_the_normalizer_and_the_facts_are_those_of_the_dataset(dataset: Dataset) -> None:
+    tokenizer = ActionTokenizer.for_dataset(make_config("bin", horizon=8, action_dim=2), dataset)
+    assert tokenizer.data.fingerprint == dataset.fingerprint
+    assert tokenizer.normalizer.mode == "min_max"
+    assert tokenizer.check(dataset) == []
+    with pytest.raises(ValueError, match=r"is for 3 action dimensions, .*a\.npz has 2"):
+        ActionTokenizer.for_dataset(make_config("bin", horizon=8, action_dim=3), dataset)
+
+
+def test_data_unlike_those_of_training_are_described(dataset: Dataset) -> None:
+    tokenizer = ActionTokenizer.for_dataset(make_config("bin", horizon=8, action_dim=2), dataset)
+    rows = np.random.default_rng(1).normal(size=(400, 2)) * [1.0, 3.0]
+    other = compute_statistics(lambda: [rows], dim=2)
+    found = tokenizer.drift(other, dataset.action.names, 50.0)
+    assert any("50" in sentence for sentence in found)
+    assert sum(dataset.action.names[1] in sentence for sentence in found) == 1
+    assert not any(f"{dataset.action.names[0]} " in sentence for sentence in found)
+
+
+def test_a_normalizer_of_other_data_is_refused() -> None:
+    statistics = compute_statistics(lambda: [np.eye(4)], dim=4)
+    with pytest.raises(ValueError, match="the normalizer has 4 dimensions and the codec 3"):
+        ActionTokenizer(make("bin").codec, Normalizer.fit(statistics), make("bin").data)
+
+
+def test_sequences_that_do_not_decode_are_none() -> None:
+    tokenizer = make("fast")
+    tokens = tokenizer.encode(walks()[:3])
+    cut = Tokens(tokens.ids, torch.tensor([int(tokens.lengths[0]), 1, int(tokens.lengths[2])]))
+    found = tokenizer.try_decode(cut)
+    assert [chunk is None for chunk in found] == [False, True, False]
+    total = make("bin").try_decode(make("bin").encode(walks()[:2]))
+    assert [tuple(chunk.shape) for chunk in total if chunk is not None] == [(8, ACTION_DIM)] * 2

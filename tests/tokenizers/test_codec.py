@@ -1,0 +1,50 @@
+"""Batches in parts, and sequences of different lengths."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from oatkit.tokenizers.codec import (
+    CPU_PART,
+    PART,
+    decode_in_parts,
+    doubling,
+    encode_in_parts,
+    tokens_of_lists,
+)
+from oatkit.types import Tokens
+from tests.tokenizers.small_tokenizers import make
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("name", "part"), [("oat", CPU_PART), ("klt", PART)])
+def test_large_batches_in_parts_give_the_same(name: str, part: int) -> None:
+    codec, count = make(name).codec, 2 * part + 3
+    actions = torch.rand(count, codec.config.horizon, codec.config.action_dim)
+    whole, in_parts = codec.encode(actions), encode_in_parts(codec, actions)
+    assert (whole.ids == in_parts.ids).float().mean() > 0.99
+    tokens = Tokens(whole.ids, torch.arange(count) % 9)
+    torch.testing.assert_close(decode_in_parts(codec, tokens), codec.decode(tokens))
+
+
+def test_parts_of_different_lengths_are_padded() -> None:
+    codec = make("fast").codec
+    flat, steep = torch.zeros(PART, 8, 3), torch.rand(3, 8, 3) * 2 - 1
+    tokens = encode_in_parts(codec, torch.cat([flat, steep]))
+    assert tokens.lengths[0] < tokens.lengths[-1] <= tokens.ids.shape[1]
+    assert (
+        tokens.ids[-1, : tokens.lengths[-1]].tolist()
+        == codec.encode(steep).ids[-1, : tokens.lengths[-1]].tolist()
+    )
+
+
+def test_lists_become_one_batch() -> None:
+    tokens = tokens_of_lists([[3, 1], [], [2, 2, 2]])
+    assert tokens.ids.tolist() == [[3, 1, 0], [0, 0, 0], [2, 2, 2]]
+    assert tokens.lengths.tolist() == [2, 0, 3]
+    assert tokens_of_lists([]).ids.shape == (0, 0)
+
+
+def test_doubling_ends_at_the_number_itself() -> None:
+    assert [doubling(n) for n in (1, 8, 12)] == [(1,), (1, 2, 4, 8), (1, 2, 4, 8, 12)]
