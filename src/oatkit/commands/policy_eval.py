@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from rich.console import Console
 from rich.text import Text
@@ -20,6 +20,7 @@ from oatkit.evaluation.episodes import TIMEOUT_S
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.policy_evaluation import RECORD, evaluate
 from oatkit.measure.reports.report_words import acts_by_flow, result_name
+from oatkit.policies.vlm.vlm_config import Head
 from oatkit.storage.records import read_record, write_record
 from oatkit.types import Budget, PolicyEvaluation, Sampling, Schedule, SuccessRate
 
@@ -38,7 +39,8 @@ class EvalPolicy:
     policy: Annotated[Positional[Path], arg(metavar="DIR")]
     """Policy artifact."""
     out: Annotated[Path, arg(metavar="DIR")]
-    """Where to write record and report; the same command again goes on, with more of it too."""
+    """Where to write record and report; the same command again goes on, also with more tasks,
+    budgets or episodes."""
     env: SimulatorName = "metaworld"
     """The simulator."""
     tasks: tuple[str, ...] = ()
@@ -49,7 +51,7 @@ class EvalPolicy:
     """How many tokens to generate, or `auto`; all tokens by default."""
     execute: int | None = None
     """Steps of a chunk that are executed before the next query; the first half by default."""
-    head: Literal["flow", "tokens"] | None = None
+    head: Head | None = None
     """What acts of a co-trained policy: its flow expert by default, or its tokens."""
     sampling: SamplingFlags = Sampling(seed=0)
     endpoints: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""`oatkit serve`: a policy behind a websocket, until it is told to stop."""
+"""`oatkit serve`: a policy behind a websocket, until a signal stops it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from oatkit.commands.text_output import print_lines
 from oatkit.jobs.policy_serving import artifact_fingerprint, serve_until_stopped
 from oatkit.policies import load_policy
 from oatkit.policies.policy_table import choose_head
+from oatkit.policies.vlm.vlm_config import Head
 from oatkit.serve import PolicyServer, ServeConfig
 from oatkit.serve.access import check_free, exposure, read_api_key, tls_context
 from oatkit.serve.event_log import logging_to_stderr
@@ -43,7 +44,7 @@ class Serve:
     """Private key of the certificate."""
     budget: Budget = None
     """Maximum number of tokens where a request names none; all by default."""
-    head: Literal["flow", "tokens"] | None = None
+    head: Head | None = None
     """What acts, where a policy has both: its flow expert by default."""
     sampling: SamplingFlags = Sampling()
     map: UseAppendAction[tuple[str, ...]] = ()
@@ -53,7 +54,7 @@ class Serve:
     max_batch: int = 8
     """Maximum number of requests that are answered together."""
     max_queue: int = 64
-    """Maximum number of requests that wait; others are told that the server is busy."""
+    """Maximum number of requests that wait; others are answered that the server is busy."""
     max_connections: int = 128
     """Maximum number of clients at a time."""
     max_message_mb: float = 32.0

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from rich.console import Console
 from tyro.conf import arg
 
+from oatkit.commands.choices import FamilyName
 from oatkit.commands.text_output import print_lines
 from oatkit.errors import OatkitError
 from oatkit.jobs.backbone_check import TASKS
@@ -24,8 +25,8 @@ class WriteScratch:
         oatkit vlm scratch --family qwen3-vl --out out/qwen-scratch
     """
 
-    family: Literal["paligemma2", "qwen3-vl", "smolvlm"]
-    """Which kind of backbone."""
+    family: FamilyName
+    """Family of the backbone."""
     out: Path
     """Where to write the checkpoint."""
     seed: int = 0

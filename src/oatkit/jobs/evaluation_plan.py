@@ -138,7 +138,7 @@ def _budgets(policy: AnyPolicy, rollout: Rollout, budgets: Sequence[Budget]) -> 
 
 
 def policy_digest(policy: AnyPolicy) -> str:
-    """Changes when a policy would act otherwise."""
+    """Digest of a policy, which changes when the policy would act otherwise."""
     facts = {k: policy.to_json()[k] for k in ("net", "observation", "auto")}
     return digest(
         policy.tokenizer.digest.encode(),

@@ -50,7 +50,7 @@ async def _until_signal(server: PolicyServer, is_ready: Callable[[str], None]) -
 
 
 def artifact_fingerprint(folder: str | os.PathLike[str]) -> str:
-    """Changes with every byte of what the policy is loaded from."""
+    """Digest of the files that a policy is loaded from."""
     digest = hashlib.blake2b(digest_size=16)
     for file in sorted(file for part in PARTS for file in Path(folder).glob(part)):
         if file.is_file() and file.name != "README.md":
