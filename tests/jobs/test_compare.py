@@ -97,7 +97,7 @@ def test_the_report_is_drawn_from_what_is_on_disk_alone(compared: Path) -> None:
 
 def test_the_record_is_whole_and_comes_back_the_same(compared: Path) -> None:
     found = read(compared)
-    assert (found.schema, found.version) == ("oatkit/tokenizer-comparison", 1)
+    assert (found.schema, found.version) == ("oatkit/tokenizer-comparison", 2)
     assert json.loads((compared / "comparison.json").read_text()) == json.loads(
         json.dumps(asdict(found))
     )
@@ -335,7 +335,7 @@ def test_a_sweep_goes_on_after_a_kill_and_skips_what_is_done(
     assert len(trained) == 6
     assert trained[2] == trained[3]
     found = read_sweep(out)
-    assert (found.schema, found.version) == ("oatkit/tokenizer-sweep", 1)
+    assert (found.schema, found.version) == ("oatkit/tokenizer-sweep", 2)
     assert [row.ablation for row in found.rows] == [
         *("levels", "levels", "horizons", "horizons", "nesting", "nesting")
     ]

@@ -22,7 +22,7 @@ from oatkit.storage.records import (
     write_record,
     write_records,
 )
-from oatkit.types import DatasetCheck, DemoRecord, Finding, PolicySweep, TokenizerMeasurement
+from oatkit.types import DatasetCheck, DemoRecord, Finding, PolicySweep
 
 RECORDS = {
     found.schema: found
@@ -37,7 +37,7 @@ def begun(**settings: Any) -> PolicySweep:
 
 
 def test_every_record_has_a_schema_of_its_own_and_a_way_from_every_older_version() -> None:
-    assert len(RECORDS) == 11
+    assert len(RECORDS) >= 12
     for schema, record in RECORDS.items():
         assert schema.startswith("oatkit/")
         assert sorted(UPGRADES.get(schema, {})) == list(range(1, record.version))
@@ -91,11 +91,11 @@ def test_what_is_no_record_is_named(tmp_path: Path, text: str) -> None:
 
 
 def test_a_record_inside_a_record_is_checked_too() -> None:
-    comparison = json.loads((Path(__file__).parent / OLD / "tokenizer-comparison.json").read_text())
+    path = Path(__file__).parent / "records_v1/tokenizer-comparison.json"
+    comparison = json.loads(path.read_text())
     comparison["kinds"][0]["measurement"]["version"] = 9
     with pytest.raises(ArtifactError, match="holds oatkit/tokenizer-measurement in version 9"):
         record_from_json(oatkit.types.TokenizerComparison, comparison)
-    assert TokenizerMeasurement.version == 1
 
 
 def test_versions_are_climbed_one_by_one() -> None:
@@ -108,21 +108,47 @@ def test_versions_are_climbed_one_by_one() -> None:
         }
 
 
-OLD = "records_v1"
-LISTS = ("policy-measurement", "tokenizer-measurement")
+FILES = [
+    pytest.param(path, id=f"{path.parent.name}/{path.stem}")
+    for path in sorted(Path(__file__).parent.glob("records_v*/*.json"))
+]
+"""A file of every version of every record, made by the code of its time; they never change."""
 
 
-@pytest.mark.parametrize("schema", RECORDS)
-def test_records_of_version_1_still_open(schema: str, tmp_path: Path) -> None:
-    """The files were written by the code of the time; they are never written again."""
-    name, record_class = schema.removeprefix("oatkit/"), RECORDS[schema]
-    path = Path(__file__).parent / OLD / f"{name}.json"
-    found = (
-        read_records(path, record_class)[0] if name in LISTS else read_record(path, record_class)
-    )
+def read_any(path: Path) -> tuple[Any, list[Any]]:
+    """The class of the records in a file, and the records."""
+    values = json.loads(path.read_text())
+    is_list = isinstance(values, list)
+    record_class = RECORDS[(values[0] if is_list else values)["schema"]]
+    if is_list:
+        return record_class, list(read_records(path, record_class))
+    return record_class, [read_record(path, record_class)]
+
+
+def test_there_is_a_file_of_every_version_of_every_record() -> None:
+    have = {
+        (f"oatkit/{path.stem}", int(path.parent.name.removeprefix("records_v")))
+        for path in Path(__file__).parent.glob("records_v*/*.json")
+    }
+    assert have == {(s, v + 1) for s, record in RECORDS.items() for v in range(record.version)}
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_records_of_every_version_still_open(path: Path, tmp_path: Path) -> None:
+    record_class, (found, *_) = read_any(path)
     assert found.version == record_class.version
     write_record(tmp_path / "now.json", found)
     assert read_record(tmp_path / "now.json", record_class) == found
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_the_json_of_a_version_does_not_change(path: Path) -> None:
+    """Whoever changes it raises the version, so that an older oatkit refuses it by name."""
+    record_class, found = read_any(path)
+    if path.parent.name == f"records_v{record_class.version}":
+        written = json.loads(json.dumps([record_to_json(record) for record in found]))
+        values = json.loads(path.read_text())
+        assert written == (values if isinstance(values, list) else [values])
 
 
 def test_a_record_that_grows_goes_on_with_the_same_settings_only(tmp_path: Path) -> None:

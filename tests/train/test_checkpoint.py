@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -75,3 +76,17 @@ def test_a_run_killed_while_it_writes_a_checkpoint(tmp_path: Path) -> None:
         assert end(process) == 0
     ends = [load_file(tmp_path / name / "end.safetensors") for name in ("whole", "killed")]
     assert_equal(*ends)
+
+
+def test_versions_of_checkpoints(tmp_path: Path) -> None:
+    """Those of before there were versions are restored, newer ones are refused by name."""
+    job = Regression()
+    optimizer = torch.optim.AdamW(job.module.parameters())
+    checkpoints = Checkpoints(tmp_path, {"a": 1})
+    path = checkpoints.save(3, job.module, optimizer, None) / "state.json"
+    state = json.loads(path.read_text())
+    path.write_text(json.dumps({name: state[name] for name in ("step", "config")}))
+    assert checkpoints.restore(job.module, optimizer, None) == 3
+    path.write_text(json.dumps(state | {"version": 9}))
+    with pytest.raises(ArtifactError, match="holds oatkit/checkpoint in version 9, this oatkit"):
+        checkpoints.restore(job.module, optimizer, None)

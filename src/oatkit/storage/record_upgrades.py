@@ -33,6 +33,11 @@ def _policy_sweep_from_1(record: Json) -> Json:
     return record | {"rows": rows}
 
 
+def _unchanged(record: Json) -> Json:
+    """Nothing to do: the next version only has values that may be missing."""
+    return record
+
+
 def with_auto(value: Json) -> Json:
     """Values with a budget; in version 1 null stood for "auto", since then it is all tokens."""
     return value | {"budget": "auto" if value["budget"] is None else value["budget"]}
@@ -49,5 +54,8 @@ UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
     "oatkit/policy-evaluation": {1: _policy_evaluation_from_1},
     "oatkit/policy-measurement": {1: _policy_measurement_from_1},
     "oatkit/policy-sweep": {1: _policy_sweep_from_1},
+    "oatkit/tokenizer-comparison": {1: _unchanged},
+    "oatkit/tokenizer-measurement": {1: _unchanged},
+    "oatkit/tokenizer-sweep": {1: _unchanged},
 }
 """Schema to the functions that lead on from each of its older versions."""

@@ -21,9 +21,13 @@ from torch import Tensor, nn
 
 from oatkit.errors import ArtifactError
 from oatkit.storage.atomic_write import flush
+from oatkit.storage.records import upgraded
 from oatkit.train.shard import full_tensor, is_sharded, shard_like
 
 WRITING = ".writing-"
+SCHEMA, VERSION = "oatkit/checkpoint", 1
+UNVERSIONED = {"schema": SCHEMA, "version": 1}
+"""Values that the first checkpoints did not hold."""
 
 
 class Checkpoints:
@@ -78,7 +82,7 @@ class Checkpoints:
             write("ema", ema)
         if not is_writer:
             return path
-        state = {"step": step, "config": self._config}
+        state = {"schema": SCHEMA, "version": VERSION, "step": step, "config": self._config}
         (aside / "state.json").write_text(json.dumps(state, indent=2))
         for file in aside.iterdir():
             flush(file)
@@ -100,12 +104,13 @@ class Checkpoints:
         if path is None:
             return 0
         try:
-            state = json.loads((path / "state.json").read_text())
+            state = {**UNVERSIONED, **json.loads((path / "state.json").read_text())}
             tensors = load_file(path / "model.safetensors")
             moments = load_file(path / "optimizer.safetensors")
             averages = load_file(path / "ema.safetensors") if ema is not None else {}
         except (OSError, ValueError, SafetensorError) as error:
             raise ArtifactError(f"the checkpoint {path} cannot be read ({error})") from error
+        state = upgraded(state, SCHEMA, VERSION, str(path))
         different = sorted(
             key
             for key in {*state["config"], *self._config}

@@ -83,7 +83,7 @@ class TokenizerMeasurement:
     encode_chunks_per_s: float
     decode_chunks_per_s: float
     schema: str = "oatkit/tokenizer-measurement"
-    version: int = 1
+    version: int = 2
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class TokenizerComparison:
     command: str = ""
     """What was typed last."""
     schema: str = "oatkit/tokenizer-comparison"
-    version: int = 1
+    version: int = 2
 
 
 @dataclass(frozen=True)
@@ -250,4 +250,4 @@ class TokenizerSweep:
     """What decides the result, and so must be the same when a sweep goes on."""
     rows: tuple[SweepRow, ...] = ()
     schema: str = "oatkit/tokenizer-sweep"
-    version: int = 1
+    version: int = 2
