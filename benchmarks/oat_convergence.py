@@ -1,10 +1,10 @@
-"""What makes `oat` converge faster: one change at a time, the same steps, the same chunks.
+"""What makes `oat` converge faster: one change at a time, with the same steps and chunks.
 
     python -m benchmarks.oat_convergence [--steps 300]
 
 The `small` size on MetaWorld; the learning rate falls to zero within the steps, so that every run
-is a finished one. Errors are on held-out episodes, of the averaged weights. `docs/log.md` says
-what was kept.
+is a finished one. Errors are those of the averaged weights on held-out episodes. `docs/log.md` says
+which changes were kept.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Smooth(Oat):
 
 
 class WithoutRounding(Oat):
-    """Real numbers instead of levels: what quantization costs."""
+    """Real numbers instead of levels, which shows what quantization costs."""
 
     def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
         codes_BKC = torch.tanh(self._latents(actions_BTA))
@@ -64,7 +64,7 @@ class WithoutRounding(Oat):
 
 
 class RelativeLoss(Oat):
-    """Errors relative to what their budget leaves now: large ones do not drown small ones."""
+    """Errors relative to the present error of their budget, so that small ones count as much."""
 
     def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA))
@@ -106,8 +106,8 @@ class WholeChunkRead(Oat):
 
 
 class PrincipalStart(Oat):
-    """Linear paths around encoder and decoder, started from principal directions, with residual
-    quantization: a token's linear part reads what the linear parts of earlier tokens leave."""
+    """Linear paths around encoder and decoder that start from principal directions, with residual
+    quantization: the linear part of a token reads what those of earlier tokens leave."""
 
     def __init__(self, config: OatConfig) -> None:
         super().__init__(config)
@@ -183,15 +183,15 @@ def main() -> None:
     steps = parser.parse_args().steps
     results = read_results(NAME)
     train_set, held_out = oatkit.open_dataset(metaworld()).split(0.1, seed=0)
-    chunks, unseen = all_chunks(train_set), all_chunks(held_out)
+    chunks, held_out_chunks = all_chunks(train_set), all_chunks(held_out)
     settings = {"steps": steps, "batch_size": BATCH_SIZE, "size": "small", "budgets": BUDGETS}
     for name, (codec, changes) in VARIANTS.items():
         if name not in results:
             print(name, flush=True)
-            results[name] = measure(codec, changes, chunks, unseen, steps)
+            results[name] = measure(codec, changes, chunks, held_out_chunks, steps)
             write_result(NAME, seed=SEED, settings=settings, results=results)
     if "klt" not in results:
-        results["klt"] = measure_klt(chunks, unseen)
+        results["klt"] = measure_klt(chunks, held_out_chunks)
         write_result(NAME, seed=SEED, settings=settings, results=results)
 
 
@@ -201,9 +201,9 @@ def all_chunks(dataset: Dataset) -> Tensor:
 
 
 def measure(
-    kind: type[Oat], changes: dict[str, Any], chunks: Tensor, unseen: Tensor, steps: int
+    kind: type[Oat], changes: dict[str, Any], chunks: Tensor, held_out: Tensor, steps: int
 ) -> dict[str, Any]:
-    """MetaWorld's raw actions are in [-1, 1] already."""
+    """Train a variant on chunks, which need no normalizer because MetaWorld's are in [-1, 1]."""
     torch.manual_seed(SEED)
     rate = changes.get("learning_rate", 1e-2)
     other = ("learning_rate", "start", "optimizer")
@@ -237,9 +237,9 @@ def measure(
         for parameter, mean in zip(codec.parameters(), average, strict=True):
             parameter.copy_(mean)
         if isinstance(codec, WithoutRounding | PrincipalStart):
-            found = codec.prefix_errors(unseen)
+            found = codec.prefix_errors(held_out)
         else:
-            found = errors(codec, codec.quantizer(codec._latents(unseen))[0], unseen)
+            found = errors(codec, codec.quantizer(codec._latents(held_out))[0], held_out)
     return {"mse": found, "seconds": round(seconds, 1)}
 
 
@@ -263,13 +263,13 @@ def errors(codec: Oat, codes_BKC: Tensor, wanted_BTA: Tensor) -> list[float]:
     ]
 
 
-def measure_klt(chunks: Tensor, unseen: Tensor) -> dict[str, Any]:
+def measure_klt(chunks: Tensor, held_out: Tensor) -> dict[str, Any]:
     codec = Klt(KltConfig(HORIZON, chunks.shape[2]))
     begun = time.perf_counter()
     codec.fit(lambda: iter([chunks]))
     seconds = time.perf_counter() - begun
-    tokens = codec.encode(unseen)
-    found = [float(F.mse_loss(codec.decode(tokens.prefix(k)), unseen)) for k in BUDGETS]
+    tokens = codec.encode(held_out)
+    found = [float(F.mse_loss(codec.decode(tokens.prefix(k)), held_out)) for k in BUDGETS]
     return {"mse": found, "seconds": round(seconds, 1)}
 
 

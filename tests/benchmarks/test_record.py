@@ -1,0 +1,40 @@
+"""Where the numbers of benchmarks go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import record
+from oatkit.errors import ArtifactError
+
+
+@pytest.fixture(autouse=True)
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(record, "RESULTS", tmp_path / "results")
+    return tmp_path / "results"
+
+
+def test_results_come_back_with_what_they_depend_on() -> None:
+    assert record.read_results("speed") == {}
+    record.write_result("speed", seed=3, settings={"threads": 2}, results={"ms": 1.5})
+    found = record.read_result("speed")
+    assert (found["seed"], found["settings"]) == (3, {"threads": 2})
+    assert {"cpu", "cores", "python", "torch"} <= set(found["machine"])
+    assert len(found["commit"].split()[0]) == 40
+    assert record.read_results("speed") == {"ms": 1.5}
+
+
+def test_an_older_version_is_upgraded_and_a_newer_one_refused(results: Path) -> None:
+    rows = {"oat": {"budgets": [{"budget": 8}, {"budget": None}]}}
+    record.write_result("policy_pusht", seed=0, settings={}, results=rows)
+    path = results / "policy_pusht.json"
+    saved = json.loads(path.read_text())
+    path.write_text(json.dumps({**saved, "version": 1}))
+    (row,) = record.read_results("policy_pusht").values()
+    assert [b["budget"] for b in row["budgets"]] == [8, "auto"]
+    path.write_text(json.dumps({**saved, "version": saved["version"] + 1}))
+    with pytest.raises(ArtifactError, match="policy_pusht in version 3"):
+        record.read_results("policy_pusht")
