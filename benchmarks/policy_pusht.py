@@ -113,8 +113,7 @@ def measure_row(name: str, args: Namespace) -> dict[str, Any]:
         episodes=args.episodes,
         budgets=row.budgets,
         execute=EXECUTE,
-        sampling=Sampling(args.temperature),
-        seed=SEED,
+        sampling=Sampling(args.temperature, seed=SEED),
         show_progress=True,
     )
     return {**in_numbers(record, trained_in), "score_half_widths": half_widths(record)}

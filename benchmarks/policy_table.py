@@ -148,9 +148,8 @@ def measure_row(observed: str, name: str, args: Namespace) -> dict[str, Any]:
         out=evaluation_dir(observed, name, args),
         episodes=args.episodes,
         budgets=row.budgets,
-        sampling=Sampling(temperature(row, args)),
+        sampling=Sampling(temperature(row, args), seed=SEED),
         schedule=Schedule(row.evaluate_by) if row.evaluate_by else None,
-        seed=SEED,
         show_progress=True,
     )
     return in_numbers(record, trained_in)

@@ -48,7 +48,8 @@ from oatkit.envs.simulator import (
     StepResult,
     evaluation_seed,
 )
-from oatkit.evaluation.episodes import Evaluation, Job, Rollout
+from oatkit.evaluation.episode_runner import EpisodeRunner
+from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.evaluation.success_statistics import compare_paired, success_rate
 from oatkit.measure.policy_metrics import measure_slots, observations_to_measure
 from oatkit.nn.sample_random import SampleRandom, sample_keys
@@ -243,14 +244,15 @@ def closed_loop(
     rollout = Rollout(
         execute=options.horizon // 2,
         endpoints=endpoints,
-        seed=options.seed,
-        sampling=Sampling(temperature=0.0),
+        sampling=Sampling(temperature=0.0, seed=options.seed),
         state_keys=(STATE_KEY,),
     )
-    jobs = [
-        Job(task, budget, episode) for task in options.tasks for episode in range(options.episodes)
+    plans = [
+        EpisodePlan(task, budget, episode)
+        for task in options.tasks
+        for episode in range(options.episodes)
     ]
-    ended = Evaluation(policy, simulator(options), rollout, num_slots=8).run(jobs)
+    ended = EpisodeRunner(policy, simulator(options), rollout, num_slots=8).run(plans)
     return [asdict(episode) for episode in ended]
 
 

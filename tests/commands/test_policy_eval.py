@@ -39,7 +39,7 @@ def test_the_table_the_record_and_the_page(
         "temperature": 0.0,
         "top_k": None,
         "top_p": 1.0,
-        "seed": None,
+        "seed": 0,
     }
     assert [b.budget for b in record.budgets] == [1, 4]
     assert record.command.startswith(f"oatkit policy eval {policy} --out {out} --env pusht")

@@ -9,12 +9,14 @@ import numpy as np
 import torch
 
 from oatkit.data import Normalizer
-from oatkit.envs.simulator import STATE_KEY, ImageSize
+from oatkit.envs.simulator import ImageSize
 from oatkit.errors import DecodeError
 from oatkit.policies import Prediction
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.observation.observations import Observations
 from oatkit.types import Sampling
+from oatkit.types.observation_keys import IMAGES, STATE, TASK
 from tests.evaluation.plane import HORIZON, TASKS
 
 
@@ -27,18 +29,22 @@ class Pilot:
         self.asked: list[dict[str, Any]] = []
         self.noise = 0.3
 
+    def read(self, observation: Mapping[str, Any], *, allow_more: bool = False) -> Observations:
+        return read_observation(self.spec, observation, allow_more=allow_more)
+
     def predict_action_chunk(
         self,
-        observation: Mapping[str, Any],
+        observation: Mapping[str, Any] | Observations,
         *,
-        budget: Any,
+        budget: Any = None,
         schedule: Any = None,
-        sampling: Sampling,
-        generator: Any,
+        sampling: Sampling = Sampling(),
+        generator: Any = None,
+        deadline_ms: float | None = None,
     ) -> Prediction:
-        read_observation(self.spec, observation)  # checks it
-        state_B4 = observation[STATE_KEY][:, -1]
-        self.asked.append({**observation, "budget": budget})
+        read = observation if isinstance(observation, Observations) else self.read(observation)
+        self.asked.append(self._seen(read) | {"budget": budget})
+        state_B4 = read.state[:, -1].numpy()
         rows = []
         for state, own in zip(state_B4, generator, strict=True):
             at, goal = state[:2].copy(), state[2:]
@@ -62,6 +68,15 @@ class Pilot:
             elapsed_ms=1.0,
         )
 
+    def _seen(self, read: Observations) -> dict[str, Any]:
+        """What was read by LeRobot's keys again, images (B, history, H, W, 3)."""
+        images = zip(self.spec.cameras, read.images, strict=True)
+        return {
+            STATE: read.state.numpy(),
+            TASK: [self.spec.tasks[index] for index in read.task],
+            **{f"{IMAGES}{name}": image.movedim(2, -1).numpy() for name, image in images},
+        }
+
     def spoil(self, chunk_BTA: np.ndarray) -> np.ndarray:
         return chunk_BTA
 
@@ -69,7 +84,7 @@ class Pilot:
 class Mute(Pilot):
     """Has no chunk for goals on one side, as a strict `fast` may not."""
 
-    def predict_action_chunk(self, observation: Mapping[str, Any], **rest: Any) -> Prediction:
-        if (observation[STATE_KEY][:, -1, 2] > 0.75).any():
+    def predict_action_chunk(self, observation: Any, **rest: Any) -> Prediction:
+        if (observation[STATE][:, -1, 2] > 0.75).any():
             raise DecodeError("1 of 1 sequences did not decode in 10 draws")
         return super().predict_action_chunk(observation, **rest)

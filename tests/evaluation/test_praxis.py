@@ -128,9 +128,28 @@ def test_the_state_may_be_of_several_parts() -> None:
 
 
 def test_images_may_have_their_channels_first() -> None:
-    pilot = Pilot(cameras={"wrist": (4, 4)})
-    made(pilot).act([frame(0, 0, 1, 1)])
-    assert pilot.asked[0]["observation.images.wrist"].shape == (1, 2, 3, 4, 4)
+    image_CHW = np.arange(48, dtype=np.uint8).reshape(3, 4, 4)
+    for image in (image_CHW, image_CHW.transpose(1, 2, 0)):
+        pilot = Pilot(cameras={"wrist": (4, 4)})
+        made(pilot).act([frame(0, 0, 1, 1, **{"observation.images.wrist": image})])
+        seen = pilot.asked[0]["observation.images.wrist"]
+        assert seen.shape == (1, 2, 4, 4, 3)
+        np.testing.assert_array_equal(seen[0, 1], image_CHW.transpose(1, 2, 0))
+
+
+def test_each_camera_arrives_under_its_name() -> None:
+    pilot = Pilot(cameras={"wrist": (4, 4), "front": (2, 6)})
+    front = np.full((2, 6, 3), 7, np.uint8)
+    wrist = np.full((4, 4, 3), 9, np.uint8)
+    images = {"observation.images.front": front, "observation.images.wrist": wrist}
+    made(pilot).act([frame(0, 0, 1, 1, **images)])
+    np.testing.assert_array_equal(pilot.asked[0]["observation.images.front"][0, 0], front)
+    np.testing.assert_array_equal(pilot.asked[0]["observation.images.wrist"][0, 1], wrist)
+
+
+def test_the_seed_can_be_changed_for_a_query() -> None:
+    changed = made().act([frame(0, 0, 1, 1)], policy_kwargs={"seed": 1})
+    np.testing.assert_array_equal(changed, made(sampling=Sampling(seed=1)).act([frame(0, 0, 1, 1)]))
 
 
 def test_bounds_are_kept_and_what_was_clipped_is_told() -> None:

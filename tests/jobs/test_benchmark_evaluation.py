@@ -77,7 +77,12 @@ def test_every_task_of_the_preset_is_run_as_the_paper_does(
 ) -> None:
     driver = Driver()
     record = evaluate_benchmark(
-        policy, "light-metaworld", out=tmp_path, num_parallel=3, seed=5, evaluate=driver
+        policy,
+        "light-metaworld",
+        out=tmp_path,
+        num_parallel=3,
+        sampling=Sampling(seed=5),
+        evaluate=driver,
     )
     assert [env for env, _ in driver.configs] == ["metaworld"] * 4
     assert tuple(config.task for _, config in driver.configs) == PRESET.selectors

@@ -28,4 +28,4 @@ def test_budgets_and_policies_are_compared_on_the_same_episodes(run: Eval) -> No
 
 def test_other_seeds_have_no_pairs(run: Eval) -> None:
     with pytest.raises(ValueError, match="has no episode of the same seed"):
-        with_comparisons(run("c", seed=1), [run()])
+        with_comparisons(run("c", sampling=Sampling(seed=1)), [run()])

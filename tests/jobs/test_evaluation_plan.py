@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from oatkit.types import Sampling
 from tests.jobs.plane_evaluations import Eval
 
 
@@ -24,7 +23,6 @@ from tests.jobs.plane_evaluations import Eval
         ({"tasks": ("nearr",)}, "unknown plane task 'nearr'; known, closest first: near"),
         ({"tasks": ("near", "near")}, "expected each once"),
         ({"shadows": False}, "--no-shadows is for policies that read images of metaworld"),
-        ({"sampling": Sampling(seed=3)}, "the seed of sampling is 3, that of the evaluation 0"),
         ({"simulator": "metaworld", "tasks": ()}, "is for 2 action dimensions, metaworld has 4"),
         ({"simulator": "pushed"}, "unknown simulator 'pushed'; known, closest first: pusht"),
         ({"head": "flow"}, "light has no head 'flow'"),

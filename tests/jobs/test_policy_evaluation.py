@@ -15,9 +15,10 @@ import torch
 import oatkit
 from oatkit.commands.policy_eval import render_evaluation
 from oatkit.errors import ArtifactError, MissingExtraError
-from oatkit.evaluation.episodes import Evaluation, Job
+from oatkit.evaluation.episode_runner import EpisodeRunner
+from oatkit.evaluation.rollout import EpisodePlan
 from oatkit.jobs.policy_evaluation import RECORD
-from oatkit.types import EpisodeResult, Schedule
+from oatkit.types import EpisodeResult, Sampling, Schedule
 from tests.evaluation.plane import HORIZON, PLANE, TASKS, dying_once, sleeping_once
 from tests.jobs.plane_evaluations import Eval, outcomes, read
 
@@ -26,8 +27,9 @@ def test_the_record_says_what_was_done(run: Eval, tmp_path: Path) -> None:
     record = run()
     assert read(tmp_path / "a" / RECORD) == record
     assert record.schema == "oatkit/policy-evaluation"
-    wanted = {"env": "plane", "execute": HORIZON // 2, "seed": 0, "horizon": HORIZON, "history": 2}
+    wanted = {"env": "plane", "execute": HORIZON // 2, "horizon": HORIZON, "history": 2}
     assert {k: record.settings[k] for k in wanted} == wanted
+    assert record.settings["sampling"]["seed"] == 0
     assert record.settings["packages"] == {"numpy": np.__version__}
     assert {"python", "oatkit", "torch"} <= set(record.versions)
     assert [(e.budget, e.task, e.episode) for e in record.episodes] == [
@@ -50,23 +52,23 @@ def test_the_record_says_what_was_done(run: Eval, tmp_path: Path) -> None:
 def test_an_interrupted_evaluation_goes_on(
     run: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, ran = Evaluation.run, []
+    real, ran = EpisodeRunner.run, []
 
-    def stopped(self: Evaluation, jobs: list[Job]) -> Iterator[EpisodeResult]:
+    def stopped(self: EpisodeRunner, jobs: list[EpisodePlan]) -> Iterator[EpisodeResult]:
         for number, result in enumerate(real(self, jobs)):
             if number == 5:
                 raise KeyboardInterrupt
             yield result
 
-    def counted(self: Evaluation, jobs: list[Job]) -> Iterator[EpisodeResult]:
+    def counted(self: EpisodeRunner, jobs: list[EpisodePlan]) -> Iterator[EpisodeResult]:
         ran.extend(jobs)
         return real(self, jobs)
 
-    monkeypatch.setattr(Evaluation, "run", stopped)
+    monkeypatch.setattr(EpisodeRunner, "run", stopped)
     with pytest.raises(KeyboardInterrupt, match="the same command again continues"):
         run("parts")
     assert len(read(tmp_path / "parts" / RECORD).episodes) == 5
-    monkeypatch.setattr(Evaluation, "run", counted)
+    monkeypatch.setattr(EpisodeRunner, "run", counted)
     parts = run("parts")
     assert len(ran) == 7
     whole = run("whole", workers=2)
@@ -85,8 +87,8 @@ def test_more_may_be_asked_for_but_nothing_else(run: Eval, tmp_path: Path) -> No
     assert outcomes(more) == outcomes(run("b"))
     with pytest.raises(ArtifactError, match=r"made with another execute \(was 4, now 2\)"):
         run(execute=2)
-    with pytest.raises(ArtifactError, match=r"another seed \(was 0, now 1\)"):
-        run(seed=1)
+    with pytest.raises(ArtifactError, match=r"another sampling \(was .*'seed': 0.*'seed': 1"):
+        run(sampling=Sampling(seed=1))
     assert read(tmp_path / "a" / RECORD) == replace(more, seconds=more.seconds)
 
 
@@ -124,7 +126,6 @@ def test_another_policy_is_another_evaluation(
         ({"timeout_s": 0.0}, "timeout_s is 0, expected more than 0"),
         ({"videos": -1}, "videos is -1, expected 0 or more"),
         ({"videos": 1, "out": None}, "videos need a folder: name one as `out`"),
-        ({"seed": -1}, "the seed is -1, expected 0 or more"),
         ({"state_keys": ("observation.state",)}, "trained on with --state-key"),
     ],
 )

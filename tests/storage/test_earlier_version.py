@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import oatkit
-from oatkit.evaluation.episodes import Evaluation
+from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.jobs.evaluation_plan import make_rollout, plan_evaluation
 from oatkit.jobs.policy_evaluation import RECORD
 from oatkit.types import Sampling
@@ -72,13 +72,13 @@ def test_an_evaluation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     old = json.loads((HERE / "records_v1/policy-evaluation.json").read_text())
     old["settings"]["packages"] = {"numpy": np.__version__}  # others than then may be installed
     (tmp_path / RECORD).write_text(json.dumps(old))
-    real, ran = Evaluation.run, []
+    real, ran = EpisodeRunner.run, []
 
-    def noted(self: Evaluation, jobs: Any) -> Any:
-        ran.extend((job.task, job.budget, job.episode) for job in jobs)
-        return real(self, jobs)
+    def noted(self: EpisodeRunner, plans: Any) -> Any:
+        ran.extend((plan.task, plan.budget, plan.episode) for plan in plans)
+        return real(self, plans)
 
-    monkeypatch.setattr(Evaluation, "run", noted)
+    monkeypatch.setattr(EpisodeRunner, "run", noted)
     wanted = {"tasks": ("near", "far"), "budgets": (1, 4, "auto"), "workers": 1}
     record = oatkit.evaluate(POLICIES / "light", PLANE, episodes=2, out=tmp_path, **wanted)
     assert ran == []
@@ -100,6 +100,6 @@ def _outcome(episode: dict[str, Any]) -> dict[str, Any]:
 def test_the_digest_of_a_policy_in_an_evaluation_is_what_it_was() -> None:
     policy = oatkit.load_policy(POLICIES / "light")
     plan = plan_evaluation(
-        policy, PLANE, make_rollout(policy, None, Sampling(), 0, (), None), ("near",), (None,)
+        policy, PLANE, make_rollout(policy, None, Sampling(), (), None), ("near",), (None,)
     )
     assert plan.settings()["digest"] == DIGESTS["light"]

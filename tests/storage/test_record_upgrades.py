@@ -40,8 +40,9 @@ def test_the_sampling_rules_of_an_evaluation_are_one_object() -> None:
         read_record(FOLDER / "policy-evaluation.json", PolicyEvaluation),
     )
     sampling = Sampling(**now.settings["sampling"])
-    assert sampling == Sampling(temperature=1.0, top_k=10)
-    kept = {k: v for k, v in before["settings"].items() if k not in ("temperature", "top_k")}
+    assert sampling == Sampling(temperature=1.0, top_k=10, seed=0)
+    rules = ("temperature", "top_k", "seed")
+    kept = {k: v for k, v in before["settings"].items() if k not in rules}
     assert {k: v for k, v in now.settings.items() if k != "sampling"} == kept
 
 

@@ -16,7 +16,7 @@ from oatkit.commands.command_line import command_line
 from oatkit.commands.sampling_options import SamplingFlags
 from oatkit.commands.text_output import print_lines, table_row, titled
 from oatkit.errors import MissingExtraError
-from oatkit.evaluation.episodes import TIMEOUT_S
+from oatkit.evaluation.episode_runner import TIMEOUT_S
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.policy_evaluation import RECORD, evaluate
 from oatkit.measure.reports.report_words import acts_by_flow, result_name
@@ -83,7 +83,6 @@ def run(options: EvalPolicy, console: Console) -> int:
         head=options.head,
         schedule=Schedule(options.endpoints) if options.endpoints else None,
         sampling=options.sampling,
-        seed=options.sampling.seed or 0,
         state_keys=options.state_key,
         shadows=options.shadows,
         out=options.out,

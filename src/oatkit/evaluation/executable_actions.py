@@ -1,4 +1,4 @@
-"""What of a predicted chunk may be executed.
+"""Checks a predicted chunk, and cuts out and clips what is executed of it.
 
 Shape letters: T step in the chunk, N executed steps, A action.
 """
@@ -24,11 +24,11 @@ def executable(
     is clipped: decoders overshoot a little where demonstrations touch them.
 
     Args:
-        chunk: As the policy gave it.
-        num_steps: N.
-        low_A: (A,), infinite where there is no bound.
-        high_A: (A,)
-        what: What an error calls the chunk.
+        chunk: Chunk that the policy predicted, (T, A).
+        num_steps: Number of steps to execute.
+        low_A: Lowest action, (A,), infinite where there is no bound.
+        high_A: Highest action, (A,), infinite where there is no bound.
+        what: Name of the chunk in error messages.
     """
     chunk_TA = np.asarray(chunk, np.float32)
     if chunk_TA.ndim != 2 or len(chunk_TA) < num_steps or chunk_TA.shape[1:] != low_A.shape:

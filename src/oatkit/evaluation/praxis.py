@@ -8,7 +8,7 @@ praxis-eval brings LIBERO, RoboMimic, RoboCasa and SimplerEnv.
     observation of every episode --> its last frames ---- its queue is empty? --> one batched query
     one action of every episode  <-- its queue of actions <-- the first part of its chunk
 
-Nothing here imports praxis-eval: its protocol is a matter of names.
+Nothing here imports praxis-eval: its protocol is known by the names of its methods.
 
 Shape letters: B episodes, T step in the chunk, A action.
 """
@@ -25,18 +25,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from oatkit.envs.simulator import STATE_KEY
 from oatkit.errors import unknown_name
-from oatkit.evaluation.episodes import Policy, seeded_generator
 from oatkit.evaluation.executable_actions import executable
+from oatkit.evaluation.rollout import ActingPolicy, seeded_generator
 from oatkit.policies import Prediction
-from oatkit.policies.observation.observation_reading import read_observation
-from oatkit.types import Sampling
-from oatkit.types.observation_keys import TASK
+from oatkit.policies.observation.frame_history import FrameHistory
+from oatkit.policies.observation.observations import Observations
+from oatkit.types import Budget, Sampling
+from oatkit.types.observation_keys import STATE
 
 
 class ActionSpec(Protocol):
-    """What praxis-eval says about a benchmark's actions."""
+    """Shape, type and bounds of a benchmark's actions, as praxis-eval describes them."""
 
     @property
     def shape(self) -> tuple[int, ...] | None: ...
@@ -53,53 +53,56 @@ class _Episode:
     """An episode under way.
 
     Attributes:
-        name: Its id.
-        number: How many of that id there were, this one included.
-        frames: The last ones that the policy reads.
+        name: Id of the episode.
+        number: How many episodes had this id, this one included.
+        history: The last frames, as many as the policy reads.
         queue: Actions (A,) yet to be executed.
         queries: How often the policy was asked.
     """
 
     name: str
     number: int
-    frames: deque[dict[str, Any]]
+    history: FrameHistory[Observations]
     queue: deque[NDArray[np.float32]] = field(default_factory=deque)
     queries: int = 0
 
 
 class PraxisPolicy:
-    """Any policy of ours as praxis-eval's `Policy`.
+    """A policy of oatkit as praxis-eval's `Policy`.
 
     An episode is known by its id. Where praxis-eval gives none (LIBERO, RoboMimic, RoboCasa,
     MetaWorld), it is known by its place among the observations until the next `reset()`.
 
+    Every frame is read by the policy's own `read`. So a vision-language policy takes instructions
+    that it was not trained on, and observations without some of its cameras.
+
     Args:
         policy: What acts.
-        execute: Steps of a chunk that are executed before the next query; its first half by
-            default, as in the paper.
-        budget: The most tokens, or "auto"; all by default.
-        sampling: How ids are chosen. Random numbers depend on its seed (0 where it has none), the
-            episode's id and the query alone.
+        execute: Number of steps of a chunk that are executed before the next query; its first half
+            by default, as in the paper.
+        budget: Largest number of tokens, or "auto"; all by default.
+        sampling: Rules by which ids are chosen. Random numbers depend on its seed (0 where it has
+            none), the episode's id and the query alone.
         state_keys: Parts of the observation that are joined to the policy's state.
-        action_spec: Where `act` is not told any, as by praxis-eval's `LocalPolicy`.
+        action_spec: Bounds of actions where `act` gets none, as from praxis-eval's `LocalPolicy`.
     """
 
     def __init__(
         self,
-        policy: Policy,
+        policy: ActingPolicy,
         *,
         execute: int | None = None,
-        budget: Any = None,
+        budget: Budget = None,
         sampling: Sampling = Sampling(),
-        state_keys: Sequence[str] = (STATE_KEY,),
+        state_keys: Sequence[str] = (STATE,),
         action_spec: ActionSpec | None = None,
     ) -> None:
         if execute is not None and execute < 1:
             raise ValueError(f"execute is {execute}, expected 1 or more")
         self._policy = policy
         self._execute = execute
-        self._settings: dict[str, Any] = {"budget": budget, "sampling": sampling}
-        self._seed = sampling.seed or 0
+        self._budget = budget
+        self._sampling = sampling
         self._state_keys = tuple(state_keys)
         self._action_spec = action_spec
         self._episodes: dict[str, _Episode] = {}
@@ -123,9 +126,9 @@ class PraxisPolicy:
 
         Args:
             observations: One frame of every episode, by LeRobot's keys.
-            action_spec: The benchmark's bounds.
+            action_spec: Bounds of the benchmark's actions.
             policy_kwargs: Another `budget` for this query, or a field of `Sampling`.
-            episode_ids: Whose the observations are.
+            episode_ids: Ids of the episodes, in the order of the observations.
         """
         if not len(observations):
             raise ValueError("there are no observations to act on")
@@ -138,7 +141,7 @@ class PraxisPolicy:
         ]
         asking = [episode for episode in episodes if not episode.queue]
         if asking:
-            self._query(asking, spec, self._changed_settings(policy_kwargs or {}))
+            self._query(asking, spec, *self._changed(policy_kwargs or {}))
         actions_BA = np.stack([episode.queue.popleft() for episode in episodes])
         return actions_BA if spec is None else actions_BA.astype(spec.dtype)
 
@@ -149,45 +152,49 @@ class PraxisPolicy:
 
     def _observe(self, name: str, observation: Mapping[str, Any]) -> _Episode:
         """The episode of a name with one more frame."""
-        frame = self._frame(observation)
+        frame = self._read(observation)
         if name not in self._episodes:
             self._begun[name] += 1
-            frames = deque([frame] * self._policy.spec.history, maxlen=self._policy.spec.history)
-            self._episodes[name] = _Episode(name, self._begun[name], frames)
-        else:
-            self._episodes[name].frames.append(frame)
+            history: FrameHistory[Observations] = FrameHistory(self._policy.spec.history)
+            self._episodes[name] = _Episode(name, self._begun[name], history)
+        self._episodes[name].history.add(frame)
         return self._episodes[name]
 
-    def _frame(self, observation: Mapping[str, Any]) -> dict[str, Any]:
-        """Only what the policy reads; simulators show more."""
-        if self._policy.spec.state_dim and self._state_keys != (STATE_KEY,):
+    def _read(self, observation: Mapping[str, Any]) -> Observations:
+        """What the policy reads of a frame; benchmarks show more."""
+        if self._policy.spec.state_dim and self._state_keys != (STATE,):
             for key in self._state_keys:
                 if key not in observation:
                     raise ValueError(unknown_name("part of the observation", key, observation))
             parts = [np.atleast_1d(observation[key]) for key in self._state_keys]
-            observation = {**observation, STATE_KEY: np.concatenate(parts)}
-        frame = self._policy.spec.select(observation)
-        if not read_observation(self._policy.spec, frame).is_single_frame:
+            observation = {**observation, STATE: np.concatenate(parts)}
+        frame = self._policy.read(observation, allow_more=True)
+        if not frame.is_single_frame:
             raise ValueError("act() takes one frame of every episode, without batch or history")
         return frame
 
-    def _changed_settings(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        rules = [field.name for field in fields(Sampling)]
+    def _changed(self, changes: Mapping[str, Any]) -> tuple[Budget, Sampling]:
+        """Budget and sampling rules with the changes of one query."""
+        names = ["budget", *(field.name for field in fields(Sampling))]
         for name in changes:
-            if name != "budget" and name not in rules:
-                raise ValueError(unknown_name("entry of policy_kwargs", name, ["budget", *rules]))
-        changed_rules = {name: value for name, value in changes.items() if name in rules}
-        return {
-            "budget": changes.get("budget", self._settings["budget"]),
-            "sampling": replace(self._settings["sampling"], **changed_rules),
-        }
+            if name not in names:
+                raise ValueError(unknown_name("entry of policy_kwargs", name, names))
+        rules = {name: value for name, value in changes.items() if name != "budget"}
+        return changes.get("budget", self._budget), replace(self._sampling, **rules)
 
     def _query(
-        self, episodes: Sequence[_Episode], spec: ActionSpec | None, settings: dict[str, Any]
+        self,
+        episodes: Sequence[_Episode],
+        spec: ActionSpec | None,
+        budget: Budget,
+        sampling: Sampling,
     ) -> None:
         """Fill the queues of some episodes."""
         found: Prediction = self._policy.predict_action_chunk(
-            _batch(episodes), generator=[self._generator(e) for e in episodes], **settings
+            Observations.cat([Observations.from_frames(e.history.frames()) for e in episodes]),
+            budget=budget,
+            sampling=sampling,
+            generator=[_generator(sampling, episode) for episode in episodes],
         )
         for index, episode in enumerate(episodes):
             chunk_TA = found.chunk[index]
@@ -210,10 +217,11 @@ class PraxisPolicy:
                 }
             )
 
-    def _generator(self, episode: _Episode) -> torch.Generator:
-        return seeded_generator(
-            self._seed, crc32(episode.name.encode()), episode.number, episode.queries
-        )
+
+def _generator(sampling: Sampling, episode: _Episode) -> torch.Generator:
+    """The random numbers of an episode's next query."""
+    entropy = (crc32(episode.name.encode()), episode.number, episode.queries)
+    return seeded_generator(sampling.seed or 0, *entropy)
 
 
 def _names(episode_ids: Sequence[str] | None, number: int) -> list[str]:
@@ -223,18 +231,6 @@ def _names(episode_ids: Sequence[str] | None, number: int) -> list[str]:
             f"episode_ids are {names} for {number} observations, expected one each, no two equal"
         )
     return names
-
-
-def _batch(episodes: Sequence[_Episode]) -> dict[str, Any]:
-    """The last frames of some episodes as a batch with its history."""
-    batch: dict[str, Any] = {
-        key: np.stack([np.stack([frame[key] for frame in e.frames]) for e in episodes])
-        for key in episodes[0].frames[-1]
-        if key != TASK
-    }
-    if TASK in episodes[0].frames[-1]:
-        batch[TASK] = [episode.frames[-1][TASK] for episode in episodes]
-    return batch
 
 
 def _bounds(

@@ -3,10 +3,11 @@
     parent  -- orders for some of its episodes -->  worker
             <-- one report for each, in order --
 
-A whole chunk goes out and the frames before the next query come back, so that a simulator's steps
-cost no talk. Only frames that the policy reads are rendered.
+All actions before the next query are sent at once, and the frames that the policy reads for it come
+back: single steps cost no communication, and other frames are never rendered. Nothing here imports
+torch, so that processes start fast.
 
-Shape letters: N actions to execute, A action, S frame of the history.
+Shape letters: N actions to execute, A action.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,11 +27,14 @@ from numpy.typing import NDArray
 
 from oatkit.envs.simulator import STATE_KEY, ImageSize, Observation, Simulator, SimulatorKind
 from oatkit.errors import OatkitError, unknown_name
-from oatkit.storage.atomic_write import atomic_write
+from oatkit.evaluation.episode_video import Film, film
+from oatkit.types.observation_keys import IMAGES
 
-FILM_SIZE = (240, 240)
-FILM_FPS = 20
 END_AFTER_S = 5.0
+"""Seconds that a process has to end before it is killed."""
+
+Frame = dict[str, NDArray[Any]]
+"""What the policy reads of one moment, by LeRobot's keys."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,8 @@ class View:
     """What a policy reads of a simulator.
 
     Attributes:
-        state_keys: Parts of its observation that are joined to the policy's state; none where the
-            policy reads no state.
+        state_keys: Parts of the simulator's observation that are joined to the policy's state; none
+            where the policy reads no state.
         cameras: Cameras that the policy sees, each with height and width of its images.
         history: Number of frames that the policy reads, the current one included.
     """
@@ -52,7 +55,13 @@ class View:
 
 @dataclass(frozen=True)
 class Begin:
-    """Start an episode in a slot, which from then on has a simulator of that task."""
+    """Order to start an episode.
+
+    Attributes:
+        slot: Number of the episode's place in the worker.
+        task: Name of the task.
+        seed: Seed that the simulator is reset with.
+    """
 
     slot: int
     task: str
@@ -61,54 +70,51 @@ class Begin:
 
 @dataclass(frozen=True, eq=False)
 class Play:
-    """Execute actions (N, A) until they, or the episode, end."""
+    """Order to execute actions until they, or the episode, end.
+
+    Attributes:
+        slot: Number of the episode's place in the worker.
+        actions: (N, A), within the simulator's bounds.
+    """
 
     slot: int
     actions: NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class Film:
-    """Play an episode again for the camera, so that filming changes nothing."""
-
-    task: str
-    seed: int
-    actions: NDArray[np.float32]
-    fps: int
-    path: Path
-
-
-@dataclass(frozen=True, eq=False)
 class Report:
-    """How an episode stands.
+    """What happened in an episode since the last report.
 
     Attributes:
-        frames: The policy's keys to the last frames, (S, ...); None where the episode has ended.
-        num_steps: That were executed.
-        is_success: Whether it is solved.
-        score: The best of these steps, if there is one.
+        frames: The last frames, at most as many as the policy reads, the oldest first; empty where
+            the episode is over.
+        num_steps: Number of executed actions.
+        is_over: Whether the episode has ended, with success or at the step limit.
+        is_success: Whether the task is solved.
+        score: The best score of these steps; None where the task has no score.
     """
 
-    frames: dict[str, NDArray[Any]] | None
+    frames: tuple[Frame, ...] = ()
     num_steps: int = 0
+    is_over: bool = False
     is_success: bool = False
     score: float | None = None
 
 
 Order = Begin | Play | Film
 Reports = list[Report | None]
-"""None answers a `Film`."""
+"""One report for each order; None for a `Film`."""
 
 
 class Worker:
-    """A process that serves orders; the parent's handle on it.
+    """A process that executes orders, as the parent sees it.
 
     Args:
-        simulator: Which.
-        view: What the policy reads.
+        simulator: Simulator that runs in the process.
+        view: What the policy reads of it.
 
     Attributes:
-        sent_at: When it last was given orders, on the clock of `time.monotonic`.
+        sent_at: When orders were sent last, on the clock of `time.monotonic`.
     """
 
     def __init__(self, simulator: SimulatorKind, view: View) -> None:
@@ -118,6 +124,7 @@ class Worker:
         self.start()
 
     def start(self) -> None:
+        """Start the process, after `end` a new one."""
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process = context.Process(
@@ -128,13 +135,13 @@ class Worker:
         theirs.close()
 
     def send(self, orders: Sequence[Order]) -> None:
-        """Hand out orders; a worker that died meanwhile is noticed by `receive`."""
+        """Send orders; `receive` finds out where the worker died meanwhile."""
         self.sent_at = time.monotonic()
         with suppress(BrokenPipeError, ConnectionResetError):
             self.connection.send(orders)
 
     def receive(self) -> Reports | None:
-        """The reports, or None where the worker died; an error it can name is raised here."""
+        """The reports, or None where the worker died; an error of the simulator is raised here."""
         try:
             answer: Reports | Exception = self.connection.recv()
         except (EOFError, OSError):
@@ -156,7 +163,7 @@ class Worker:
 
 @contextmanager
 def ctrl_c_ignored() -> Iterator[None]:
-    """Processes that start meanwhile ignore it for good: their parent decides what it means."""
+    """Ctrl-C is ignored, for good by processes that start meanwhile: their parent decides."""
     if threading.current_thread() is not threading.main_thread():  # only that one gets signals
         yield
         return
@@ -168,7 +175,7 @@ def ctrl_c_ignored() -> Iterator[None]:
 
 
 def serve(connection: Connection, simulator: SimulatorKind, view: View) -> None:
-    """The worker's side: answer orders until the parent closes its end, or is gone."""
+    """Answer orders, as the worker process does until the parent closes the connection or dies."""
     slots: dict[int, Slot] = {}
     while True:
         try:
@@ -201,34 +208,41 @@ def _serve(
 
 
 class Slot:
-    """A place for one episode at a time."""
+    """A place for one episode at a time.
+
+    Args:
+        task: Name of the task.
+        simulator: Simulator of that task.
+        view: What the policy reads of it.
+    """
 
     def __init__(self, task: str, simulator: Simulator, view: View) -> None:
         self.task = task
         self.simulator = simulator
         self._view = view
-        self._frames: list[dict[str, NDArray[Any]]] = []
 
     def begin(self, seed: int) -> Report:
-        first = self._read(self.simulator.reset(seed))
-        self._frames = [first] * self._view.history
-        return Report(self._stacked())
+        """Start the episode of a seed."""
+        return Report((self._read(self.simulator.reset(seed)),))
 
     def play(self, actions_NA: NDArray[np.float32]) -> Report:
+        """Execute actions until they, or the episode, end."""
+        frames: list[Frame] = []
         score: float | None = None
         for number, action_A in enumerate(actions_NA, start=1):
             result = self.simulator.step(action_A)
             if result.score is not None:
                 score = result.score if score is None else max(score, result.score)
             if result.is_success or result.is_over:
-                return Report(None, number, result.is_success, score)
+                is_success = result.is_success
+                return Report((), number, is_over=True, is_success=is_success, score=score)
             if len(actions_NA) - number < self._view.history:
-                self._frames = [*self._frames[1:], self._read(result.observation)]
-        return Report(self._stacked(), len(actions_NA), score=score)
+                frames.append(self._read(result.observation))
+        return Report(tuple(frames), len(actions_NA), score=score)
 
-    def _read(self, observation: Observation) -> dict[str, NDArray[Any]]:
+    def _read(self, observation: Observation) -> Frame:
         view = self._view
-        frame: dict[str, NDArray[Any]] = {}
+        frame: Frame = {}
         if view.state_keys:
             for key in view.state_keys:
                 if key not in observation:
@@ -236,32 +250,5 @@ class Slot:
             frame[STATE_KEY] = np.concatenate([observation[key] for key in view.state_keys])
         if view.cameras:
             images = self.simulator.render()
-            frame |= {f"observation.images.{camera}": images[camera] for camera in view.cameras}
+            frame |= {f"{IMAGES}{camera}": images[camera] for camera in view.cameras}
         return frame
-
-    def _stacked(self) -> dict[str, NDArray[Any]]:
-        return {key: np.stack([frame[key] for frame in self._frames]) for key in self._frames[0]}
-
-
-def film(order: Film, kind: SimulatorKind) -> None:
-    """Write an mp4 of the simulator's first camera that browsers play."""
-    from oatkit.data.video import VideoWriter
-
-    height, width = FILM_SIZE
-    every = max(1, round(order.fps / FILM_FPS))
-    camera = next(iter(kind.cameras))
-    make = kind.make_without_shadows or kind.make
-    simulator = make(order.task, {camera: FILM_SIZE})
-    simulator.reset(order.seed)
-    order.path.parent.mkdir(parents=True, exist_ok=True)
-    fps = round(order.fps / every)
-    with (
-        atomic_write(order.path) as aside,
-        VideoWriter(aside, fps=fps, height=height, width=width, codec="h264") as video,
-    ):
-        for step, action_A in enumerate(order.actions):
-            if step % every == 0:
-                video.add(simulator.render()[camera])
-            simulator.step(action_A)
-        video.add(simulator.render()[camera])
-    simulator.close()

@@ -49,10 +49,9 @@ def evaluate_benchmark(
     *,
     out: str | os.PathLike[str],
     budget: Budget = None,
-    sampling: Sampling = Sampling(),
+    sampling: Sampling = Sampling(seed=0),
     execute: int | None = None,
     episodes: int | None = None,
-    seed: int = 0,
     state_keys: Sequence[str] = (STATE_KEY,),
     num_parallel: int = 1,
     env_kwargs: Mapping[str, Any] | None = None,
@@ -65,10 +64,9 @@ def evaluate_benchmark(
         benchmark: Name of a preset of `oatkit.presets.BENCHMARK_PRESETS`.
         out: Folder of the record and of what praxis-eval writes.
         budget: Number of tokens to generate, "auto", or None for all.
-        sampling: How ids are chosen.
+        sampling: Rules by which ids are chosen; its seed, or 0, is that of the simulator too.
         execute: Steps of a chunk that are executed before the next query; the preset's by default.
         episodes: Number of episodes of each task; the preset's by default.
-        seed: Seed of the simulator and of sampling.
         state_keys: Parts of the observation that are joined to the policy's state.
         num_parallel: Number of simulators at a time.
         env_kwargs: Arguments for praxis-eval's simulator, such as its image size.
@@ -77,12 +75,12 @@ def evaluate_benchmark(
     opened = load_policy(policy) if isinstance(policy, str | os.PathLike) else policy
     preset = benchmark_preset(benchmark)
     execute = _checked_execute(opened, benchmark, preset, execute)
+    sampling = replace(sampling, seed=sampling.seed or 0)
     settings = {
         "execute": execute,
         "episodes": episodes or preset.episodes,
-        "seed": seed,
         "budget": budget,
-        "sampling": asdict(replace(sampling, seed=None)),
+        "sampling": asdict(sampling),
         "state_keys": list(state_keys),
         "env_kwargs": dict(env_kwargs or {}),
         "digest": policy_digest(opened),
@@ -91,11 +89,10 @@ def evaluate_benchmark(
     begun = BenchmarkEvaluation(name, benchmark, settings, package_versions())
     path = Path(out) / RECORD
     record = read_or_begin(path, begun)
-    rules = replace(sampling, seed=seed)
     for selector in preset.selectors[len(record.parts) :]:
         # a new one for each part, so that random numbers do not depend on what ran before
         acting = PraxisPolicy(
-            opened, execute=execute, budget=budget, sampling=rules, state_keys=state_keys
+            opened, execute=execute, budget=budget, sampling=sampling, state_keys=state_keys
         )
         config = {"output_dir": path.parent / selector, "num_parallel_env": num_parallel}
         part = _run_part(preset, selector, acting, settings, config, evaluate)
@@ -140,7 +137,7 @@ def _run_part(
         config=praxis_eval.EvalConfig(
             task=selector,
             num_eval_per_task=settings["episodes"],
-            seed=settings["seed"],
+            seed=settings["sampling"]["seed"],
             env_kwargs=settings["env_kwargs"],
             **config,
         ),

@@ -10,7 +10,8 @@ from typing import Any
 from oatkit.envs.simulator import STATE_KEY, SimulatorKind
 from oatkit.envs.simulator_table import simulator_kind
 from oatkit.errors import MissingExtraError
-from oatkit.evaluation.episodes import Rollout, require_tasks
+from oatkit.evaluation.policy_view import require_tasks
+from oatkit.evaluation.rollout import Rollout
 from oatkit.policies import AnyPolicy
 from oatkit.policies.generation.prediction import resolve_budget
 from oatkit.storage.digest import digest, settings_part, tensor_parts
@@ -95,7 +96,6 @@ def make_rollout(
     policy: AnyPolicy,
     execute: int | None,
     sampling: Sampling,
-    seed: int,
     state_keys: Sequence[str],
     schedule: Schedule | None,
 ) -> Rollout:
@@ -103,16 +103,10 @@ def make_rollout(
     horizon = policy.tokenizer.horizon
     if execute is not None and not 1 <= execute <= horizon:
         raise ValueError(f"execute is {execute}, expected 1 to {horizon}, a whole chunk")
-    if sampling.seed not in (None, seed):
-        raise ValueError(
-            f"the seed of sampling is {sampling.seed}, that of the evaluation {seed}: name the "
-            "latter alone, it decides both"
-        )
     trained_on = policy.extras.get("data", {}).get("state_keys", (STATE_KEY,))
     return Rollout(
         execute=execute or max(1, horizon // 2),
-        seed=seed,
-        sampling=replace(sampling, seed=None),
+        sampling=replace(sampling, seed=sampling.seed or 0),
         state_keys=tuple(state_keys) or tuple(trained_on),
         endpoints=None if schedule is None else schedule.endpoints,
     )

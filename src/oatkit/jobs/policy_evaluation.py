@@ -17,7 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from oatkit.envs.simulator import SimulatorKind
-from oatkit.evaluation.episodes import TIMEOUT_S, Evaluation, Job
+from oatkit.evaluation.episode_runner import TIMEOUT_S, EpisodeRunner
+from oatkit.evaluation.rollout import EpisodePlan
 from oatkit.evaluation.success_statistics import summarize
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.evaluation_plan import (
@@ -56,8 +57,7 @@ def evaluate(
     execute: int | None = None,
     head: Head | None = None,
     schedule: Schedule | None = None,
-    sampling: Sampling = Sampling(),
-    seed: int = 0,
+    sampling: Sampling = Sampling(seed=0),
     state_keys: Sequence[str] = (),
     shadows: bool = True,
     out: str | os.PathLike[str] | None = None,
@@ -78,8 +78,8 @@ def evaluate(
         execute: Steps of a chunk that are executed before the next query; half by default.
         head: What acts of a co-trained policy: its flow expert by default, or its tokens.
         schedule: Generation schedule; the policy's own by default.
-        sampling: How ids are chosen.
-        seed: Decides goals and random numbers; no seed has a goal of a demonstration.
+        sampling: Rules by which ids are chosen. Its seed (0 where it has none) decides the goals
+            too; no seed has a goal of a demonstration.
         state_keys: Parts of the observation that are the policy's state; as trained by default.
         shadows: Whether images of metaworld have shadows, as those of training had.
         out: Folder of the record and the videos; None to keep the record in memory.
@@ -94,7 +94,7 @@ def evaluate(
     opened = load_policy(policy) if isinstance(policy, str | os.PathLike) else policy
     choose_head(opened, head)
     kind = choose_simulator(simulator, opened, shadows=shadows)
-    rollout = make_rollout(opened, execute, sampling, seed, state_keys, schedule)
+    rollout = make_rollout(opened, execute, sampling, state_keys, schedule)
     plan = plan_evaluation(opened, kind, rollout, tasks, budgets or (None,))
     console = Console(highlight=False, quiet=not show_progress)
     run = _Run(plan, folder, workers or os.cpu_count() or 1, timeout_s, console)
@@ -132,7 +132,7 @@ class _Run:
         self._plan = plan
         self._folder = folder
         self._console = console
-        self._evaluation = Evaluation(
+        self._runner = EpisodeRunner(
             plan.policy,
             plan.simulator,
             plan.rollout,
@@ -144,8 +144,8 @@ class _Run:
         """Run what the record lacks; returns the record with its comparisons."""
         record = replace(self._begin(name), command=command)
         done = {(e.task, e.budget, e.episode) for e in record.episodes}
-        jobs = [
-            Job(task, budget, episode, self._film(task, budget, episode, videos))
+        plans = [
+            EpisodePlan(task, budget, episode, self._film(task, budget, episode, videos))
             for task in self._plan.tasks
             for budget in self._plan.budgets
             for episode in range(episodes)
@@ -153,9 +153,9 @@ class _Run:
         ]
         if record.episodes:
             self._console.print(f"{len(record.episodes)} episodes were finished before")
-        if jobs:
+        if plans:
             self._note_other_rate()
-            record = self._run(jobs, record)
+            record = self._run(plans, record)
         record = with_comparisons(replace(record, videos=self._videos(record)))
         self._write(record)
         return record
@@ -169,19 +169,19 @@ class _Run:
         )
         return begun if self._folder is None else read_or_begin(self._folder / RECORD, begun)
 
-    def _run(self, jobs: Sequence[Job], record: PolicyEvaluation) -> PolicyEvaluation:
-        """The record with the results of `jobs`; whatever happens, what has ended is written."""
-        evaluation = self._evaluation
+    def _run(self, plans: Sequence[EpisodePlan], record: PolicyEvaluation) -> PolicyEvaluation:
+        """The record with the results of `plans`; whatever happens, what has ended is written."""
+        runner = self._runner
         ended: list[EpisodeResult] = []
         began = written = time.monotonic()
 
         def grown() -> PolicyEvaluation:
-            latencies = {budget_name(b): ms for b, ms in evaluation.latencies_ms.items()}
+            latencies = {budget_name(b): ms for b, ms in runner.latencies_ms.items()}
             return summarized(
                 replace(
                     record,
-                    worker_deaths=record.worker_deaths + evaluation.worker_deaths,
-                    worker_hangs=record.worker_hangs + evaluation.worker_hangs,
+                    worker_deaths=record.worker_deaths + runner.worker_deaths,
+                    worker_hangs=record.worker_hangs + runner.worker_hangs,
                     seconds=record.seconds + time.monotonic() - began,
                     latencies_ms=latencies | record.latencies_ms,
                     episodes=(*record.episodes, *ended),
@@ -190,8 +190,8 @@ class _Run:
 
         with (
             _stops_explained(self._folder),
-            _progress(len(jobs), self._console) as show,
-            closing(evaluation.run(jobs)) as results,
+            _progress(len(plans), self._console) as show,
+            closing(runner.run(plans)) as results,
         ):
             try:
                 for result in results:

@@ -152,8 +152,7 @@ def _run(options: SweepPolicy, plan: Plan, console: Console) -> PolicySweepRow:
         tasks=options.tasks,
         episodes=options.episodes,
         execute=plan.execute,
-        sampling=Sampling(options.temperature),
-        seed=options.seed,
+        sampling=Sampling(options.temperature, seed=options.seed),
         workers=options.workers,
         show_progress=True,
     )

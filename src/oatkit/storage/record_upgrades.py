@@ -45,9 +45,9 @@ def with_auto(value: Json) -> Json:
 
 def _with_sampling(settings: Json) -> Json:
     """The sampling rules of version 1 stood among the other settings, and `top_p` was unknown."""
-    others = {k: v for k, v in settings.items() if k not in ("temperature", "top_k")}
-    known = {name: settings[name] for name in ("temperature", "top_k")}
-    return others | {"sampling": {**known, "top_p": 1.0, "seed": None}}
+    rules = {name: settings[name] for name in ("temperature", "top_k", "seed")}
+    others = {k: v for k, v in settings.items() if k not in rules}
+    return others | {"sampling": {**rules, "top_p": 1.0}}
 
 
 UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {

@@ -1,0 +1,97 @@
+"""Queries of the policy: one batch of all episodes that wait for a chunk at the same budget.
+
+Shape letters: N executed steps, A action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oatkit.envs.simulator import STATE_KEY, SimulatorKind
+from oatkit.errors import DecodeError
+from oatkit.evaluation.executable_actions import executable
+from oatkit.evaluation.policy_view import needs_task, policy_view
+from oatkit.evaluation.rollout import ActingPolicy, Rollout
+from oatkit.evaluation.running_episode import RunningEpisode, batch_of
+from oatkit.policies.generation.prediction import Prediction
+from oatkit.types import Budget
+from oatkit.types.observation_keys import TASK
+
+LATENCY_REPEATS = 5
+
+
+class PolicyQueries:
+    """Asks a policy for the actions of episodes.
+
+    Args:
+        policy: What acts.
+        simulator: Simulator that the policy acts in.
+        rollout: Protocol of an episode.
+
+    Attributes:
+        view: What the policy reads of the simulator.
+    """
+
+    def __init__(self, policy: ActingPolicy, simulator: SimulatorKind, rollout: Rollout) -> None:
+        self._policy = policy
+        self._simulator = simulator
+        self._rollout = rollout
+        self.view = policy_view(policy.spec, simulator, rollout.state_keys)
+
+    def ask(self, episodes: Sequence[RunningEpisode]) -> None:
+        """Give every episode its next actions, or the reason why there are none as its `error`."""
+        for budget in dict.fromkeys(episode.plan.budget for episode in episodes):
+            rows = [episode for episode in episodes if episode.plan.budget == budget]
+            try:
+                self._add_actions(rows, self._predict(rows, budget))
+            except DecodeError:  # which row it was is found by asking for each
+                for row in rows:
+                    try:
+                        self._add_actions([row], self._predict([row], budget))
+                    except DecodeError as error:
+                        row.error = str(error)
+
+    def latency_ms(self, episode: RunningEpisode, budget: Budget) -> float | None:
+        """Median time of a query for one episode alone; None where none of them gave a chunk."""
+        times = []
+        for _ in range(LATENCY_REPEATS + 1):  # the first warms up
+            try:
+                times.append(self._predict([episode], budget).elapsed_ms)
+            except DecodeError:
+                continue
+        return float(np.median(times[1:])) if len(times) > 1 else None
+
+    def _predict(self, episodes: Sequence[RunningEpisode], budget: Budget) -> Prediction:
+        observation: dict[str, Any] = batch_of(episodes)
+        self._require_state(observation)
+        if needs_task(self._policy.spec, self._simulator):
+            observation[TASK] = [self._simulator.tasks[e.plan.task] for e in episodes]
+        return self._policy.predict_action_chunk(
+            observation,
+            budget=budget,
+            schedule=self._rollout.schedule,
+            sampling=self._rollout.sampling,
+            generator=[self._rollout.generator(e.plan, len(e.calls)) for e in episodes],
+        )
+
+    def _require_state(self, observation: dict[str, Any]) -> None:
+        keys, wanted = self.view.state_keys, self._policy.spec.state_dim
+        if keys and observation[STATE_KEY].shape[-1] != wanted:
+            raise ValueError(
+                f"the policy reads a state of {wanted}, {' + '.join(keys)} of "
+                f"{self._simulator.name} has {observation[STATE_KEY].shape[-1]}: name what it was "
+                "trained on with --state-key"
+            )
+
+    def _add_actions(self, episodes: Sequence[RunningEpisode], found: Prediction) -> None:
+        """Give each episode the first part of its chunk, within the simulator's bounds."""
+        for row, episode in enumerate(episodes):
+            plan = episode.plan
+            what = f"the chunk for {plan.task}, episode {plan.episode}, step {episode.steps}"
+            actions_NA, is_clipped = executable(
+                found.chunk[row], self._rollout.execute, *self._simulator.bounds, what
+            )
+            episode.add_query(found, row, actions_NA, is_clipped)

@@ -1,0 +1,100 @@
+"""The protocol of an episode, and which episodes are to be run.
+
+Every query of the policy has random numbers of its own, which depend on the seed, the task, the
+episode and the query alone: not on the budget, so that the tokens of a smaller budget are a prefix
+of those of a larger one, and not on which episodes are run side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from zlib import crc32
+
+import numpy as np
+import torch
+
+from oatkit.envs.simulator import evaluation_seed
+from oatkit.policies import Prediction
+from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.observation.observations import Observations
+from oatkit.types import Budget, Sampling, Schedule
+
+
+class ActingPolicy(Protocol):
+    """A policy as simulators see it: it reads observations and predicts chunks."""
+
+    @property
+    def spec(self) -> ObservationSpec: ...
+
+    def read(self, observation: Mapping[str, Any], *, allow_more: bool = False) -> Observations:
+        """The tensors of an observation."""
+
+    def predict_action_chunk(
+        self,
+        observation: Mapping[str, Any] | Observations,
+        *,
+        budget: Budget = None,
+        schedule: Schedule | None = None,
+        sampling: Sampling = Sampling(),
+        generator: Any = None,
+    ) -> Prediction:
+        """Chunks that follow the observations."""
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """The protocol of an episode.
+
+    Attributes:
+        execute: Number of steps of a chunk that are executed before the next query.
+        sampling: Rules by which ids are chosen. Its seed (0 where it has none) decides the goals
+            and the random numbers, which are the same for every policy and budget.
+        state_keys: Parts of the simulator's observation that are joined to the policy's state.
+        endpoints: Endpoints of the schedule to generate by; None for the policy's own schedule.
+    """
+
+    execute: int
+    sampling: Sampling = Sampling(seed=0)
+    state_keys: tuple[str, ...] = ()
+    endpoints: tuple[int, ...] | None = None
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The schedule to generate by; None for the policy's own."""
+        return None if self.endpoints is None else Schedule(self.endpoints)
+
+    def goal_seed(self, plan: EpisodePlan) -> int:
+        """The seed that the simulator is reset with."""
+        return evaluation_seed(self.sampling.seed or 0, plan.episode)
+
+    def generator(self, plan: EpisodePlan, query: int) -> torch.Generator:
+        """The random numbers of one query of an episode."""
+        return seeded_generator(
+            self.sampling.seed or 0, crc32(plan.task.encode()), plan.episode, query
+        )
+
+
+@dataclass(frozen=True)
+class EpisodePlan:
+    """An episode to run.
+
+    Attributes:
+        task: Name of the task in the simulator.
+        budget: Number of tokens to generate, "auto", or None for all.
+        episode: Number of the episode, from 0.
+        video_path: File to write a video of the episode to; None for no video.
+    """
+
+    task: str
+    budget: Budget
+    episode: int
+    video_path: Path | None = None
+
+
+def seeded_generator(*entropy: int) -> torch.Generator:
+    """A generator whose random numbers depend on all of these numbers and nothing else."""
+    state = np.random.SeedSequence(entropy).generate_state(2, np.uint32)
+    return torch.Generator().manual_seed(int(state[0]) << 31 | int(state[1]) >> 1)
