@@ -15,9 +15,10 @@ from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.vlm_config import ExpertConfig, Objective
 from tests.policies import tiny
 from tests.policies.vlm import tiny_vlm
+from tests.policies.vlm.tiny_vlm import families
 
 COPIES = 4
-"""Of each chunk in a batch, with noise of its own."""
+"""Number of times that a chunk is in a batch, with noise of its own each."""
 
 
 def learn(policy: VlmPolicy, dataset: Dataset, steps: int) -> tuple[float, float]:
@@ -53,14 +54,14 @@ def make_policy(objective: Objective, checkpoint: Path, dataset: Dataset) -> Vlm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", tiny_vlm.BACKBONES)
+@families
 def test_all_tokens_are_learnt(family: str, checkpoints: dict[str, Path], dataset: Dataset) -> None:
     accuracy, _ = learn(make_policy("vlm-ar", checkpoints[family], dataset), dataset, 200)
     assert accuracy == 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", tiny_vlm.BACKBONES)
+@families
 def test_chunks_are_learnt(family: str, checkpoints: dict[str, Path], dataset: Dataset) -> None:
     accuracy, error = learn(make_policy("vlm-tc", checkpoints[family], dataset), dataset, 400)
     assert accuracy == 1

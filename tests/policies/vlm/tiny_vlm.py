@@ -5,16 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
+from torch import Tensor
 
 from oatkit.data import Dataset
+from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmConfig, VlmPolicy
+from oatkit.policies.observation.observations import Observations
+from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from tests.policies import tiny
 
 EXPERT = ExpertConfig(width=24, num_steps=3)
-BACKBONES = ("paligemma2", "qwen3-vl")
-"""Those for which every invariant is tested."""
+families = pytest.mark.parametrize("family", list(FAMILIES))
+"""Runs a test for every family."""
 
 
 def make_policy(
@@ -28,7 +33,7 @@ def make_policy(
     reads_state: bool = True,
     **settings: Any,
 ) -> VlmPolicy:
-    """With weights large enough for everything to be noticed."""
+    """A policy with weights large enough for everything to be noticed."""
     config = VlmConfig(**{"objective": objective, "expert": EXPERT, **settings})
     tokenizer = tiny.make_tokenizer(kind, dataset)
     torch.manual_seed(1)
@@ -49,3 +54,13 @@ def make_policy(
 
 def batch(policy: VlmPolicy, dataset: Dataset, size: int = 3) -> dict[str, Any]:
     return tiny.batch(policy, dataset, size)  # type: ignore[arg-type]
+
+
+def sample(policy: VlmPolicy, dataset: Dataset, size: int = 2) -> tuple[Observations, Tensor]:
+    """Observations as the network reads them, and their raw actions."""
+    observation = batch(policy, dataset, size)
+    return policy.read(observation), torch.from_numpy(observation["action"])
+
+
+def sample_random(size: int = 2) -> SampleRandom:
+    return SampleRandom(sample_keys(0, 0, torch.arange(size)))

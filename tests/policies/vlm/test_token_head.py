@@ -1,0 +1,147 @@
+"""Action tokens through a backbone: packed, alone and cached passes agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from oatkit.data import Dataset
+from oatkit.measure.invariants import stages_alone
+from oatkit.policies import VlmPolicy
+from oatkit.policies.generation.blockwise import Feed, generate, pack, pack_shifted
+from oatkit.policies.vlm.backbones.backbone import Context
+from oatkit.policies.vlm.token_head import new_rows
+from oatkit.types import Schedule
+from tests.policies.tiny import seeded
+from tests.policies.vlm import tiny_vlm
+from tests.policies.vlm.tiny_vlm import families, sample
+
+SCHEDULES = (
+    Schedule.tokenwise(8),
+    Schedule.pow2(8),
+    Schedule.one_shot(8),
+    Schedule.blocks(8, 4),
+    Schedule((2, 4, 8)),
+)
+schedules = pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda s: str(s.endpoints))
+
+
+def encoded(policy: VlmPolicy, dataset: Dataset, size: int = 2) -> tuple[Context, Tensor]:
+    observation = tiny_vlm.batch(policy, dataset, size)
+    read = policy.read(observation)
+    return policy.net.encode(read), policy.tokenizer.encode(observation["action"]).ids
+
+
+def close(a: Tensor, b: Tensor) -> None:
+    torch.testing.assert_close(a, b, atol=3e-4, rtol=1e-4)
+
+
+@families
+@schedules
+@torch.no_grad()
+def test_packed_is_alone_is_cached(
+    family: str, schedule: Schedule, autoregressive: dict[str, VlmPolicy], dataset: Dataset
+) -> None:
+    policy = autoregressive[family]
+    context, ids = encoded(policy, dataset)
+    packed = policy.net.logits(ids, schedule, context)
+
+    for logits, end, size in zip(
+        stages_alone(policy, context, ids, schedule),
+        schedule.endpoints,
+        schedule.block_sizes,
+        strict=True,
+    ):
+        close(logits, packed[:, end - size : end])
+
+    fed: list[Tensor] = []
+    feed = policy.net.start(context, schedule)
+    forced = forcing(feed, fed)
+    uniform = torch.rand(len(ids), 8, generator=seeded())
+    drawn = torch.cat(
+        [s.ids for s in generate(forced, schedule, uniform, mask_id=policy.net.mask_id)], dim=1
+    )
+    close(torch.cat(fed, dim=1), policy.net.logits(drawn, schedule, context))
+
+
+def forcing(feed: Feed, fed: list[Tensor]) -> Feed:
+    def call(inputs_BG: Tensor, stage: Any) -> Tensor:
+        fed.append(feed(inputs_BG, stage))
+        return fed[-1]
+
+    return call
+
+
+def test_singleton_blocks_are_causal() -> None:
+    mask = pack(Schedule.tokenwise(6)).mask[1:, 1:]
+    assert torch.equal(mask, torch.ones_like(mask).tril())
+
+
+@families
+@schedules
+@torch.no_grad()
+def test_no_slot_sees_its_own_block(
+    family: str, schedule: Schedule, autoregressive: dict[str, VlmPolicy], dataset: Dataset
+) -> None:
+    """And the context does not notice what is spoken after it."""
+    policy = autoregressive[family]
+    context, ids = encoded(policy, dataset)
+    pairs = [(keys.clone(), values.clone()) for keys, values in context.pairs]
+    before = policy.net.logits(ids, schedule, context)
+    start = 0
+    for end in schedule.endpoints:
+        changed = ids.clone()
+        changed[:, start:end] = (changed[:, start:end] + 1) % policy.tokenizer.vocab_size
+        after = policy.net.logits(changed, schedule, context)
+        assert torch.equal(after[:, :end], before[:, :end])
+        if end < schedule.num_tokens:
+            assert (after[:, end:] - before[:, end:]).abs().max() > 1e-4
+        start = end
+    for (keys, values), (old_keys, old_values) in zip(context.pairs, pairs, strict=True):
+        assert torch.equal(keys, old_keys)
+        assert torch.equal(values, old_values)
+
+
+@families
+@torch.no_grad()
+def test_shifted_is_cached(family: str, cotrained: dict[str, VlmPolicy], dataset: Dataset) -> None:
+    """MASK, T_1 .. T_7 in one causal pass is what sampling from a co-trained model feeds."""
+    policy = cotrained[family]
+    packing = pack_shifted(4)
+    assert packing.inputs(torch.tensor([[5, 6, 7, 8]]), 99).tolist() == [[99, 5, 6, 7]]
+    assert packing.positions.tolist() == [0, 1, 2, 3]
+    read, _ = sample(policy, dataset)
+    context = policy.net.encode(read)
+    schedule = Schedule.tokenwise(8)
+    fed: list[Tensor] = []
+    feed = policy.net.start(context, schedule)
+
+    def noting(inputs_BG: Tensor, stage: object) -> Tensor:
+        fed.append(feed(inputs_BG, stage))  # type: ignore[arg-type]
+        return fed[-1]
+
+    stages = generate(noting, schedule, torch.rand(2, 8), mask_id=policy.net.mask_id)
+    ids = torch.cat([stage.ids for stage in stages], dim=1)
+    wanted = policy.net.logits(ids, schedule, context)
+    torch.testing.assert_close(torch.cat(fed, dim=1), wanted, atol=3e-4, rtol=1e-4)
+
+
+def test_new_rows_look_like_the_known() -> None:
+    torch.manual_seed(0)
+    mixing = torch.randn(6, 6)
+    known = torch.randn(4000, 6) @ mixing + torch.arange(6.0)
+    rows = new_rows(known, 4000, spread=1.0)
+    torch.testing.assert_close(rows.mean(dim=0), known.mean(dim=0), atol=0.3, rtol=0)
+    torch.testing.assert_close(rows.t().cov(), known.t().cov(), atol=1.5, rtol=0.1)
+
+
+def test_logits_are_of_action_tokens_alone(checkpoints: dict[str, Path], dataset: Dataset) -> None:
+    policy = tiny_vlm.make_policy("vlm-ar", checkpoints["qwen3-vl"], "fast", dataset)
+    context, _ = encoded(policy, dataset)
+    ids = torch.zeros(2, 4, dtype=torch.int64)
+    logits = policy.net.logits(ids, Schedule.tokenwise(4), context)
+    assert logits.shape == (2, 4, policy.tokenizer.vocab_size + 1)

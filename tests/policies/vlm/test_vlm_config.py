@@ -1,0 +1,52 @@
+"""Configurations: what is refused, and the way to JSON and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any, get_args
+
+import pytest
+
+from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
+from oatkit.policies.vlm.vlm_config import HEADS, ExpertConfig, Objective, VlmConfig
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        VlmConfig(),
+        VlmConfig("vlm-ar", endpoints=(1, 2, 4)),
+        VlmConfig("vlm-tc", flow_weight=0.5, expert=ExpertConfig(12, num_layers=1, num_steps=3)),
+        VlmConfig("vlm-flow", backbone=BackboneOptions(lora_rank=2, dtype="bfloat16")),
+    ],
+    ids=["default", "vlm-ar", "vlm-tc", "vlm-flow"],
+)
+def test_json_and_back(config: VlmConfig) -> None:
+    assert VlmConfig.from_json(json.loads(json.dumps(asdict(config)))) == config
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"width": 0}, "width is 0, expected at least 1"),
+        ({"num_steps": 0}, "num_steps is 0, expected at least 1"),
+        ({"num_layers": 0}, "num_layers is 0, expected at least 1"),
+    ],
+)
+def test_an_expert_without_size_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ExpertConfig(**settings)
+
+
+@pytest.mark.parametrize("objective", ["vlm-tc", "vlm-flow"])
+def test_only_block_wise_objectives_have_a_schedule(objective: Objective) -> None:
+    with pytest.raises(ValueError, match=f"{objective} has no schedule: leave --endpoints out"):
+        VlmConfig(objective, endpoints=(8,))
+
+
+def test_objectives_and_their_heads() -> None:
+    assert tuple(HEADS) == get_args(Objective)
+    insulated = [objective for objective in HEADS if VlmConfig(objective).is_insulated]  # type: ignore[arg-type]
+    assert insulated == ["vlm-tc"]
+    assert VlmConfig("vlm-tc").heads == ("flow", "tokens")
