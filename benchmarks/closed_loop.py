@@ -9,22 +9,20 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+from oatkit.data import Dataset
 from oatkit.evaluation.success_statistics import compare_paired
 from oatkit.jobs.policy_evaluation import RECORD
-from oatkit.jobs.policy_training import TrainPolicy, affordable_policy_steps, train_policy
-from oatkit.jobs.tokenizer_comparison import affordable_steps
+from oatkit.jobs.policy_training import PolicyTraining, prepare_policy, train_policy
 from oatkit.jobs.tokenizer_training import (
-    TrainTokenizer,
-    train_config,
+    TokenizerTraining,
+    prepare_tokenizer,
     train_tokenizer,
 )
 from oatkit.policies import LightPolicy, load_policy
 from oatkit.presets import policy_preset
 from oatkit.storage.records import read_record
-from oatkit.tokenizers import KINDS
 from oatkit.tokenizers.action_tokenizer import ActionTokenizer
+from oatkit.tokenizers.codec import LearnedCodec
 from oatkit.tokenizers.fast import Fast
 from oatkit.train import read_log, training_seconds
 from oatkit.types import Budget, EpisodeResult, PolicyEvaluation, budget_name
@@ -57,36 +55,61 @@ def folder_name(row: str) -> str:
     return row.replace(", ", "-").replace(" ", "")
 
 
-def ready_tokenizer(options: TrainTokenizer, minutes: float, console: Console) -> Path:
+def ready_tokenizer(
+    dataset: Dataset,
+    kind: str,
+    out: Path,
+    minutes: float,
+    *,
+    preset: str,
+    seed: int,
+    **settings: Any,
+) -> Path:
     """Train the tokenizer unless it is there, with as many steps as fit into the minutes."""
-    if (options.out / "config.json").exists():
-        return options.out
-    train_tokenizer(replace(options, steps=planned_steps(options, minutes)), console)
-    return options.out
+    if (out / "config.json").exists():
+        return out
+    how = {"preset": preset, "train": {"seed": seed}, **settings}
+    training = prepare_tokenizer(dataset, kind, **how)
+    how["train"] = {"seed": seed, **planned_steps(training, out, minutes)}
+    train_tokenizer(dataset, kind, out, show_progress=True, **how)
+    return out
 
 
-def planned_steps(options: TrainTokenizer, minutes: float) -> int | None:
-    """As many as fit into the minutes, at most those asked for; None for kinds without steps."""
-    if not KINDS[options.kind].is_learned:
-        return None
-    plan = options.out / PLAN
+def planned_steps(
+    training: TokenizerTraining | PolicyTraining, out: Path, minutes: float
+) -> dict[str, int]:
+    """As many as fit into the minutes, at most the recipe's; empty for kinds without steps."""
+    kind = training.tokenizer.codec if isinstance(training, TokenizerTraining) else None
+    if kind is not None and not isinstance(kind, LearnedCodec):
+        return {}
+    plan = out / PLAN
     if not plan.exists():
-        write_plan(plan, min(train_config(options).steps, affordable_steps(options, minutes)))
-    steps = json.loads(plan.read_text())
-    assert isinstance(steps, int)
-    return steps
+        write_plan(plan, min(training.config.steps, training.affordable_steps(minutes)))
+    return {"steps": json.loads(plan.read_text())}
 
 
-def ready_policy(options: TrainPolicy, minutes: float, console: Console) -> Path:
+def ready_policy(
+    dataset: Dataset,
+    tokenizer: Path,
+    out: Path,
+    minutes: float,
+    *,
+    preset: str,
+    steps: int | None,
+    seed: int,
+    endpoints: tuple[int, ...] = (),
+    cameras: tuple[str, ...] = (),
+) -> Path:
     """Train the policy unless it is there, with as many steps as fit into the minutes."""
-    if (options.out / "config.json").exists():
-        return options.out
-    plan = options.out / PLAN
-    if not plan.exists():
-        wanted = options.steps or policy_preset(options.preset).train.steps
-        write_plan(plan, min(wanted, affordable_policy_steps(options, minutes)))
-    train_policy(replace(options, steps=json.loads(plan.read_text())), console)
-    return options.out
+    if (out / "config.json").exists():
+        return out
+    config = replace(policy_preset(preset).net, endpoints=endpoints or None)
+    train: dict[str, int] = {"seed": seed} if steps is None else {"seed": seed, "steps": steps}
+    how: dict[str, Any] = {"preset": preset, "cameras": cameras}
+    training = prepare_policy(dataset, tokenizer, config, train=train, **how)
+    train |= planned_steps(training, out, minutes)
+    train_policy(dataset, tokenizer, config, out, train=train, show_progress=True, **how)
+    return out
 
 
 def write_plan(path: Path, steps: int) -> None:

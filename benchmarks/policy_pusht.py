@@ -20,7 +20,6 @@ from statistics import stdev
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 import oatkit
 from benchmarks.closed_loop import (
@@ -34,14 +33,11 @@ from benchmarks.closed_loop import (
 from benchmarks.policy_table import LIGHT
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED
-from oatkit.commands.dataset_options import DatasetOptions
 from oatkit.envs.pusht import FPS, KEYPOINTS_KEY, TASKS
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY
 from oatkit.errors import OatkitError
 from oatkit.evaluation.success_statistics import Z_95
 from oatkit.jobs.policy_evaluation import evaluate
-from oatkit.jobs.policy_training import TrainPolicy
-from oatkit.jobs.tokenizer_training import TrainTokenizer
 from oatkit.types import PolicyEvaluation, Sampling
 
 NAME = "policy_pusht"
@@ -85,27 +81,27 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def measure_row(name: str, args: Namespace) -> dict[str, Any]:
-    row, console = ROWS[name], Console()
+    row = ROWS[name]
     data = keypoint_data(args) if KEYPOINTS_KEY in row.reads else args.pusht
-    tokenizer = TrainTokenizer(
-        data=str(data),
-        out=OUT / NAME / "tokenizers" / folder_name(name),
-        kind=row.kind,  # type: ignore[arg-type]
+    tokenizer = ready_tokenizer(
+        oatkit.open_dataset(data),
+        row.kind,
+        OUT / NAME / "tokenizers" / folder_name(name),
+        args.minutes,
         preset=args.tokenizer_preset,
-        horizon=HORIZON,
         seed=SEED,
+        horizon=HORIZON,
         **row.options,
     )
-    policy = TrainPolicy(
-        data=str(data),
-        out=OUT / NAME / folder_name(name),
-        tokenizer=ready_tokenizer(tokenizer, args.minutes, console),
+    trained_in = ready_policy(
+        oatkit.open_dataset(data, state_key=row.reads),
+        tokenizer,
+        OUT / NAME / folder_name(name),
+        args.minutes,
         preset=args.preset,
         steps=args.steps,
         seed=SEED,
-        columns=DatasetOptions(state_key=row.reads),
     )
-    trained_in = ready_policy(policy, args.minutes, console)
     record = evaluate(
         trained_in,
         "pusht",

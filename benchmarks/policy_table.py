@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+import oatkit
 from benchmarks.closed_loop import (
     arguments,
     folder_name,
@@ -38,8 +37,6 @@ from oatkit.commands.dataset_options import DatasetOptions
 from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.policy_evaluation import evaluate
-from oatkit.jobs.policy_training import TrainPolicy
-from oatkit.jobs.tokenizer_training import TrainTokenizer
 from oatkit.types import Sampling, Schedule
 
 NAME = "policy_table"
@@ -137,8 +134,8 @@ def save(observed: str, name: str, row: dict[str, Any], args: Namespace) -> None
 
 
 def measure_row(observed: str, name: str, args: Namespace) -> dict[str, Any]:
-    row, console = ROWS[name], Console()
-    trained_in = ready_row(observed, row.policy_of or name, args, console)
+    row = ROWS[name]
+    trained_in = ready_row(observed, row.policy_of or name, args)
     policy = trained_in
     if row.is_relaxed:
         policy = relaxed_copy(trained_in, policy_dir(observed, name))
@@ -155,39 +152,38 @@ def measure_row(observed: str, name: str, args: Namespace) -> dict[str, Any]:
     return in_numbers(record, trained_in)
 
 
-def ready_row(observed: str, name: str, args: Namespace, console: Console) -> Path:
+def ready_row(observed: str, name: str, args: Namespace) -> Path:
     """The trained policy of a row."""
     row = ROWS[name]
     data = args.data or (metaworld_images() if observed == "images" else metaworld())
-    tokenizer = ready_tokenizer(tokenizer_options(name, data, args), args.minutes, console)
-    options = TrainPolicy(
-        data=str(data),
-        out=policy_dir(observed, name),
-        tokenizer=tokenizer,
-        preset=args.preset,
-        cameras=(CAMERA,) if observed == "images" else (),
-        endpoints=row.endpoints,
-        steps=args.steps,
-        seed=SEED,
-        columns=DatasetOptions() if observed == "images" else STATE,
-    )
-    return ready_policy(options, args.minutes, console)
-
-
-def tokenizer_options(name: str, data: Path, args: Namespace) -> TrainTokenizer:
-    row = ROWS[name]
-    out = OUT / NAME / "tokenizers" / folder_name(name)
-    if row.bench is not None:
-        out = OUT / "metaworld" / folder_name(row.bench)
-    return TrainTokenizer(
-        data=str(data),
-        out=out,
-        kind=row.kind,  # type: ignore[arg-type]
+    tokenizer = ready_tokenizer(
+        oatkit.open_dataset(data),
+        row.kind,
+        tokenizer_dir(name),
+        args.minutes,
         preset=args.tokenizer_preset,
-        horizon=HORIZON,
         seed=SEED,
+        horizon=HORIZON,
         **row.options,
     )
+    return ready_policy(
+        oatkit.open_dataset(data) if observed == "images" else STATE.open(str(data)),
+        tokenizer,
+        policy_dir(observed, name),
+        args.minutes,
+        preset=args.preset,
+        steps=args.steps,
+        seed=SEED,
+        endpoints=row.endpoints,
+        cameras=(CAMERA,) if observed == "images" else (),
+    )
+
+
+def tokenizer_dir(name: str) -> Path:
+    bench = ROWS[name].bench
+    if bench is not None:
+        return OUT / "metaworld" / folder_name(bench)
+    return OUT / NAME / "tokenizers" / folder_name(name)
 
 
 def policy_dir(observed: str, name: str) -> Path:

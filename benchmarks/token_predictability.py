@@ -14,12 +14,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from benchmarks.policy_table import STATE
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld
-from oatkit.jobs.policy_training import TrainPolicy, train_policy
+from oatkit.jobs.policy_training import train_policy
 from oatkit.measure.policy_metrics import measure_policy
 
 NAME = "token_predictability"
@@ -40,16 +38,10 @@ def main() -> None:
 
 
 def measure(tokenizer: Path, out: Path, steps: int) -> dict[str, Any]:
-    options = TrainPolicy(
-        data=str(metaworld()),
-        out=out,
-        tokenizer=tokenizer,
-        steps=steps,
-        seed=SEED,
-        columns=STATE,
-    )
-    policy = train_policy(options, Console())
-    held_out = STATE.open(str(metaworld())).split(0.1, seed=0)[1]
+    dataset = STATE.open(str(metaworld()))
+    recipe = {"steps": steps, "seed": SEED}
+    policy = train_policy(dataset, tokenizer, out=out, train=recipe, show_progress=True)
+    held_out = dataset.split(0.1, seed=0)[1]
     found = measure_policy(policy, held_out, split="val", seed=SEED)
     return {
         "loss": found.loss,

@@ -14,13 +14,12 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
 from torch import Tensor, nn
 
 import oatkit
@@ -29,8 +28,8 @@ from benchmarks.record import read_results, write_result
 from oatkit.data import Dataset, Normalizer
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.tokenizer_training import (
-    TrainTokenizer,
     normalized_chunks,
+    prepare_tokenizer,
     train_tokenizer,
 )
 from oatkit.measure.encoded_chunks import decode_prefix, encode_chunks
@@ -120,25 +119,24 @@ def finished_rows() -> dict[str, dict[str, Any]]:
 
 def measure_row(data: str, path: Path, name: str, args: argparse.Namespace) -> dict[str, Any]:
     row = ROWS[name]
-    options = TrainTokenizer(
-        data=str(path),
-        out=OUT / data / name.replace(", ", "-").replace(" ", ""),
-        kind=row.kind,  # type: ignore[arg-type]
-        preset=PRESET,  # type: ignore[arg-type]
-        steps=args.steps,
-        seed=SEED,
-        **row.options,
-    )
-    steps = LONG_STEPS if row.is_long else planned_steps(options, args.minutes)
-    options = replace(options, steps=steps)
+    dataset = oatkit.open_dataset(path)
+    out = OUT / data / name.replace(", ", "-").replace(" ", "")
+    train = {"seed": SEED} if args.steps is None else {"seed": SEED, "steps": args.steps}
+    how = {"preset": PRESET, **row.options}
+    if row.is_long:
+        steps = {"steps": LONG_STEPS}
+    else:
+        training = prepare_tokenizer(dataset, row.kind, train=train, **how)
+        steps = planned_steps(training, out, args.minutes)
     start = time.perf_counter()
-    tokenizer = train_tokenizer(options, Console())
+    train |= steps
+    tokenizer = train_tokenizer(dataset, row.kind, out, train=train, show_progress=True, **how)
     seconds = time.perf_counter() - start
     codec = tokenizer.codec
     assert isinstance(codec, nn.Module)
     return {
         "parameters": sum(p.numel() for p in codec.parameters()),
-        "steps": options.steps or 0,
+        "steps": steps.get("steps", 0),
         "seconds": round(seconds, 1),
         "budgets": measure_budgets(tokenizer, path),
     }

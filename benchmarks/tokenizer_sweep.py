@@ -11,11 +11,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+import oatkit
 from benchmarks.record import write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED, metaworld
-from oatkit.jobs.tokenizer_sweep import SweepTokenizer, sweep_tokenizer
+from oatkit.jobs.tokenizer_ablations import sweep_tokenizer
 from oatkit.types import SweepRow
 
 NAME = "tokenizer_sweep"
@@ -28,14 +27,11 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, help="other demonstrations than the default ones")
     args = parser.parse_args(argv)
     sweep = sweep_tokenizer(
-        SweepTokenizer(
-            data=str(args.data or metaworld()),
-            out=OUT / NAME / f"{args.steps}-steps.json",
-            preset=args.preset,
-            steps=args.steps,
-            seed=SEED,
-        ),
-        Console(),
+        oatkit.open_dataset(args.data or metaworld()),
+        OUT / NAME / f"{args.steps}-steps.json",
+        preset=args.preset,
+        train={"steps": args.steps, "seed": SEED},
+        show_progress=True,
     )
     settings = {"steps": args.steps, "preset": args.preset}
     write_result(NAME, seed=SEED, settings=settings, results=[in_numbers(r) for r in sweep.rows])

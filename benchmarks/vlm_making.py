@@ -5,20 +5,19 @@ Simulator processes import this file too: what imports transformers is imported 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+import oatkit
 from oatkit.data import Dataset
 from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
-from oatkit.jobs.policy_training import TrainPolicy, train_policy
-from oatkit.jobs.tokenizer_training import TrainTokenizer, train_tokenizer
-from oatkit.policies import VlmPolicy, load_policy
+from oatkit.jobs.policy_training import train_policy
+from oatkit.jobs.tokenizer_training import train_tokenizer
+from oatkit.jobs.untrained_policy import policy_config
+from oatkit.policies import VlmConfig, VlmPolicy, load_policy
 from oatkit.policies.vlm.backbones.family import ScratchSize
-from oatkit.tokenizers import KINDS
 from oatkit.types import Schedule
 
 FAMILIES = ("paligemma2", "qwen3-vl")
@@ -133,19 +132,18 @@ def make_backbone(options: Options, family: str, dataset: Dataset) -> Path:
 def make_tokenizer(options: Options, kind: str) -> Path:
     out = options.out / "tokenizers" / kind
     if not (out / "config.json").exists():
+        sizes: dict[str, Any] = {"horizon": options.horizon}
+        if kind in ("oat", "oat-pow2", "acodec"):
+            sizes["num_tokens"] = options.tokens
+        recipe = {"steps": options.tokenizer_steps, "batch_size": 64, "seed": options.seed}
         train_tokenizer(
-            TrainTokenizer(
-                data=str(options.out / "demonstrations"),
-                out=out,
-                kind=kind,  # type: ignore[arg-type]
-                preset="tiny" if options.tiny else "small",
-                horizon=options.horizon,
-                num_tokens=options.tokens if kind in ("oat", "oat-pow2", "acodec") else None,
-                steps=options.tokenizer_steps if KINDS[kind].is_learned else None,
-                batch_size=64 if KINDS[kind].is_learned else None,
-                seed=options.seed,
-            ),
-            Console(),
+            oatkit.open_dataset(options.out / "demonstrations"),
+            kind,
+            out,
+            preset="tiny" if options.tiny else "small",
+            train=recipe,
+            show_progress=True,
+            **sizes,
         )
     return out
 
@@ -153,24 +151,21 @@ def make_tokenizer(options: Options, kind: str) -> Path:
 def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
     out = options.out / "policies" / row.name.replace("/", "_")
     if not (out / "config.json").exists():
+        preset = "tiny" if options.tiny else "small"
+        config = policy_config(row.objective, preset)
+        assert isinstance(config, VlmConfig)
+        endpoints = options.grouped if row.is_grouped else None
+        recipe = {"steps": options.steps, "batch_size": options.batch_size, "workers": 0}
         train_policy(
-            TrainPolicy(
-                data=str(options.out / "demonstrations"),
-                out=out,
-                tokenizer=make_tokenizer(options, row.kind),
-                policy=row.objective,  # type: ignore[arg-type]
-                backbone=str(make_backbone(options, row.family, dataset)),
-                preset="tiny" if options.tiny else "small",
-                cameras=(CAMERA,),
-                endpoints=options.grouped if row.is_grouped else (),
-                steps=options.steps,
-                batch_size=options.batch_size,
-                expert_width=64,
-                checkpoint_every=200,
-                seed=options.seed,
-                workers=0,
-            ),
-            Console(),
+            oatkit.open_dataset(options.out / "demonstrations"),
+            make_tokenizer(options, row.kind),
+            replace(config, expert=replace(config.expert, width=64), endpoints=endpoints),
+            out,
+            backbone=str(make_backbone(options, row.family, dataset)),
+            preset=preset,
+            cameras=(CAMERA,),
+            train={**recipe, "checkpoint_every": 200, "seed": options.seed},
+            show_progress=True,
         )
     policy = load_policy(out)
     assert isinstance(policy, VlmPolicy)

@@ -61,7 +61,7 @@ def measure(options: Options, family: str, spread: float, dataset: Dataset) -> d
         cameras=(CAMERA,),
     )
     train_set, held_out = dataset.split(fraction=0.1, seed=0)
-    job = PolicyJob(policy, train_set, held_out, None)
+    job = PolicyJob(policy, train_set, held_out)
     optimizer = torch.optim.AdamW(policy.net.parameters(), options.learning_rate)
     losses = []
     for step in range(options.steps):

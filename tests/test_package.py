@@ -27,12 +27,16 @@ def test_the_public_names_are_exactly_these() -> None:
         "Schedule",
         "Statistics",
         "Tokens",
+        "TrainConfig",
         "TrainingError",
         "VlmPolicy",
+        "compare",
         "evaluate",
         "load_policy",
         "load_tokenizer",
         "open_dataset",
+        "train_policy",
+        "train_tokenizer",
     ]
     for name in oatkit.__all__:
         assert getattr(oatkit, name).__name__ == name

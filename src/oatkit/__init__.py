@@ -3,7 +3,8 @@
     import oatkit
 
     dataset = oatkit.open_dataset("path/to/demonstrations")
-    batch = dataset.chunks(horizon=32).sample(256, rng)
+    tokenizer = oatkit.train_tokenizer(dataset, "oat-pow2", "out/oat-pow2")
+    policy = oatkit.train_policy(dataset, tokenizer, out="out/policy")
 
 Names are loaded when first used, so that `import oatkit` costs nothing.
 """
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
         TrainingError,
     )
     from oatkit.jobs.policy_evaluation import evaluate
+    from oatkit.jobs.policy_training import train_policy
+    from oatkit.jobs.tokenizer_comparison import compare
+    from oatkit.jobs.tokenizer_training import train_tokenizer
     from oatkit.policies import LightPolicy, Prediction, VlmPolicy, load_policy
     from oatkit.tokenizers import ActionTokenizer, load_tokenizer
+    from oatkit.train import TrainConfig
     from oatkit.types import Sampling, Schedule, Tokens
 
 __version__ = "0.1.0"
@@ -47,12 +52,16 @@ __all__ = [
     "Schedule",
     "Statistics",
     "Tokens",
+    "TrainConfig",
     "TrainingError",
     "VlmPolicy",
+    "compare",
     "evaluate",
     "load_policy",
     "load_tokenizer",
     "open_dataset",
+    "train_policy",
+    "train_tokenizer",
 ]
 
 _HOMES = {
@@ -66,8 +75,12 @@ _HOMES = {
         "TrainingError",
     ),
     "oatkit.jobs.policy_evaluation": ("evaluate",),
+    "oatkit.jobs.policy_training": ("train_policy",),
+    "oatkit.jobs.tokenizer_comparison": ("compare",),
+    "oatkit.jobs.tokenizer_training": ("train_tokenizer",),
     "oatkit.policies": ("LightPolicy", "Prediction", "VlmPolicy", "load_policy"),
     "oatkit.tokenizers": ("ActionTokenizer", "load_tokenizer"),
+    "oatkit.train": ("TrainConfig",),
     "oatkit.types": ("Sampling", "Schedule", "Tokens"),
 }
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks import record, report, tokenizer_sweep
-from oatkit.jobs import tokenizer_sweep as sweep_tokenizer
+from oatkit.jobs import tokenizer_ablations
 
 
 def test_ablations_become_two_tables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep_tokenizer, "LEVELS", ((4, 4), (8, 5, 5)))
-    monkeypatch.setattr(sweep_tokenizer, "HORIZONS", (8, 16))
-    monkeypatch.setattr(sweep_tokenizer, "NUM_TOKENS", (1, 2))
+    monkeypatch.setattr(tokenizer_ablations, "LEVELS", ((4, 4), (8, 5, 5)))
+    monkeypatch.setattr(tokenizer_ablations, "HORIZONS", (8, 16))
+    monkeypatch.setattr(tokenizer_ablations, "NUM_TOKENS", (1, 2))
     tokenizer_sweep.main(["--steps", "2", "--preset", "tiny", "--data", "data"])
     rows = record.RESULTS / "tokenizer_sweep.json"
     assert rows.exists()

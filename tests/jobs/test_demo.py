@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +11,9 @@ import pytest
 from rich.console import Console
 
 from oatkit import cli
-from oatkit.commands.command_line import command_line
-from oatkit.commands.data_make_metaworld import MakeMetaWorld
-from oatkit.commands.policy_eval import EvalPolicy
 from oatkit.errors import MissingExtraError
 from oatkit.jobs import demo_run as demo
 from oatkit.jobs.demo_run import MIN_MINUTES, STAGES, Plan, plan_for
-from oatkit.jobs.metaworld_demonstrations import Demonstrations
-from oatkit.jobs.policy_training import TrainPolicy
-from oatkit.jobs.tokenizer_comparison import CompareTokenizers
 from oatkit.measure.reports import demo_report
 from oatkit.storage.records import record_from_json
 from oatkit.types import DemoRecord, PolicyEvaluation, TokenizerComparison
@@ -47,7 +39,9 @@ def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "plan_for", lambda _: TINY)
     monkeypatch.setattr("oatkit.measure.tokenizer_metrics.SPEED_SECONDS", 0.01)
     # drawn and tested elsewhere
-    monkeypatch.setattr("oatkit.jobs.tokenizer_comparison.write_comparison_report", lambda *_: [])
+    monkeypatch.setattr(
+        "oatkit.measure.reports.comparison_report.write_comparison_report", lambda *_: []
+    )
 
 
 def read_parts(out: Path) -> tuple[TokenizerComparison, PolicyEvaluation]:
@@ -133,37 +127,3 @@ def test_a_missing_simulator_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(MissingExtraError, match=r"pip install 'oatkit\[metaworld\]'"):
         demo.run_demo(demo.Demo(out=tmp_path / "d"), Console(quiet=True))
     assert not (tmp_path / "d").exists()
-
-
-@pytest.mark.parametrize(
-    ("command", "options", "positional"),
-    [
-        (
-            "data make metaworld",
-            MakeMetaWorld(
-                Path("a b"), Demonstrations(("reach", "push"), 3, images=True, shadows=False)
-            ),
-            None,
-        ),
-        (
-            "tokenizer compare",
-            CompareTokenizers("d", Path("c"), ("oat", "fast"), minutes=0.4, levels=(8, 5)),
-            None,
-        ),
-        (
-            "policy train",
-            replace(
-                TrainPolicy("d", Path("p"), Path("t"), steps=7, state=False),
-                columns=replace(TrainPolicy("", Path()).columns, state_key=("x", "y")),
-            ),
-            None,
-        ),
-        ("policy eval", EvalPolicy(Path("p"), Path("e"), budgets=(1, 8, "auto")), "policy"),
-    ],
-)
-def test_a_command_line_parses_to_its_options(
-    command: str, options: Any, positional: str | None
-) -> None:
-    words = shlex.split(command_line(command, options, positional=positional))
-    assert words[: 1 + len(command.split())] == ["oatkit", *command.split()]
-    assert cli._parse(type(options), "", words[1 + len(command.split()) :]) == options

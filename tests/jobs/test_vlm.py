@@ -72,7 +72,7 @@ def test_every_combination_is_built_and_trained(
         dataset,
         cameras=("front",),
     )
-    job = PolicyJob(policy, dataset, dataset.split(fraction=0.1, seed=0)[1], None)
+    job = PolicyJob(policy, dataset, dataset.split(fraction=0.1, seed=0)[1])
     before = {name: p.detach().clone() for name, p in policy.net.named_parameters()}
     recipe = TrainConfig(steps=2, batch_size=2, learning_rate=1e-3, log_every=1, evaluate_every=9)
     train(job, recipe, tmp_path, show_progress=False)

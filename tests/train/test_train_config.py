@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oatkit.train import TrainConfig
-from tests.train.regression import (
-    CONFIG,
-)
+from oatkit.presets import tokenizer_preset
+from oatkit.train import TrainConfig, asked_settings, resolve_config
+from tests.train.regression import CONFIG
 
 
 def test_learning_rates() -> None:
@@ -51,3 +50,24 @@ def test_unknown_names_are_answered_with_known_ones() -> None:
         TrainConfig(optimizer="adam")
     with pytest.raises(ValueError, match=r"unknown tracker 'tensorbord'; .*: tensorboard"):
         TrainConfig(trackers=("tensorbord",))
+
+
+def test_a_short_run_ends_its_warm_up() -> None:
+    preset = tokenizer_preset("small").train
+
+    def warmup(**changes: int) -> int:
+        return resolve_config(changes, preset).warmup_steps
+
+    assert (warmup(), warmup(steps=100), warmup(steps=3)) == (100, 20, 0)
+
+
+def test_a_config_is_taken_as_it_is_and_settings_change_the_preset() -> None:
+    preset = replace(CONFIG, batch_size=8)
+    assert resolve_config(None, preset) == replace(preset, warmup_steps=1)
+    assert resolve_config({"seed": 3, "steps": 20}, preset) == replace(preset, seed=3, steps=20)
+    assert resolve_config(CONFIG, preset) is CONFIG
+    assert asked_settings({"seed": 3}) == {"seed": 3}
+    assert asked_settings(CONFIG)["steps"] == CONFIG.steps
+    assert asked_settings(None) == {}
+    with pytest.raises(ValueError, match=r"unknown training setting 'step'; .*: steps"):
+        resolve_config({"step": 3}, preset)

@@ -23,7 +23,7 @@ from oatkit.train.optimizers import OPTIMIZERS
 
 def kinds_with(*settings: str) -> tuple[str, ...]:
     """The kinds of tokenizers whose configs have all these settings."""
-    return tuple(name for name in KINDS if set(settings) <= config_defaults(name).keys())
+    return tuple(name for name, kind in KINDS.items() if set(settings) <= {*kind.settings})
 
 
 def config_defaults(kind: str) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def kind_help(setting: str, text: str, default: str | None = None) -> str:
     Args:
         setting: Name of the config's field.
         text: What it is.
-        default: Its default in words; the one that the configs share by default.
+        default: Default in words; the one that the configs share, if None.
     """
     kinds = kinds_with(setting)
     assert kinds, f"no kind has the setting {setting}"

@@ -1,4 +1,4 @@
-"""The command that a recipe's options stand for, so that a record can say how to do it by hand."""
+"""The command line that options stand for, so that a record can say what to type."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def command_line(command: str, options: Any, *, positional: str | None = None) -
     """`oatkit COMMAND` with a flag for every option that is not the default.
 
     Args:
-        command: Such as "policy train".
-        options: Its dataclass.
-        positional: Which of its fields is given without a flag.
+        command: Words of the command, such as "policy train".
+        options: Dataclass that the command line would be parsed to.
+        positional: Name of the field that is given without a flag.
     """
     words = ["oatkit", *command.split()]
     if positional is not None:

@@ -3,16 +3,152 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
 
 from rich.console import Console
+from tyro.conf import arg
 
+from oatkit.commands.choices import PolicyName, PolicyPresetName
+from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.text_output import print_lines
-from oatkit.jobs.policy_training import TrainPolicy, train_policy
+from oatkit.commands.train_options import TrainFlags, TrainOptions
+from oatkit.jobs.policy_training import train_policy
+from oatkit.jobs.untrained_policy import policy_config
+from oatkit.policies import LightConfig, VlmConfig
+from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
+
+OWN_FLAGS = (
+    *("policy", "backbone", "tokenizer", "cameras", "history", "horizon", "endpoints"),
+    *("dropout", "flow_weight", "expert_width", "expert_layers"),
+)
+"""Flags of what a policy to start from has already."""
+
+
+@dataclass(frozen=True)
+class TrainPolicy:
+    """Train a policy on a tokenizer's tokens: light, or on a vision-language backbone.
+
+    Example:
+        oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --out out/policy
+        oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --policy vlm-ar
+            --backbone Qwen/Qwen3-VL-2B-Instruct --cameras corner2 --out out/vlm
+    """
+
+    data: Annotated[str, arg(metavar="PATH")]
+    """Dataset: file, folder or hub id."""
+    out: Path
+    """Where to write the artifact; a run that was stopped continues there."""
+    tokenizer: Annotated[Path | None, arg(metavar="DIR")] = None
+    """Tokenizer artifact; it is frozen and stored with the policy."""
+    policy: PolicyName = "light"
+    """Light; vision-language and autoregressive, co-trained with tokens, or pure flow."""
+    backbone: Annotated[str | None, arg(metavar="ID_OR_DIR")] = None
+    """Vision-language checkpoint: folder or hub id."""
+    preset: PolicyPresetName = "small"
+    """Size and training recipe; served is small with one frame, for `oatkit serve`."""
+    cameras: tuple[str, ...] = ()
+    """Cameras to read; none by default."""
+    state: Annotated[bool, arg(help_behavior_hint="(it is read by default)")] = True
+    """Do not read the state."""
+    history: int | None = None
+    """Number of frames that are observed, the current one included; the preset's by default, which
+    is 2, and 1 for `served` and for vision-language policies."""
+    horizon: int = 32
+    """Number of actions in a chunk, where no tokenizer says it (`vlm-flow`)."""
+    endpoints: tuple[int, ...] = ()
+    """Generation schedule to train under; the tokenizer's own by default."""
+    dropout: float | None = None
+    """Share of each residual branch that training drops (light); the preset's by default."""
+    held_out: float | None = None
+    """Share of the episodes that is never trained on; the tokenizer's, else 0.1."""
+    split_seed: int | None = None
+    """Seed of which episodes those are; the tokenizer's, else 0."""
+    workers: int | None = None
+    """Number of processes that read and prepare batches ahead; the preset's by default."""
+    init: Annotated[Path | None, arg(metavar="DIR")] = None
+    """Start from this policy; its tokenizer, cameras, history and normalizer are kept."""
+    allow_drift: bool = False
+    """Train even where the actions are not those that the tokenizer was fitted on."""
+    flow_weight: float = 1.0
+    """Weight of the flow loss beside the token loss (`vlm-tc`)."""
+    expert_width: int | None = None
+    """Width of the flow expert; the preset's by default."""
+    expert_layers: int | None = None
+    """Number of layers of the flow expert; as many as the backbone has by default."""
+    training: TrainFlags = TrainOptions()
+    loading: Annotated[BackboneOptions, arg(name="")] = BackboneOptions()
+    columns: Columns = DatasetOptions()
+
+    def config(self) -> LightConfig | VlmConfig:
+        """The preset's config of the policy, with what the flags change."""
+        if (self.policy == "light") != (self.backbone is None):
+            if self.backbone is None:
+                raise ValueError(f"name the checkpoint of {self.policy} with --backbone")
+            raise ValueError("the light policy has no backbone: name --policy vlm-ar, -tc or -flow")
+        config = policy_config(self.policy, self.preset)
+        if isinstance(config, LightConfig):
+            dropout = config.dropout if self.dropout is None else self.dropout
+            return replace(config, endpoints=self.endpoints or None, dropout=dropout)
+        if self.dropout is not None:
+            raise ValueError(f"{self.policy} has no dropout: leave --dropout out")
+        width = self.expert_width or config.expert.width
+        return replace(
+            config,
+            endpoints=self.endpoints or None,
+            flow_weight=self.flow_weight,
+            expert=replace(config.expert, width=width, num_layers=self.expert_layers),
+            backbone=self.loading,
+        )
+
+    def start(self) -> dict[str, Any]:
+        """What a new policy is made of, or the policy to start from, for `train_policy`."""
+        if self.init is not None:
+            default = _own(TrainPolicy(self.data, self.out))
+            for name, value in _own(self).items():
+                if value != default[name]:
+                    flag = name.replace("_", "-")
+                    raise ValueError(f"{self.init} has its own {flag}: leave --{flag} out")
+            return {"init": self.init}
+        config = self.config()
+        has_tokens = isinstance(config, LightConfig) or "tokens" in config.heads
+        if has_tokens and self.tokenizer is None:
+            raise ValueError("name a tokenizer artifact with --tokenizer, or a policy with --init")
+        return {
+            "tokenizer": self.tokenizer,
+            "config": config,
+            "backbone": self.backbone,
+            "cameras": self.cameras,
+            "reads_state": self.state,
+            "history": self.history,
+            "horizon": self.horizon,
+        }
 
 
 def run(options: TrainPolicy, console: Console) -> int:
-    train_policy(options, console)
+    changes = options.training.changes()
+    if options.workers is not None:
+        changes["workers"] = options.workers
+    start = options.start()
+    train_policy(
+        options.columns.open(options.data),
+        out=options.out,
+        preset=options.preset,
+        train=changes,
+        held_out=options.held_out,
+        split_seed=options.split_seed,
+        allow_drift=options.allow_drift,
+        show_progress=True,
+        **start,
+    )
     out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
     next_command = f"oatkit policy measure {out} --data {data}"
     print_lines(console, f"wrote {options.out}", f"next: {next_command}")
     return 0
+
+
+def _own(options: TrainPolicy) -> dict[str, Any]:
+    """What the options say of the policy itself, by the name of the flag."""
+    own = {name: getattr(options, name) for name in OWN_FLAGS}
+    return own | asdict(options.loading) | {"no_state": not options.state}

@@ -3,16 +3,103 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 from rich.console import Console
+from rich.text import Text
+from tyro.conf import arg
 
-from oatkit.commands.text_output import print_lines
-from oatkit.jobs.tokenizer_comparison import CompareTokenizers, compare_tokenizers
+from oatkit.commands.choices import KindName, TokenizerPresetName, kind_help
+from oatkit.commands.command_line import command_line
+from oatkit.commands.dataset_options import Columns, DatasetOptions
+from oatkit.commands.text_output import print_lines, table_row
+from oatkit.jobs.tokenizer_comparison import compare
+from oatkit.measure.reports.comparison_findings import cautions, trained
+from oatkit.tokenizers import KINDS
+from oatkit.types import TokenizerComparison
+
+
+@dataclass(frozen=True)
+class CompareTokenizers:
+    """Train or fit every kind of tokenizer on a dataset, measure all alike, and write a report.
+
+    Example:
+        oatkit tokenizer compare --data out/metaworld --out out/compared
+    """
+
+    data: Annotated[str, arg(metavar="PATH")]
+    """Dataset: file, folder or hub id."""
+    out: Path
+    """Folder for report, JSON and an artifact of each kind; the same command again goes on."""
+    kinds: tuple[KindName, ...] = tuple(KINDS)
+    """Which tokenizers; a later run may add some."""
+    preset: TokenizerPresetName = "small"
+    """Size and training recipe of the learned kinds."""
+    steps: int | None = None
+    """Number of training steps of each learned kind; the preset's by default."""
+    minutes: float | None = None
+    """Training time of each learned kind instead: steps are counted from a short timed trial."""
+    horizon: int = 32
+    """Number of actions in a chunk."""
+    num_tokens: Annotated[
+        int, arg(help=kind_help("num_tokens", "Number of tokens of a chunk, learned ones"))
+    ] = 16
+    levels: Annotated[tuple[int, ...], arg(help=kind_help("levels", "FSQ levels"))] = (8, 8, 6, 5)
+    batch_size: int | None = None
+    """Number of chunks in a step; the preset's by default."""
+    learning_rate: float | None = None
+    """Learning rate; the preset's by default."""
+    held_out: float = 0.1
+    """Share of the episodes that is never trained on, and measured."""
+    split_seed: int = 0
+    """Seed of which episodes those are."""
+    seed: int = 0
+    """Seed of the initial weights, the samples and everything random in training."""
+    columns: Columns = DatasetOptions()
 
 
 def run(options: CompareTokenizers, console: Console) -> int:
-    compare_tokenizers(options, console)
+    if options.steps is not None and options.minutes is not None:
+        raise ValueError("give --steps or --minutes, not both")
+    changes = {name: getattr(options, name) for name in ("steps", "batch_size", "learning_rate")}
+    comparison = compare(
+        options.columns.open(options.data),
+        options.kinds,
+        options.out,
+        preset=options.preset,
+        horizon=options.horizon,
+        num_tokens=options.num_tokens,
+        levels=options.levels,
+        minutes=options.minutes,
+        train={"seed": options.seed, **{k: v for k, v in changes.items() if v is not None}},
+        held_out=options.held_out,
+        split_seed=options.split_seed,
+        command=command_line("tokenizer compare", options),
+        show_progress=True,
+    )
+    console.print(render_comparison(comparison), soft_wrap=True)
     out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
     next_command = f"oatkit tokenizer sweep --data {data} --out {out}/sweep.json"
     print_lines(console, f"open {options.out / 'report.html'}", f"next: {next_command}")
     return 0
+
+
+def render_comparison(comparison: TokenizerComparison) -> Text:
+    """A trained budget a line: its rate, its error and what share of the variance that is."""
+    text = Text(overflow="fold")
+    headings = ("tokens", "bits", "MSE", "Gaussian", "variance", "seconds")
+    text.append(f"{'kind':<10}" + table_row(*headings), style="dim")
+    for kind in comparison.kinds:
+        for number, b in enumerate(trained(kind)):
+            numbers = (
+                *(f"{b.tokens:.3g}", f"{b.bits:.0f}", f"{b.mse:.2e}", f"{b.gaussian_mse:.2e}"),
+                *(f"{b.mse / max(comparison.variance, 1e-30):.2%}",),
+                *(f"{kind.seconds:,.0f}" if number == 0 else "",),
+            )
+            name = kind.measurement.kind if number == 0 else ""
+            text.append(f"{name:<10}" + table_row(*numbers))
+    for caution in cautions(comparison):
+        text.append(f"note: {caution}\n", style="yellow")
+    return text

@@ -3,16 +3,139 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
 
 from rich.console import Console
+from tyro.conf import arg
 
+from oatkit.commands.choices import (
+    CellsName,
+    KindName,
+    ReconstructionName,
+    TokenizerPresetName,
+    kind_help,
+    kinds_with,
+)
+from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.text_output import print_lines
-from oatkit.jobs.tokenizer_training import TrainTokenizer, train_tokenizer
+from oatkit.commands.train_options import TrainFlags, TrainOptions
+from oatkit.jobs.tokenizer_training import train_tokenizer
+from oatkit.types import NormalizationMode
+
+SETTINGS = (
+    *("num_tokens", "levels", "budgets", "groups", "refine", "cells", "vocab_size", "scale"),
+    *("reconstruction", "dropout"),
+)
+"""Flags that are settings of some kinds and not of others; None or () leaves the default."""
+
+
+@dataclass(frozen=True)
+class TrainTokenizer:
+    """Train an action tokenizer, or fit one of the kinds that need no training.
+
+    Example:
+        oatkit tokenizer train --data out/metaworld --kind oat-pow2 --out out/oat-pow2
+    """
+
+    data: Annotated[str, arg(metavar="PATH")]
+    """Dataset: file, folder or hub id."""
+    out: Path
+    """Where to write the artifact; a run that was stopped continues there."""
+    kind: KindName = "oat-pow2"
+    """Which tokenizer."""
+    preset: TokenizerPresetName = "small"
+    """Size and training recipe of the learned kinds."""
+    horizon: int = 32
+    """Number of actions in a chunk."""
+    num_tokens: Annotated[
+        int | None, arg(help=kind_help("num_tokens", "Number of tokens of a chunk, learned ones"))
+    ] = None
+    levels: Annotated[tuple[int, ...], arg(help=kind_help("levels", "FSQ levels"))] = ()
+    budgets: Annotated[
+        tuple[int, ...], arg(help=kind_help("budgets", "Prefix lengths to train", "1 2 4 ..."))
+    ] = ()
+    groups: Annotated[
+        tuple[int, ...],
+        arg(help=kind_help("groups", "Where each group of registers ends", "the kind's own")),
+    ] = ()
+    nested_dropout: Annotated[
+        bool,
+        arg(
+            help=kind_help("nested_dropout", "Train full sequences only", "nested dropout"),
+            help_behavior_hint="",
+        ),
+    ] = True
+    refine: Annotated[
+        int | None, arg(help=kind_help("refine", "Analytic tokens after the learned ones", "none"))
+    ] = None
+    cells: Annotated[
+        CellsName | None,
+        arg(help=kind_help("cells", "What a token looks up, a vector or a number per level")),
+    ] = None
+    vocab_size: Annotated[
+        int | None, arg(help=kind_help("vocab_size", "Vocabulary that the BPE is asked for"))
+    ] = None
+    scale: Annotated[
+        float | None, arg(help=kind_help("scale", "Resolution of the coefficients"))
+    ] = None
+    reconstruction: Annotated[
+        ReconstructionName | None, arg(help=kind_help("reconstruction", "Loss"))
+    ] = None
+    dropout: Annotated[
+        float | None,
+        arg(help=kind_help("dropout", "Share of each residual branch that training drops")),
+    ] = None
+    normalization: NormalizationMode | None = None
+    """How actions are normalized; the kind's own way by default."""
+    held_out: float = 0.1
+    """Share of the episodes that is never trained on."""
+    split_seed: int = 0
+    """Seed of which episodes those are."""
+    init: Path | None = None
+    """Start from the weights of this artifact; its config and normalizer are kept."""
+    training: TrainFlags = TrainOptions()
+    columns: Columns = DatasetOptions()
+
+    def settings(self) -> dict[str, Any]:
+        """The settings of the kind that the flags change."""
+        chosen = {name: getattr(self, name) for name in SETTINGS}
+        found = {name: value for name, value in chosen.items() if value not in (None, ())}
+        if not self.nested_dropout:
+            found["nested_dropout"] = False
+        for name in found:
+            _require_flag_of_kind(name, self.kind)
+        return {"horizon": self.horizon, **found}
 
 
 def run(options: TrainTokenizer, console: Console) -> int:
-    train_tokenizer(options, console)
+    start: dict[str, Any] = {"init": options.init}
+    if options.init is None:
+        start = {
+            "config": options.kind,
+            "normalization": options.normalization,
+            **options.settings(),
+        }
+    train_tokenizer(
+        options.columns.open(options.data),
+        out=options.out,
+        preset=options.preset,
+        train=options.training.changes(),
+        held_out=options.held_out,
+        split_seed=options.split_seed,
+        show_progress=True,
+        **start,
+    )
     out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
     next_command = f"oatkit tokenizer measure {out} --data {data}"
     print_lines(console, f"wrote {options.out}", f"next: {next_command}")
     return 0
+
+
+def _require_flag_of_kind(name: str, kind: str) -> None:
+    """Refuse a flag that the kind does not have."""
+    owners = kinds_with(name)
+    if kind not in owners:
+        flag = "no-nested-dropout" if name == "nested_dropout" else name.replace("_", "-")
+        raise ValueError(f"--{flag} is for {', '.join(owners)}, not for {kind}: leave it out")

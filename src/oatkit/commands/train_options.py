@@ -1,22 +1,44 @@
-"""How a command's flags change a preset's training."""
+"""How something is trained: the flags that all commands share that train one thing."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
-from oatkit.train import TrainConfig
+from tyro.conf import arg
 
-FLAGS = (
-    *("steps", "batch_size", "optimizer", "learning_rate", "ema", "precision", "accumulate"),
-    "workers",
-    *("checkpoint_every", "seed", "trackers"),
-)
+from oatkit.commands.choices import OptimizerName, PrecisionName, TrackerName
 
 
-def changed(config: TrainConfig, options: Any) -> TrainConfig:
-    """The preset's recipe with those `FLAGS` of the options that are not None."""
-    changes = {name: getattr(options, name, None) for name in FLAGS}
-    config = replace(config, **{k: v for k, v in changes.items() if v is not None})
-    # a run shorter than the preset's must not end while it still warms up
-    return replace(config, warmup_steps=min(config.warmup_steps, config.steps // 5))
+@dataclass(frozen=True)
+class TrainOptions:
+    """How it is trained; the preset's way by default."""
+
+    steps: int | None = None
+    """Number of training steps; the preset's by default."""
+    batch_size: int | None = None
+    """Number of chunks in a step; the preset's by default."""
+    optimizer: OptimizerName | None = None
+    """Optimizer; the preset's by default. The learning rate should suit it."""
+    learning_rate: float | None = None
+    """Learning rate; the preset's by default."""
+    ema: float | None = None
+    """Decay of the moving average of the weights, 0 for none; the preset's by default."""
+    precision: PrecisionName | None = None
+    """Number format of the computation; float32 by default."""
+    accumulate: int | None = None
+    """Number of parts that a batch is computed in, to save memory."""
+    seed: int = 0
+    """Seed of the initial weights, the samples and everything random in training."""
+    checkpoint_every: int | None = None
+    """Number of steps between checkpoints; the preset's by default."""
+    trackers: tuple[TrackerName, ...] = ()
+    """Where else to log."""
+
+    def changes(self) -> dict[str, Any]:
+        """The settings of a `TrainConfig` that the flags change."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+TrainFlags = Annotated[TrainOptions, arg(name="")]
+"""A field of this type adds the flags to a command, without a prefix."""

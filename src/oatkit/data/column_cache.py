@@ -70,7 +70,8 @@ class ColumnCache:
     ) -> None:
         self._source = source
         self._show_progress = show_progress
-        self.dir = (cache_dir or default_cache_dir()) / "data" / source_key(source)
+        self.cache_dir = cache_dir or default_cache_dir()
+        self.dir = self.cache_dir / "data" / source_key(source)
 
     def column(self, key: str) -> Column:
         """The feature `key`, (rows, size) float32."""

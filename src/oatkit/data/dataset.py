@@ -69,6 +69,11 @@ class Dataset:
         return self._source.root
 
     @property
+    def cache_dir(self) -> Path:
+        """The folder where what is computed from the dataset is kept."""
+        return self._cache.cache_dir
+
+    @property
     def format(self) -> str:
         return self._source.format
 

@@ -27,17 +27,19 @@ from oatkit.commands.command_line import command_line
 from oatkit.commands.data_make_metaworld import MakeMetaWorld
 from oatkit.commands.dataset_options import DatasetOptions
 from oatkit.commands.policy_eval import EvalPolicy, render_evaluation, write_report
+from oatkit.commands.policy_train import TrainPolicy
+from oatkit.commands.tokenizer_compare import CompareTokenizers, render_comparison
+from oatkit.commands.train_options import TrainOptions
 from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY
 from oatkit.errors import MissingExtraError
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.policy_evaluation import evaluate
-from oatkit.jobs.policy_training import TrainPolicy, affordable_policy_steps, train_policy
-from oatkit.jobs.tokenizer_comparison import CompareTokenizers, compare_tokenizers
-from oatkit.jobs.tokenizer_training import KindName
+from oatkit.jobs.policy_training import prepare_policy, train_policy
+from oatkit.jobs.tokenizer_comparison import compare
 from oatkit.measure.reports.demo_report import findings, write_demo_report
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
-from oatkit.types import DemoRecord, DemoStage
+from oatkit.types import DemoRecord, DemoStage, TokenizerComparison
 
 MIN_MINUTES = 4.0
 RECORD = "demo.json"
@@ -84,7 +86,7 @@ class Plan:
     policy_minutes: float
     episodes: int
     tasks: tuple[str, ...] = ("drawer-open", "door-open", "coffee-pull")
-    kinds: tuple[KindName, ...] = ("oat", "oat-pow2", "quest", "bin", "fast", "klt")
+    kinds: tuple[str, ...] = ("oat", "oat-pow2", "quest", "bin", "fast", "klt")
     videos: int = 1
     budgets: tuple[int | Literal["auto"], ...] = (1, 2, 4, 8, "auto")
     preset: Literal["tiny", "small"] = "small"
@@ -120,7 +122,8 @@ def run_demo(options: Demo, console: Console) -> int:
         dataset = DatasetOptions().open(str(folder))
         demo.note(num_episodes=len(dataset), num_frames=dataset.num_frames)
     with demo.stage("tokenizers"):
-        comparison = compare_tokenizers(demo.comparison, console)
+        comparison = demo.compare()
+        console.print(render_comparison(comparison), soft_wrap=True)
     with demo.stage("policy"):
         demo.train_policy()
     with demo.stage("simulator"):
@@ -184,8 +187,25 @@ class _Demo:
             out=self._out / "policy",
             tokenizer=self.comparison.out / POLICY_KIND,
             preset=self._plan.preset,
-            steps=self.record.policy_steps or None,
+            training=TrainOptions(steps=self.record.policy_steps or None),
             columns=DatasetOptions(state_key=(ENVIRONMENT_STATE_KEY,)),
+        )
+
+    def compare(self) -> TokenizerComparison:
+        """Train and measure the tokenizers that are not compared yet."""
+        wanted = self.comparison
+        return compare(
+            DatasetOptions().open(wanted.data),
+            wanted.kinds,
+            wanted.out,
+            preset=wanted.preset,
+            horizon=wanted.horizon,
+            num_tokens=wanted.num_tokens,
+            levels=wanted.levels,
+            minutes=wanted.minutes,
+            train={"seed": wanted.seed},
+            command=self._command("tokenizers"),
+            show_progress=True,
         )
 
     def train_policy(self) -> None:
@@ -193,11 +213,15 @@ class _Demo:
         if (self._out / "policy/config.json").exists():
             self._console.print("trained before")
             return
+        what = (self.training.columns.open(self.training.data), self.training.tokenizer)
+        preset = self._plan.preset
         if not self.record.policy_steps:
             gone = sum(stage.seconds for stage in self.record.stages) / 60
             minutes = max(self._plan.policy_until - gone, self._plan.policy_minutes)
-            self.note(policy_steps=affordable_policy_steps(self.training, minutes))
-        train_policy(self.training, self._console)
+            steps = prepare_policy(*what, preset=preset).affordable_steps(minutes)
+            self.note(policy_steps=steps)
+        changes = {"steps": self.record.policy_steps}
+        train_policy(*what, out=self.training.out, preset=preset, train=changes, show_progress=True)
 
     def note(self, **facts: Any) -> None:
         self.record = replace(self.record, **facts)

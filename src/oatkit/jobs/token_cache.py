@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 
 from oatkit.data import Dataset
-from oatkit.data.column_cache import default_cache_dir
 from oatkit.storage.atomic_write import atomic_write
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Tokens
@@ -21,8 +20,8 @@ class TokenTable:
     """Memory-mapped tokens, one row for every chunk of a dataset.
 
     Args:
-        ids: All ids one after the other.
-        ends: (rows,) where each row ends.
+        ids: File of all ids one after the other.
+        ends: File of (rows,) places, where each row ends.
     """
 
     def __init__(self, ids: Path, ends: Path) -> None:
@@ -30,6 +29,7 @@ class TokenTable:
         self._ends = np.asarray(np.load(ends, mmap_mode="r"))
 
     def __len__(self) -> int:
+        """Number of rows."""
         return len(self._ends)
 
     def take(self, rows: NDArray[np.int64]) -> Tokens:
@@ -47,9 +47,15 @@ class TokenTable:
 def cached_tokens(
     tokenizer: ActionTokenizer, dataset: Dataset, cache_dir: Path | None = None
 ) -> TokenTable:
-    """The tokens of `dataset.chunks(horizon)`, from the cache if they are there."""
+    """The tokens of `dataset.chunks(horizon)`, from the cache if they are there.
+
+    Args:
+        tokenizer: Tokenizer that encodes the chunks.
+        dataset: Demonstrations.
+        cache_dir: Folder of the cache; the dataset's own by default.
+    """
     key = f"{tokenizer.digest}-{dataset.fingerprint}"
-    folder = (cache_dir or default_cache_dir()) / "tokens"
+    folder = (cache_dir or dataset.cache_dir) / "tokens"
     folder.mkdir(parents=True, exist_ok=True)
     ids_path, ends_path = folder / f"{key}.ids", folder / f"{key}.ends.npy"
     if not ends_path.exists():

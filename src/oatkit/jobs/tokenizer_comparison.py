@@ -1,32 +1,36 @@
-"""`oatkit tokenizer compare`: every kind on one dataset, measured alike, and a report."""
+"""Every kind of tokenizer on one dataset, measured alike, and a report.
+
+    comparison = compare(dataset, ("oat-pow2", "fast"), "out/compared", horizon=16)
+
+`oatkit tokenizer compare` calls this.
+
+out/comparison.json    the record; grows kind by kind
+out/oat-pow2           an artifact of each kind
+out/report.html        all of it to look at
+"""
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.text import Text
-from tyro.conf import arg
 
-from oatkit.commands.command_line import command_line
-from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.data import Dataset
-from oatkit.jobs.step_planning import steps_within
 from oatkit.jobs.tokenizer_training import (
-    KindName,
-    TokenizerJob,
-    TrainTokenizer,
-    codec_config,
-    train_config,
+    DEFAULT_HORIZON,
+    prepare_tokenizer,
+    tokenizer_config,
     train_tokenizer,
-    untrained,
 )
+from oatkit.jobs.working_folder import working_folder
 from oatkit.lab import Lab
 from oatkit.lab.static_page import choose_places, static_page, write_page
 from oatkit.measure import measure_tokenizer
@@ -34,119 +38,189 @@ from oatkit.measure.allocation import measure_allocation
 from oatkit.measure.encoded_chunks import chunks_to_measure, encode_chunks
 from oatkit.measure.gaussian import eigenvalues
 from oatkit.measure.properties import measure_properties
-from oatkit.measure.reports.comparison_findings import cautions, trained
-from oatkit.measure.reports.comparison_report import write_comparison_report
+from oatkit.presets import tokenizer_preset
 from oatkit.storage.artifact import require_free
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
-from oatkit.tokenizers import KINDS, ActionTokenizer, load_tokenizer, make_codec
-from oatkit.tokenizers.codec import LearnedCodec, doubling
-from oatkit.train import read_log, training_seconds
+from oatkit.tokenizers import KINDS, ActionTokenizer, load_tokenizer
+from oatkit.tokenizers.codec import doubling
+from oatkit.tokenizers.kind_table import kind_named
+from oatkit.train import TrainConfig, asked_settings, read_log, resolve_config, training_seconds
 from oatkit.types import KindComparison, LossPoint, Reconstruction, TokenizerComparison
 
+RECORD = "comparison.json"
 SAMPLE_QUANTILES = (0.5, 0.8, 0.97)
 """Which held-out chunks are shown, by how much they move."""
 MAX_LOSS_POINTS = 50
 LAB_CHUNKS = 6
 
 
-@dataclass(frozen=True)
-class CompareTokenizers:
-    """Train or fit every kind of tokenizer on a dataset, measure all alike, and write a report.
+def compare(
+    dataset: Dataset,
+    kinds: Sequence[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    *,
+    preset: str = "small",
+    horizon: int = DEFAULT_HORIZON,
+    num_tokens: int = 16,
+    levels: Sequence[int] = (8, 8, 6, 5),
+    minutes: float | None = None,
+    train: TrainConfig | Mapping[str, Any] | None = None,
+    held_out: float = 0.1,
+    split_seed: int = 0,
+    command: str = "",
+    show_progress: bool = False,
+) -> TokenizerComparison:
+    """Train or fit every kind of tokenizer on a dataset, and measure all alike.
 
-    Example:
-        oatkit tokenizer compare --data out/metaworld --out out/compared
+    Args:
+        dataset: Demonstrations to learn from.
+        kinds: Names of the kinds; all by default. A later call may add some.
+        out: Folder for report, record and an artifact of each kind; the same call again goes on.
+            None gives the record alone.
+        preset: Size and training recipe of the learned kinds.
+        horizon: Number of actions in a chunk.
+        num_tokens: Number of tokens of a chunk, for the kinds that can choose.
+        levels: FSQ levels, for the kinds that have them.
+        minutes: Training time of each learned kind: steps are counted from a short timed trial.
+        train: How the learned kinds are trained: a whole `TrainConfig`, or settings that differ
+            from the preset's, such as `{"steps": 500}`.
+        held_out: Share of the episodes that is never trained on, and measured.
+        split_seed: Seed of which episodes those are.
+        command: What the record says was typed.
+        show_progress: Whether to print what happens and to show bars.
+    """
+    names = tuple(KINDS) if kinds is None else tuple(kinds)
+    sizes = {"horizon": horizon, "num_tokens": num_tokens, "levels": tuple(levels)}
+    split = {"held_out": held_out, "split_seed": split_seed}
+    plan = ComparisonPlan(dataset, names, preset, sizes, split, minutes, train)
+    plan.check()
+    console = Console(highlight=False, quiet=not show_progress)
+    write_report = None if out is None else _report_writer()
+    with working_folder(out) as folder:
+        comparison = _compare_kinds(plan, folder, command, console)
+        if write_report is not None:
+            console.rule("report")
+            _write_lab(comparison, folder, dataset)
+            written = write_report(comparison, folder)
+            listed = ", ".join(path.name for path in (*written, folder / RECORD))
+            console.print(f"wrote into {folder}: {listed}", markup=False, soft_wrap=True)
+    return comparison
+
+
+@dataclass(frozen=True)
+class ComparisonPlan:
+    """What is compared, and how every kind is trained.
+
+    Attributes:
+        dataset: Demonstrations to learn from.
+        kinds: Names of the kinds.
+        preset: Size and training recipe of the learned kinds.
+        sizes: Settings that a kind gets if it has them: `horizon`, `num_tokens`, `levels`.
+        split: How episodes are split: `held_out`, `split_seed`.
+        minutes: Training time of each learned kind, if the recipe does not say the steps.
+        train: How the learned kinds are trained, where not as the preset says.
     """
 
-    data: Annotated[str, arg(metavar="PATH")]
-    """Dataset: file, folder or hub id."""
-    out: Path
-    """Folder for report, JSON and an artifact of each kind; the same command again goes on."""
-    kinds: tuple[KindName, ...] = get_args(KindName)
-    """Which tokenizers; a later run may add some."""
-    preset: Literal["tiny", "small", "paper"] = "small"
-    """Size and training recipe of the learned kinds."""
-    steps: int | None = None
-    """Training steps of each learned kind; the preset's by default."""
-    minutes: float | None = None
-    """Training time of each learned kind instead: steps are counted from a short timed trial."""
-    horizon: int = 32
-    """Actions in a chunk."""
-    num_tokens: int = 16
-    """Tokens a chunk (oat, oat-pow2, acodec, klt)."""
-    levels: tuple[int, ...] = (8, 8, 6, 5)
-    """FSQ levels (oat, oat-pow2, quest, klt)."""
-    batch_size: int | None = None
-    """Chunks a step; the preset's by default."""
-    learning_rate: float | None = None
-    """The preset's by default."""
-    held_out: float = 0.1
-    """Share of the episodes that is never trained on, and measured."""
-    split_seed: int = 0
-    """Which episodes those are."""
-    seed: int = 0
-    """Of the initial weights, the samples and everything random in training."""
-    columns: Columns = DatasetOptions()
+    dataset: Dataset
+    kinds: tuple[str, ...]
+    preset: str
+    sizes: Mapping[str, Any]
+    split: Mapping[str, Any]
+    minutes: float | None
+    train: TrainConfig | Mapping[str, Any] | None
+
+    def check(self) -> None:
+        """Refuse now what would be refused an hour later."""
+        if not self.kinds:
+            raise ValueError("name at least one kind")
+        if self.minutes is not None and self.minutes <= 0:
+            raise ValueError(f"minutes is {self.minutes}, expected more than 0")
+        if self.minutes is not None and asked_settings(self.train).get("steps") is not None:
+            raise ValueError("give steps or minutes, not both")
+        for kind in self.kinds:
+            self.codec_config(kind)
+
+    def settings(self) -> dict[str, Any]:
+        """What must be the same when a comparison goes on."""
+        asked = asked_settings(self.train)
+        changed = {name: asked.get(name) for name in ("steps", "batch_size", "learning_rate")}
+        recipe = self.recipe()
+        return {
+            **{"preset": self.preset, "minutes": self.minutes, "seed": recipe.seed},
+            **changed,
+            **self.sizes,
+            **self.split,
+            "fingerprint": self.dataset.fingerprint,
+            "action_dims": self.dataset.action.names,
+            **{f"train.{name}": value for name, value in asdict(recipe).items()},
+        }
+
+    def recipe(self, steps: int | None = None) -> TrainConfig:
+        """How a learned kind is trained, in as many steps as the recipe says or as are given."""
+        changes: dict[str, Any] = {"steps": steps} if steps else {}
+        if isinstance(self.train, TrainConfig):
+            return replace(self.train, **changes)
+        preset = tokenizer_preset(self.preset).train
+        return resolve_config({**(self.train or {}), **changes}, preset)
+
+    def codec_config(self, kind: str) -> Any:
+        """The config of a kind."""
+        sizes = self.kind_sizes(kind)
+        return tokenizer_config(kind, self.dataset.action_dim, self.preset, **sizes)
+
+    def steps(self, kind: str, console: Console) -> int:
+        """Number of steps of a kind; decided once, so that a run that goes on keeps to it."""
+        if not kind_named(kind).is_learned:
+            return 0
+        recipe = self.recipe()
+        if self.minutes is None:
+            return recipe.steps
+        training = prepare_tokenizer(
+            self.dataset, self.codec_config(kind), train=recipe, **self.split
+        )
+        steps = training.affordable_steps(self.minutes)
+        console.print(f"{self.minutes:g} minutes are about {steps:,} steps")
+        return steps
+
+    def kind_sizes(self, kind: str) -> dict[str, Any]:
+        """Those of the sizes that are settings of a kind."""
+        known = kind_named(kind).settings
+        return {name: value for name, value in self.sizes.items() if name in known}
 
 
-def compare_tokenizers(options: CompareTokenizers, console: Console) -> TokenizerComparison:
-    """Compare what the options say, and write everything into its folder."""
-    if not options.kinds:
-        raise ValueError("name at least one kind")
-    if options.steps is not None and options.minutes is not None:
-        raise ValueError("give --steps or --minutes, not both")
-    if options.minutes is not None and options.minutes <= 0:
-        raise ValueError(f"minutes is {options.minutes}, expected more than 0")
-    dataset = options.columns.open(options.data)
-    held_out = dataset.split(options.held_out, seed=options.split_seed)[1]
-    for kind in options.kinds:  # refuse now what would be refused an hour later
-        codec_config(_train_options(options, kind), dataset.action_dim)
-    path = options.out / "comparison.json"
-    command = command_line("tokenizer compare", options)
-    begun = _begin(options, dataset, held_out)
-    comparison = replace(read_or_begin(path, begun), command=command)
-    for number, kind in enumerate(options.kinds, 1):
-        console.rule(f"{kind} ({number} of {len(options.kinds)})")
-        folder = options.out / kind
+def _compare_kinds(
+    plan: ComparisonPlan, out: Path, command: str, console: Console
+) -> TokenizerComparison:
+    """Compare the kinds that the record lacks, writing it anew after every one."""
+    held_out = plan.dataset.split(plan.split["held_out"], seed=plan.split["split_seed"])[1]
+    path = out / RECORD
+    comparison = replace(read_or_begin(path, _begin(plan, held_out)), command=command)
+    for number, kind in enumerate(plan.kinds, 1):
+        console.rule(f"{kind} ({number} of {len(plan.kinds)})")
+        folder = out / kind
         done = {k.measurement.kind for k in comparison.kinds}
         if kind in done and (folder / "config.json").exists():
             console.print("compared before")
             continue
         if kind not in comparison.steps:
             require_free(folder, path)
-            steps = _steps(options, kind, len(comparison.dimensions), console)
+            steps = plan.steps(kind, console)
             comparison = replace(comparison, steps={**comparison.steps, kind: steps})
             write_record(path, comparison)
-        found = _compare_kind(comparison, options, kind, held_out, console)
+        found = _compare_kind(comparison, plan, kind, folder, held_out, console)
         kept = (k for k in comparison.kinds if k.measurement.kind != kind)
         order = list(KINDS)
         kinds = sorted((*kept, found), key=lambda k: order.index(k.measurement.kind))
         comparison = replace(comparison, kinds=tuple(kinds))
         write_record(path, comparison)
     write_record(path, comparison)
-    console.rule("report")
-    _write_lab(comparison, options.out, dataset)
-    written = write_comparison_report(comparison, options.out)
-    console.print(draw(comparison), soft_wrap=True)
-    names = ", ".join(p.name for p in (*written, path))
-    console.print(f"wrote into {options.out}: {names}", markup=False, soft_wrap=True)
     return comparison
 
 
-def _write_lab(comparison: TokenizerComparison, out: Path, dataset: Dataset) -> None:
-    """A few chunks to play with, which the report shows; without images, to keep it small."""
-    names = [kind.measurement.kind for kind in comparison.kinds]
-    lab = Lab({name: load_tokenizer(out / name) for name in names}, dataset)
-    write_page(static_page(lab, choose_places(lab, LAB_CHUNKS), has_images=False), out / "lab")
-
-
-def _begin(options: CompareTokenizers, dataset: Dataset, held_out: Dataset) -> TokenizerComparison:
-    free = {"data", "out", "kinds", "columns"}
-    settings = {name: value for name, value in asdict(options).items() if name not in free}
-    settings |= {"fingerprint": dataset.fingerprint, "action_dims": dataset.action.names}
-    recipe = asdict(train_config(_train_options(options, "oat")))
-    settings |= {f"train.{name}": value for name, value in recipe.items()}
-    actions_BTA, is_pad_BT = chunks_to_measure(held_out, options.horizon)
+def _begin(plan: ComparisonPlan, held_out: Dataset) -> TokenizerComparison:
+    dataset = plan.dataset
+    actions_BTA, is_pad_BT = chunks_to_measure(held_out, plan.sizes["horizon"])
     return TokenizerComparison(
         data=str(dataset.path),
         num_episodes=len(held_out),
@@ -154,9 +228,51 @@ def _begin(options: CompareTokenizers, dataset: Dataset, held_out: Dataset) -> T
         std=tuple(dataset.action_statistics().std.tolist()),
         variance=float(eigenvalues(actions_BTA).mean()),
         samples=tuple(map(_rounded, _lively(actions_BTA, is_pad_BT))),
-        settings=settings,
+        settings=plan.settings(),
         steps={},
         versions=package_versions(),
+    )
+
+
+def _compare_kind(
+    comparison: TokenizerComparison,
+    plan: ComparisonPlan,
+    kind: str,
+    folder: Path,
+    held_out: Dataset,
+    console: Console,
+) -> KindComparison:
+    """Train or fit one kind, save its artifact and measure it."""
+    recipe = plan.recipe(comparison.steps[kind])
+    start = time.perf_counter()
+    tokenizer = train_tokenizer(
+        plan.dataset,
+        kind,
+        folder,
+        preset=plan.preset,
+        train=recipe,
+        show_progress=not console.quiet,
+        **plan.split,
+        **plan.kind_sizes(kind),
+    )
+    seconds, losses = time.perf_counter() - start, []
+    if comparison.steps[kind]:
+        log = read_log(folder)
+        seconds, losses = training_seconds(log, recipe.batch_size), _thinned(log)
+    console.print("measuring")
+    tokenizer.to("cpu")
+    encoded = encode_chunks(tokenizer, held_out)
+    measured = measure_tokenizer(
+        tokenizer, held_out, path=str(folder), split="val", encoded=encoded
+    )
+    has_prefixes = len(measured.budgets) > 1
+    return KindComparison(
+        measurement=measured,
+        properties=measure_properties(tokenizer, encoded, measured),
+        allocation=measure_allocation(tokenizer, encoded, measured) if has_prefixes else None,
+        reconstructions=_reconstructions(tokenizer, comparison) if has_prefixes else (),
+        seconds=seconds,
+        losses=tuple(losses),
     )
 
 
@@ -168,74 +284,6 @@ def _lively(actions_BTA: NDArray[np.float32], is_pad_BT: NDArray[np.bool_]) -> l
     moved_B = (whole_BTA.std(axis=1) / np.maximum(actions_BTA.std(axis=(0, 1)), 1e-12)).sum(axis=1)
     ranks = (np.array(SAMPLE_QUANTILES) * (len(whole_BTA) - 1)).astype(int)
     return list(whole_BTA[np.argsort(moved_B)[ranks]])
-
-
-def _train_options(options: CompareTokenizers, kind: KindName) -> TrainTokenizer:
-    known = KINDS[kind].config.__dataclass_fields__  # type: ignore[attr-defined]
-    own = {name: getattr(options, name) for name in ("num_tokens", "levels") if name in known}
-    return TrainTokenizer(
-        data=options.data,
-        out=options.out / kind,
-        kind=kind,
-        preset=options.preset,
-        horizon=options.horizon,
-        steps=options.steps,
-        batch_size=options.batch_size,
-        learning_rate=options.learning_rate,
-        held_out=options.held_out,
-        split_seed=options.split_seed,
-        seed=options.seed,
-        columns=options.columns,
-        **own,
-    )
-
-
-def _steps(options: CompareTokenizers, kind: KindName, action_dim: int, console: Console) -> int:
-    """How long a kind is trained; decided once, so that a resumed run keeps to it."""
-    wanted = _train_options(options, kind)
-    if not isinstance(make_codec(codec_config(wanted, action_dim)), LearnedCodec):
-        return 0
-    if options.minutes is None:
-        return train_config(wanted).steps
-    steps = affordable_steps(wanted, options.minutes)
-    console.print(f"{options.minutes:g} minutes are about {steps:,} steps")
-    return steps
-
-
-def affordable_steps(options: TrainTokenizer, minutes: float) -> int:
-    """How many training steps fit into so many minutes on this machine."""
-    return steps_within(TokenizerJob(*untrained(options)), train_config(options), minutes)
-
-
-def _compare_kind(
-    comparison: TokenizerComparison,
-    options: CompareTokenizers,
-    kind: KindName,
-    held_out: Dataset,
-    console: Console,
-) -> KindComparison:
-    wanted = replace(_train_options(options, kind), steps=comparison.steps[kind] or None)
-    start = time.perf_counter()
-    tokenizer = train_tokenizer(wanted, console)
-    seconds, losses = time.perf_counter() - start, []
-    if comparison.steps[kind]:
-        log = read_log(wanted.out)
-        seconds, losses = training_seconds(log, train_config(wanted).batch_size), _thinned(log)
-    console.print("measuring")
-    tokenizer.to("cpu")
-    encoded = encode_chunks(tokenizer, held_out)
-    measured = measure_tokenizer(
-        tokenizer, held_out, path=str(wanted.out), split="val", encoded=encoded
-    )
-    has_prefixes = len(measured.budgets) > 1
-    return KindComparison(
-        measurement=measured,
-        properties=measure_properties(tokenizer, encoded, measured),
-        allocation=measure_allocation(tokenizer, encoded, measured) if has_prefixes else None,
-        reconstructions=_reconstructions(tokenizer, comparison) if has_prefixes else (),
-        seconds=seconds,
-        losses=tuple(losses),
-    )
 
 
 def _reconstructions(
@@ -262,20 +310,15 @@ def _thinned(log: list[dict[str, float]]) -> list[LossPoint]:
     ]
 
 
-def draw(comparison: TokenizerComparison) -> Text:
-    """A trained budget a line: its rate, its error and what share of the variance that is."""
-    text = Text(overflow="fold")
-    headings = ("tokens", "bits", "MSE", "Gaussian", "variance", "seconds")
-    text.append(f"{'kind':<10}" + "".join(f"{name:>10}" for name in headings) + "\n", style="dim")
-    for kind in comparison.kinds:
-        for number, b in enumerate(trained(kind)):
-            numbers = (
-                *(f"{b.tokens:.3g}", f"{b.bits:.0f}", f"{b.mse:.2e}", f"{b.gaussian_mse:.2e}"),
-                *(f"{b.mse / max(comparison.variance, 1e-30):.2%}",),
-                *(f"{kind.seconds:,.0f}" if number == 0 else "",),
-            )
-            name = kind.measurement.kind if number == 0 else ""
-            text.append(f"{name:<10}" + "".join(f"{n:>10}" for n in numbers) + "\n")
-    for caution in cautions(comparison):
-        text.append(f"note: {caution}\n", style="yellow")
-    return text
+def _report_writer() -> Callable[[TokenizerComparison, Path], Sequence[Path]]:
+    """The function that writes the report; says at once what to install if it cannot."""
+    from oatkit.measure.reports.comparison_report import write_comparison_report
+
+    return write_comparison_report
+
+
+def _write_lab(comparison: TokenizerComparison, out: Path, dataset: Dataset) -> None:
+    """A few chunks to play with, which the report shows; without images, to keep it small."""
+    names = [kind.measurement.kind for kind in comparison.kinds]
+    lab = Lab({name: load_tokenizer(out / name) for name in names}, dataset)
+    write_page(static_page(lab, choose_places(lab, LAB_CHUNKS), has_images=False), out / "lab")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from oatkit.errors import unknown_name
@@ -90,3 +91,27 @@ class TrainConfig:
         done = (step - self.warmup_steps) / max(1, self.steps - self.warmup_steps)
         cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, max(0.0, done))))
         return self.learning_rate * warm * (self.min_ratio + (1 - self.min_ratio) * cosine)
+
+
+def resolve_config(
+    asked: TrainConfig | Mapping[str, Any] | None, preset: TrainConfig
+) -> TrainConfig:
+    """How to train: as asked, or as a preset says with those settings changed that are asked for.
+
+    A run that is made shorter than the preset's does not end while it still warms up.
+    """
+    if isinstance(asked, TrainConfig):
+        return asked
+    changes = dict(asked or {})
+    for name in changes:
+        if name not in TrainConfig.__dataclass_fields__:
+            raise ValueError(
+                unknown_name("training setting", name, TrainConfig.__dataclass_fields__)
+            )
+    config = replace(preset, **changes)
+    return replace(config, warmup_steps=min(config.warmup_steps, config.steps // 5))
+
+
+def asked_settings(asked: TrainConfig | Mapping[str, Any] | None) -> dict[str, Any]:
+    """The settings of `resolve_config`'s first argument: all of a config, or those changed."""
+    return asdict(asked) if isinstance(asked, TrainConfig) else dict(asked or {})

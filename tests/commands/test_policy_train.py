@@ -1,4 +1,4 @@
-"""`oatkit policy train` and `measure`, as a user runs them."""
+"""`oatkit policy train`, as a user runs it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import pytest
 
 import oatkit
 from oatkit import cli
-from oatkit.jobs import token_cache
-from oatkit.presets import POLICY_PRESETS
 from oatkit.storage.records import record_from_json
-from oatkit.tokenizers import KINDS, ActionTokenizer
+from oatkit.tokenizers import KINDS
 from oatkit.types import PolicyMeasurement
 from tests.policies import tiny
 
@@ -147,31 +145,6 @@ def test_resuming_equals_one_run(data: Path, tokenizers: Path, tmp_path: Path) -
     assert models[0] == models[1]
 
 
-def test_tokens_are_computed_once(
-    data: Path, tokenizers: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    dataset = oatkit.open_dataset(data)
-    for kind in ("fast", "klt"):
-        tokenizer = oatkit.load_tokenizer(tokenizers / kind)
-        monkeypatch.setattr(token_cache, "CHUNKS_PER_BLOCK", 64)
-        table = token_cache.cached_tokens(tokenizer, dataset, tmp_path)
-        rows = np.array([0, 7, 199, 63, 64])
-        found = table.take(rows)
-        wanted = tokenizer.encode(dataset.chunks(tiny.HORIZON).actions(rows)[0])
-        assert len(table) == 200
-        assert found.ids.tolist() == wanted.ids.tolist()
-        assert found.lengths.tolist() == wanted.lengths.tolist()
-
-    def never(*_: object) -> None:
-        raise AssertionError("encoded again")
-
-    monkeypatch.setattr(ActionTokenizer, "encode", never)
-    again = token_cache.cached_tokens(oatkit.load_tokenizer(tokenizers / "klt"), dataset, tmp_path)
-    assert again.take(rows).ids.tolist() == wanted.ids.tolist()
-    with pytest.raises(AssertionError, match="encoded again"):
-        token_cache.cached_tokens(oatkit.load_tokenizer(tokenizers / "oat"), dataset, tmp_path)
-
-
 def test_fine_tuning_keeps_what_was_learnt_and_adds_tasks(
     data: Path, tokenizers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -235,28 +208,3 @@ def test_a_dataset_that_drifted_is_refused_or_noted(
     assert not (tmp_path / "p").exists()
     assert train(other, tmp_path / "p", *flags, "--allow-drift") == 0
     assert "note: bin: dimension 0 ('action_0') drifted" in capsys.readouterr().out
-
-
-def test_a_policy_is_measured_on_the_state_it_was_trained_on(
-    data: Path, tokenizers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    for path in sorted(data.iterdir()):
-        with np.load(path) as file:
-            goal = file["observation.state"][:, :2]
-            np.savez(other / path.name, **{**file, "observation.goal": goal})
-    keys = ("--state-key", "observation.state", "observation.goal")
-    flags = ("--tokenizer", str(tokenizers / "bin"), "--steps", "1", *keys)
-    assert train(other, tmp_path / "p", *flags) == 0
-    assert oatkit.load_policy(tmp_path / "p").spec.state_dim == 7
-    measure = ("policy", "measure", str(tmp_path / "p"), "--data", str(other))
-    assert cli.main(measure) == 0
-    assert cli.main([*measure, "--state-key", "observation.state"]) == 2
-    assert "observation.state is (20, 2, 5), expected (7,)" in capsys.readouterr().err
-
-
-def test_the_paper_preset_is_the_papers_table() -> None:
-    recipe = POLICY_PRESETS["paper"].train
-    assert (recipe.learning_rate, recipe.batch_size, recipe.schedule) == (1e-4, 16, "cosine")
-    assert (recipe.min_ratio, recipe.weight_decay, recipe.clip) == (0.1, 1e-6, 1.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ import pytest
 
 from oatkit import cli
 from oatkit.envs.simulator_table import SIMULATORS
-from oatkit.jobs import policy_sweep as sweep_policy
-from oatkit.jobs.policy_sweep import SweepPolicy, plans
+from oatkit.jobs import policy_ablations
 from oatkit.storage.records import record_from_json
 from oatkit.types import PolicySweep
 from tests.evaluation.plane import PLANE, TASKS
@@ -24,9 +22,9 @@ KEYS = ("observation.state", "observation.environment_state")
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setitem(SIMULATORS, "metaworld", PLANE)
-    monkeypatch.setattr(sweep_policy, "HORIZONS", (8, 16))
-    monkeypatch.setattr(sweep_policy, "NUM_TOKENS", (2,))
-    monkeypatch.setattr(sweep_policy, "LEVELS", ((8, 6, 5),))
+    monkeypatch.setattr(policy_ablations, "HORIZONS", (8, 16))
+    monkeypatch.setattr(policy_ablations, "NUM_TOKENS", (2,))
+    monkeypatch.setattr(policy_ablations, "LEVELS", ((8, 6, 5),))
     rng = np.random.default_rng(0)
     for index in range(10):
         columns = {"action": rng.uniform(-1, 1, (40, 2))}
@@ -45,19 +43,6 @@ def read(path: Path) -> PolicySweep:
     return record_from_json(PolicySweep, json.loads(path.read_text()))
 
 
-def test_plans_are_the_papers() -> None:
-    rows = list(plans(SweepPolicy("data", Path("s.json"))))
-    assert Counter(row.ablation for row in rows) == {
-        "horizons-half": 16,
-        "horizons-fixed": 16,
-        "levels": 5,
-    }
-    assert {row.execute / row.horizon for row in rows if row.ablation == "horizons-half"} == {0.5}
-    assert {row.execute for row in rows if row.ablation == "horizons-fixed"} == {8}
-    assert {(row.horizon, row.num_tokens) for row in rows if row.ablation == "levels"} == {(32, 8)}
-    assert len({row.name for row in rows}) == 16 + 5 - 1  # one policy is in all three
-
-
 def test_a_sweep_goes_on_after_a_kill_and_trains_nothing_twice(
     data: Path,
     tmp_path: Path,
@@ -65,15 +50,15 @@ def test_a_sweep_goes_on_after_a_kill_and_trains_nothing_twice(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "s.json"
-    real, trained = sweep_policy.train_policy, []
+    real, trained = policy_ablations.train_policy, []
 
-    def dying(options: Any, console: Any) -> Any:
-        trained.append(options.out.parent.name)
+    def dying(*args: Any, out: Path, **options: Any) -> Any:
+        trained.append(out.parent.name)
         if len(trained) == 2:
             raise OSError("the power went out")
-        return real(options, console)
+        return real(*args, out=out, **options)
 
-    monkeypatch.setattr(sweep_policy, "train_policy", dying)
+    monkeypatch.setattr(policy_ablations, "train_policy", dying)
     assert sweep(data, out) == 2
     assert [row.horizon for row in read(out).rows] == [8]
     assert sweep(data, out) == 0

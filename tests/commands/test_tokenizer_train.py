@@ -1,26 +1,21 @@
-"""`oatkit tokenizer train` and `measure`, as a user runs them."""
+"""`oatkit tokenizer train`, as a user runs it."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import oatkit
 from oatkit import cli
-from oatkit.jobs.tokenizer_training import TrainTokenizer, train_config
 from oatkit.tokenizers import load_tokenizer
+from tests.jobs.walks import write_walks
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rng = np.random.default_rng(0)
-    steps = rng.normal(size=(20, 60, 3)).cumsum(axis=1)
-    path = tmp_path_factory.mktemp("data") / "walks.npz"
-    np.savez(path, action=steps.reshape(-1, 3), episode_ends=np.arange(60, 1201, 60), fps=20)
-    return path
+    return write_walks(tmp_path_factory.mktemp("data") / "walks.npz")
 
 
 def train(data: Path, out: Path, *flags: str) -> int:
@@ -83,14 +78,6 @@ def test_flags_reach_the_config(data: Path, tmp_path: Path) -> None:
     assert (tmp_path / "cache").exists()
 
 
-def test_a_short_run_ends_its_warm_up() -> None:
-    def warmup(**changes: object) -> int:
-        options = TrainTokenizer(data="d", out=Path("o"), preset="small", **changes)  # type: ignore[arg-type]
-        return train_config(options).warmup_steps
-
-    assert (warmup(), warmup(steps=100), warmup(steps=3)) == (100, 20, 0)
-
-
 def test_flags_of_fast_and_quest(data: Path, tmp_path: Path) -> None:
     assert train(data, tmp_path / "f", "--kind", "fast", "--vocab-size", "300", "--scale", "5") == 0
     codec = json.loads((tmp_path / "f/config.json").read_text())["codec"]
@@ -146,19 +133,3 @@ def test_fine_tuning_starts_from_an_artifact(data: Path, tmp_path: Path) -> None
     assert load_tokenizer(tmp_path / "b").normalizer.to_json() == (
         load_tokenizer(tmp_path / "a").normalizer.to_json()
     )
-
-
-def test_measuring_says_when_the_data_drifted(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert train(data, tmp_path / "t", "--kind", "bin") == 0
-    with np.load(data) as file:
-        actions = file["action"].copy()
-    actions[:, 1] *= 3
-    np.savez(tmp_path / "other.npz", action=actions, episode_ends=np.arange(60, 1201, 60), fps=10)
-    where = ("--data", str(tmp_path / "other.npz"), "--split", "all")
-    assert cli.main(["tokenizer", "measure", str(tmp_path / "t"), *where]) == 0
-    out = capsys.readouterr().out
-    assert "fps is 10, fitted on 20" in out
-    assert "dimension 1 ('action_1') drifted" in out
-    assert "dimension 0" not in out

@@ -1,4 +1,4 @@
-"""`oatkit tokenizer compare` and `sweep`, as a user runs them."""
+"""`oatkit tokenizer compare`, as a user runs it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,19 @@ import numpy as np
 import pytest
 
 from oatkit import cli
-from oatkit.jobs import tokenizer_comparison as compare_tokenizers
-from oatkit.jobs import tokenizer_sweep as sweep_tokenizer
+from oatkit.jobs import tokenizer_comparison
+from oatkit.jobs.tokenizer_training import TokenizerTraining
 from oatkit.measure.reports.comparison_report import write_comparison_report
 from oatkit.storage.records import record_from_json
 from oatkit.tokenizers import load_tokenizer
-from oatkit.types import TokenizerComparison, TokenizerSweep
+from oatkit.types import TokenizerComparison
+from tests.jobs.walks import write_walks
 from tests.measure.reports.pages import Page
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rng = np.random.default_rng(0)
-    steps = rng.normal(size=(20, 70, 3)).cumsum(axis=1)
-    path = tmp_path_factory.mktemp("data") / "walks.npz"
-    np.savez(path, action=steps.reshape(-1, 3), episode_ends=np.arange(70, 1401, 70), fps=20)
-    return path
+    return write_walks(tmp_path_factory.mktemp("data") / "walks.npz", 70)
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +37,9 @@ def _brief_timing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that do not look at it: drawing takes longer than everything else."""
-    monkeypatch.setattr(compare_tokenizers, "write_comparison_report", lambda *_: [])
+    monkeypatch.setattr(
+        "oatkit.measure.reports.comparison_report.write_comparison_report", lambda *_: []
+    )
 
 
 def compare(data: Path, out: Path, *flags: str) -> int:
@@ -168,17 +167,17 @@ def test_a_stopped_kind_goes_on_from_its_checkpoint(
     flags = ("--kinds", "oat", "--steps", "30")
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     assert compare(data, whole, *flags) == 0
-    real = compare_tokenizers.train_tokenizer
+    real = tokenizer_comparison.train_tokenizer
 
-    def killed(*args: Any) -> Any:
+    def killed(*args: Any, **options: Any) -> Any:
         with monkeypatch.context() as patch:
             patch.setattr("oatkit.train.loop._Run.do_step", dies_after(25))
-            return real(*args)
+            return real(*args, **options)
 
-    monkeypatch.setattr(compare_tokenizers, "train_tokenizer", killed)
+    monkeypatch.setattr(tokenizer_comparison, "train_tokenizer", killed)
     assert compare(data, halves, *flags) == 2
     assert not (halves / "oat/config.json").exists()
-    monkeypatch.setattr(compare_tokenizers, "train_tokenizer", real)
+    monkeypatch.setattr(tokenizer_comparison, "train_tokenizer", real)
     assert compare(data, halves, *flags) == 0
     weights = [(out / "oat/model.safetensors").read_bytes() for out in (whole, halves)]
     assert weights[0] == weights[1]
@@ -218,7 +217,8 @@ def test_other_settings_are_refused(
     (out / "comparison.json").write_text("{}")
     capsys.readouterr()
     assert compare(data, out, "--kinds", "bin") == 2
-    assert "is no readable oatkit/tokenizer-comparison record" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "has no schema and version, expected oatkit/tokenizer-comparison" in error
 
 
 def test_what_cannot_be_trained_is_refused_at_once(
@@ -249,7 +249,7 @@ def test_minutes_become_steps_that_a_second_run_keeps(
     assert f"0.001 minutes are about {steps:,} steps" in capsys.readouterr().out
     assert json.loads((out / "oat/config.json").read_text())["train"]["steps"] == steps
     (out / "oat/config.json").unlink()  # as if it had been stopped before it was saved
-    monkeypatch.setattr(compare_tokenizers, "affordable_steps", lambda *_: 10**6)
+    monkeypatch.setattr(TokenizerTraining, "affordable_steps", lambda *_: 10**6)
     assert compare(data, out, *flags) == 0
     assert read(out).steps["oat"] == steps
 
@@ -280,99 +280,3 @@ def test_without_matplotlib_the_line_that_mends_it_is_shown() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "this needs optional packages: pip install 'oatkit[report]'\n"
-
-
-# The sweep
-
-
-def sweep(data: Path, out: Path, *flags: str) -> int:
-    shared = ("--data", str(data), "--out", str(out), "--preset", "tiny", "--steps", "2")
-    return cli.main(["tokenizer", "sweep", *shared, *flags])
-
-
-def read_sweep(path: Path) -> TokenizerSweep:
-    return record_from_json(TokenizerSweep, json.loads(path.read_text()))
-
-
-@pytest.fixture
-def _few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep_tokenizer, "LEVELS", ((8, 6, 5), (8, 8, 6, 5)))
-    monkeypatch.setattr(sweep_tokenizer, "HORIZONS", (8,))
-    monkeypatch.setattr(sweep_tokenizer, "NUM_TOKENS", (1, 2))
-
-
-def test_the_rows_are_the_papers() -> None:
-    rows = list(sweep_tokenizer.plans(None))
-    assert [row.levels for row in rows if row.ablation == "levels"] == [
-        *((8, 6, 5), (8, 8, 8), (8, 5, 5, 5), (8, 8, 6, 5), (7, 5, 5, 5, 5))
-    ]
-    grid = {(row.horizon, row.num_tokens) for row in rows if row.ablation == "horizons"}
-    assert grid == {(h, n) for h in (8, 16, 32, 64) for n in (1, 2, 4, 8)}
-    assert [row.nested_dropout for row in rows if row.ablation == "nesting"] == [False, True]
-
-
-@pytest.mark.usefixtures("_few_rows")
-def test_a_sweep_goes_on_after_a_kill_and_skips_what_is_done(
-    data: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    out = tmp_path / "s.json"
-    real, trained = sweep_tokenizer.train_tokenizer, []
-
-    def dying(options: Any, console: Any) -> Any:
-        trained.append(options.out.name)
-        if len(trained) == 3:
-            raise OSError("the power went out")
-        return real(options, console)
-
-    monkeypatch.setattr(sweep_tokenizer, "train_tokenizer", dying)
-    assert sweep(data, out) == 2
-    assert len(read_sweep(out).rows) == 2
-    assert sweep(data, out) == 0
-    # five rows are trained, the third twice; the nested row is that of the default levels
-    assert len(trained) == 6
-    assert trained[2] == trained[3]
-    found = read_sweep(out)
-    assert (found.schema, found.version) == ("oatkit/tokenizer-sweep", 2)
-    assert [row.ablation for row in found.rows] == [
-        *("levels", "levels", "horizons", "horizons", "nesting", "nesting")
-    ]
-    assert found.rows[-1].budgets == found.rows[1].budgets
-    last = found.rows[-2]
-    assert not last.nested_dropout
-    assert [b.budget for b in last.budgets if b.is_trained] == [16]
-    assert last.seconds > 0
-    assert last.num_parameters > 0
-    text = capsys.readouterr().out
-    for line in ("8,6,5: 240 codes", "8 actions, 2 tokens", "no nested dropout"):
-        assert line in text
-    assert f"wrote {out}" in text
-    assert "next: oatkit tokenizer train --data" in text
-
-    assert sweep(data, out) == 0
-    assert len(trained) == 6
-
-
-@pytest.mark.usefixtures("_few_rows")
-def test_flags_of_the_sweep(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "s.json"
-    flags = (
-        *("--only", "horizons", "--kind", "oat", "--held-out", "0.2", "--split-seed", "3"),
-        *("--seed", "4", "--action-dims", "0"),
-    )
-    assert sweep(data, out, *flags) == 0
-    assert [row.ablation for row in read_sweep(out).rows] == ["horizons", "horizons"]
-    folder = tmp_path / "s/levels8865-horizon8-tokens2"
-    config = json.loads((folder / "config.json").read_text())
-    assert (config["kind"], config["train"]["steps"], config["train"]["seed"]) == ("oat", 2, 4)
-    assert config["split"] == {"held_out": 0.2, "seed": 3}
-    capsys.readouterr()
-    assert sweep(data, out, *flags, "--seed", "5") == 2
-    assert "s.json was made with another seed (was 4, now 5)" in capsys.readouterr().err
-    assert sweep(data, tmp_path / "s.txt") == 2
-    assert "expected a name that ends in .json" in capsys.readouterr().err
-    out.unlink()
-    assert sweep(data, out, *flags) == 2
-    assert "holds an artifact, but" in capsys.readouterr().err

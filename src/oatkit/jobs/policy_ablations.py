@@ -1,0 +1,243 @@
+"""The paper's ablations in closed loop: one JSON that grows row by row.
+
+    sweep = sweep_policy(dataset, "out/policy-sweep.json", only="levels")
+
+`oatkit policy sweep` calls this.
+
+out.json                                      the record
+out/levels8555-horizon32-tokens8/tokenizer    what was trained, shared by the ablations
+out/levels8555-horizon32-tokens8/policy
+out/levels8555-horizon32-tokens8/execute16    episodes
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from rich.console import Console
+
+from oatkit.data import Dataset
+from oatkit.envs.simulator import SimulatorKind
+from oatkit.jobs.policy_evaluation import evaluate
+from oatkit.jobs.policy_training import train_policy
+from oatkit.jobs.tokenizer_ablations import (
+    HORIZONS,
+    LEVELS,
+    NUM_TOKENS,
+    json_path,
+    recipe_settings,
+)
+from oatkit.jobs.tokenizer_training import train_tokenizer
+from oatkit.jobs.untrained_policy import policy_recipe
+from oatkit.policies import load_policy
+from oatkit.storage.artifact import require_free
+from oatkit.storage.records import read_or_begin, write_record
+from oatkit.train import TrainConfig, read_log, resolve_config, training_seconds
+from oatkit.types import PolicyAblation, PolicySweep, PolicySweepRow, Sampling
+
+LIGHT_LEVELS = (8, 5, 5, 5)
+
+
+@dataclass(frozen=True)
+class ClosedLoopAblation:
+    """What one row of the sweep trains and evaluates.
+
+    Attributes:
+        ablation: Group of rows that it belongs to.
+        execute: Number of steps of a chunk that are executed before the next query.
+        horizon: Number of actions in a chunk.
+        num_tokens: Number of tokens of a chunk.
+        levels: FSQ levels.
+    """
+
+    ablation: PolicyAblation
+    execute: int
+    horizon: int = 32
+    num_tokens: int = 8
+    levels: tuple[int, ...] = LIGHT_LEVELS
+
+    @property
+    def name(self) -> str:
+        """Name of the folder of its policy, which rows share that differ only in execution."""
+        levels = "".join(map(str, self.levels))
+        return f"levels{levels}-horizon{self.horizon}-tokens{self.num_tokens}"
+
+    def is_row(self, row: PolicySweepRow) -> bool:
+        """Whether a row of a record is this one."""
+        return all(getattr(row, name) == value for name, value in asdict(self).items())
+
+
+def closed_loop_ablations(
+    only: PolicyAblation | None = None, execute: int = 8
+) -> Iterator[ClosedLoopAblation]:
+    """All rows of the sweep, or those of one ablation."""
+    row = ClosedLoopAblation
+    wanted = (only,) if only else get_args(PolicyAblation)
+    sizes = [(horizon, tokens) for horizon in HORIZONS for tokens in NUM_TOKENS]
+    if "horizons-half" in wanted:
+        yield from (row("horizons-half", max(1, h // 2), h, tokens) for h, tokens in sizes)
+    if "horizons-fixed" in wanted:
+        yield from (row("horizons-fixed", execute, h, tokens) for h, tokens in sizes)
+    if "levels" in wanted:
+        yield from (row("levels", 16, levels=levels) for levels in LEVELS)
+
+
+def sweep_policy(
+    dataset: Dataset,
+    out: str | os.PathLike[str],
+    *,
+    only: PolicyAblation | None = None,
+    execute: int = 8,
+    kind: str = "oat",
+    preset: str = "small",
+    tokenizer_steps: int | None = None,
+    train: TrainConfig | Mapping[str, Any] | None = None,
+    simulator: str | SimulatorKind = "metaworld",
+    tasks: Sequence[str] = (),
+    episodes: int = 50,
+    sampling: Sampling = Sampling(),
+    workers: int | None = None,
+    show_progress: bool = False,
+) -> PolicySweep:
+    """Train and evaluate the rows that the record lacks, writing it anew after every row.
+
+    Args:
+        dataset: Demonstrations to learn from.
+        out: The record, a JSON file; what is trained goes into a folder beside it.
+        only: One of the ablations; all by default.
+        execute: Number of steps that the rows of `horizons-fixed` execute.
+        kind: Name of an ordered kind of tokenizer.
+        preset: Size and training recipe of tokenizers and policies.
+        tokenizer_steps: Number of training steps of each tokenizer; the preset's by default.
+        train: How each policy is trained: a whole `TrainConfig`, or settings that differ from the
+            preset's, such as `{"steps": 500}`. Its seed decides everything random.
+        simulator: Name of the simulator, or a simulator of your own.
+        tasks: Task names; those that the policy was trained on by default.
+        episodes: Number of episodes of each task, on the same seeds.
+        sampling: Rules by which ids are chosen.
+        workers: Number of simulator processes; one per core by default.
+        show_progress: Whether to print what happens and to show bars.
+    """
+    path = json_path(out)
+    if not 1 <= execute <= min(HORIZONS):
+        raise ValueError(f"execute is {execute}, expected 1 to {min(HORIZONS)}, the shortest chunk")
+    recipe = resolve_config(train, policy_recipe("light", preset))
+    name = simulator if isinstance(simulator, str) else simulator.name
+    settings = {
+        **{"execute": execute, "kind": kind, "preset": preset, "env": name},
+        **{"tokenizer_steps": tokenizer_steps, "tasks": tuple(tasks), "episodes": episodes},
+        **_sampling_settings(sampling),
+        **recipe_settings(train, recipe),
+    }
+    how = _How(dataset, kind, preset, tokenizer_steps, recipe, show_progress)
+    protocol = {"simulator": simulator, "tasks": tasks, "episodes": episodes, "workers": workers}
+    sampling = replace(sampling, seed=recipe.seed)
+    protocol |= {"sampling": sampling, "show_progress": show_progress}
+    rows = list(closed_loop_ablations(only, execute))
+    return _sweep(rows, path, settings, how, protocol)
+
+
+@dataclass(frozen=True)
+class _How:
+    """How the policy of a row is trained, and how much of it is shown."""
+
+    dataset: Dataset
+    kind: str
+    preset: str
+    tokenizer_steps: int | None
+    recipe: TrainConfig
+    show_progress: bool
+
+    @property
+    def console(self) -> Console:
+        return Console(highlight=False, quiet=not self.show_progress)
+
+
+def _sweep(
+    rows: Sequence[ClosedLoopAblation],
+    path: Path,
+    settings: dict[str, Any],
+    how: _How,
+    protocol: Mapping[str, Any],
+) -> PolicySweep:
+    dataset, console = how.dataset, how.console
+    state = dataset.state.keys if dataset.state else ()
+    settings |= {"fingerprint": dataset.fingerprint, "state_keys": list(state)}
+    is_begun = path.exists()
+    sweep = read_or_begin(path, PolicySweep(str(dataset.path), settings))
+    for number, row in enumerate(rows, 1):
+        console.rule(f"{row.ablation}: {row.name} ({number} of {len(rows)})")
+        if any(row.is_row(done) for done in sweep.rows):
+            console.print("done before")
+            continue
+        folder = path.with_suffix("") / row.name
+        if not is_begun:
+            for part in ("tokenizer", "policy"):
+                require_free(folder / part, path)
+            is_begun = True
+        write_record(path, sweep)
+        _train(row, folder, how)
+        found = _evaluate(row, folder, protocol)
+        sweep = replace(sweep, rows=(*sweep.rows, found))
+        write_record(path, sweep)
+    return sweep
+
+
+def _train(row: ClosedLoopAblation, folder: Path, how: _How) -> None:
+    """Train the tokenizer and the policy of a row, unless a row before did."""
+    tokenizer, policy = folder / "tokenizer", folder / "policy"
+    if (policy / "config.json").exists():
+        how.console.print(f"{policy} is trained")
+        return
+    if not (tokenizer / "config.json").exists():
+        steps = {} if how.tokenizer_steps is None else {"steps": how.tokenizer_steps}
+        train_tokenizer(
+            how.dataset,
+            how.kind,
+            tokenizer,
+            preset=how.preset,
+            train={"seed": how.recipe.seed, **steps},
+            show_progress=how.show_progress,
+            horizon=row.horizon,
+            num_tokens=row.num_tokens,
+            levels=row.levels,
+        )
+    train_policy(
+        how.dataset,
+        tokenizer,
+        out=policy,
+        preset=how.preset,
+        train=how.recipe,
+        show_progress=how.show_progress,
+    )
+
+
+def _evaluate(row: ClosedLoopAblation, folder: Path, protocol: Mapping[str, Any]) -> PolicySweepRow:
+    """The success of a row's policy."""
+    record = evaluate(
+        folder / "policy", out=folder / f"execute{row.execute}", execute=row.execute, **protocol
+    )
+    policy = load_policy(folder / "policy")
+    batch_size = policy.extras["train"]["batch_size"]
+    (result,) = record.budgets
+    return PolicySweepRow(
+        **asdict(row),
+        vocab_size=policy.tokenizer.vocab_size,
+        num_parameters=sum(p.numel() for p in policy.net.parameters()),
+        seconds=training_seconds(read_log(folder / "policy"), batch_size),
+        result=result,
+    )
+
+
+def _sampling_settings(sampling: Sampling) -> dict[str, Any]:
+    """The temperature, and those other rules that are not the default's; the seed is the run's."""
+    default = asdict(Sampling())
+    return {
+        name: value
+        for name, value in asdict(sampling).items()
+        if name == "temperature" or (name != "seed" and value != default[name])
+    }

@@ -1,0 +1,168 @@
+"""The paper's ablations of the ordered tokenizer: one JSON that grows row by row.
+
+    sweep = sweep_tokenizer(dataset, "out/sweep.json", only="levels")
+
+`oatkit tokenizer sweep` calls this.
+
+out/sweep.json                                 the record
+out/sweep/levels8865-horizon32-tokens16        a tokenizer of each row
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from rich.console import Console
+
+from oatkit.data import Dataset
+from oatkit.jobs.tokenizer_training import DEFAULT_KIND, train_tokenizer
+from oatkit.measure import measure_tokenizer
+from oatkit.presets import tokenizer_preset
+from oatkit.storage.artifact import require_free
+from oatkit.storage.records import read_or_begin, write_record
+from oatkit.train import TrainConfig, asked_settings, read_log, resolve_config, training_seconds
+from oatkit.types import Ablation, SweepRow, TokenizerSweep
+
+LEVELS = ((8, 6, 5), (8, 8, 8), (8, 5, 5, 5), (8, 8, 6, 5), (7, 5, 5, 5, 5))
+HORIZONS = (8, 16, 32, 64)
+NUM_TOKENS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True)
+class TokenizerAblation:
+    """What one row of the sweep trains.
+
+    Attributes:
+        ablation: Group of rows that it belongs to.
+        levels: FSQ levels.
+        horizon: Number of actions in a chunk.
+        num_tokens: Number of tokens of a chunk.
+        nested_dropout: Whether prefixes are trained.
+    """
+
+    ablation: Ablation
+    levels: tuple[int, ...] = (8, 8, 6, 5)
+    horizon: int = 32
+    num_tokens: int = 16
+    nested_dropout: bool = True
+
+    @property
+    def name(self) -> str:
+        """Name of the folder of its tokenizer."""
+        levels = "".join(map(str, self.levels))
+        nesting = "" if self.nested_dropout else "-unnested"
+        return f"levels{levels}-horizon{self.horizon}-tokens{self.num_tokens}{nesting}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of its tokenizer."""
+        return {name: value for name, value in asdict(self).items() if name != "ablation"}
+
+    def is_same_training(self, row: SweepRow) -> bool:
+        """Whether a row of any ablation has this tokenizer."""
+        return all(getattr(row, name) == value for name, value in self.settings.items())
+
+
+def tokenizer_ablations(only: Ablation | None = None) -> Iterator[TokenizerAblation]:
+    """All rows of the sweep, or those of one ablation."""
+    row = TokenizerAblation
+    wanted = (only,) if only else get_args(Ablation)
+    if "levels" in wanted:
+        yield from (row("levels", levels=levels) for levels in LEVELS)
+    if "horizons" in wanted:
+        for horizon in HORIZONS:
+            yield from (row("horizons", horizon=horizon, num_tokens=n) for n in NUM_TOKENS)
+    if "nesting" in wanted:
+        yield from (row("nesting", nested_dropout=is_nested) for is_nested in (False, True))
+
+
+def sweep_tokenizer(
+    dataset: Dataset,
+    out: str | os.PathLike[str],
+    *,
+    only: Ablation | None = None,
+    kind: str = DEFAULT_KIND,
+    preset: str = "small",
+    train: TrainConfig | Mapping[str, Any] | None = None,
+    held_out: float = 0.1,
+    split_seed: int = 0,
+    show_progress: bool = False,
+) -> TokenizerSweep:
+    """Train and measure the rows that the record lacks, writing it anew after every row.
+
+    Args:
+        dataset: Demonstrations to learn from.
+        out: The record, a JSON file; tokenizers go into a folder beside it.
+        only: One of the ablations; all by default.
+        kind: Name of an ordered kind.
+        preset: Size and training recipe.
+        train: How each row is trained: a whole `TrainConfig`, or settings that differ from the
+            preset's, such as `{"steps": 500}`.
+        held_out: Share of the episodes that is never trained on, and measured.
+        split_seed: Seed of which episodes those are.
+        show_progress: Whether to print what happens and to show bars.
+    """
+    path = json_path(out)
+    recipe = resolve_config(train, tokenizer_preset(preset).train)
+    split = {"held_out": held_out, "split_seed": split_seed}
+    settings = {"kind": kind, "preset": preset, **split, **recipe_settings(train, recipe)}
+    settings |= {"fingerprint": dataset.fingerprint, "action_dims": dataset.action.names}
+    how = {"preset": preset, "train": recipe, **split, "show_progress": show_progress}
+    console = Console(highlight=False, quiet=not show_progress)
+    is_begun = path.exists()
+    sweep = read_or_begin(path, TokenizerSweep(str(dataset.path), settings))
+    rows = list(tokenizer_ablations(only))
+    for number, row in enumerate(rows, 1):
+        console.rule(f"{row.ablation}: {row.name} ({number} of {len(rows)})")
+        same = [done for done in sweep.rows if row.is_same_training(done)]
+        if any(done.ablation == row.ablation for done in same):
+            console.print("trained before")
+            continue
+        folder = path.with_suffix("") / row.name
+        if not is_begun:
+            require_free(folder, path)
+        write_record(path, sweep)
+        found = same[0] if same else _train_row(row, dataset, kind, folder, how)
+        sweep = replace(sweep, rows=(*sweep.rows, replace(found, ablation=row.ablation)))
+        write_record(path, sweep)
+    return sweep
+
+
+def json_path(out: str | os.PathLike[str]) -> Path:
+    """The path of a record; a `ValueError` unless it ends in .json."""
+    path = Path(out)
+    if path.suffix != ".json":
+        raise ValueError(f"--out is {path}, expected a name that ends in .json")
+    return path
+
+
+def recipe_settings(
+    asked: TrainConfig | Mapping[str, Any] | None, recipe: TrainConfig
+) -> dict[str, Any]:
+    """What a record says of how its rows are trained: steps, seed and what else was asked for."""
+    more = {k: v for k, v in asked_settings(asked).items() if k not in ("steps", "seed")}
+    return {
+        "steps": asked_settings(asked).get("steps"),
+        "seed": recipe.seed,
+        **{f"train.{name}": value for name, value in more.items()},
+    }
+
+
+def _train_row(
+    row: TokenizerAblation, dataset: Dataset, kind: str, folder: Path, how: Mapping[str, Any]
+) -> SweepRow:
+    tokenizer = train_tokenizer(dataset, kind, folder, **how, **row.settings)
+    tokenizer.to("cpu")
+    held_out = dataset.split(how["held_out"], seed=how["split_seed"])[1]
+    measured = measure_tokenizer(tokenizer, held_out, path=str(folder), split="val")
+    return SweepRow(
+        **asdict(row),
+        vocab_size=measured.vocab_size,
+        num_parameters=measured.num_parameters,
+        seconds=training_seconds(read_log(folder), how["train"].batch_size),
+        budgets=measured.budgets,
+    )
