@@ -134,9 +134,10 @@ def sweep_policy(
         **recipe_settings(train, recipe),
     }
     how = _How(dataset, kind, preset, tokenizer_steps, recipe, show_progress)
-    protocol = {"simulator": simulator, "tasks": tasks, "episodes": episodes, "workers": workers}
-    sampling = replace(sampling, seed=recipe.seed)
-    protocol |= {"sampling": sampling, "show_progress": show_progress}
+    protocol: dict[str, Any] = {
+        **{"simulator": simulator, "tasks": tasks, "episodes": episodes, "workers": workers},
+        **{"sampling": replace(sampling, seed=recipe.seed), "show_progress": show_progress},
+    }
     rows = list(closed_loop_ablations(only, execute))
     return _sweep(rows, path, settings, how, protocol)
 
