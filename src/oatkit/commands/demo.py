@@ -2,10 +2,111 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+
 from rich.console import Console
 
-from oatkit.jobs.demo_run import Demo, run_demo
+from oatkit.commands.command_line import command_line
+from oatkit.commands.data_make_metaworld import MakeMetaWorld
+from oatkit.commands.dataset_options import DatasetOptions
+from oatkit.commands.policy_eval import EvalPolicy, render_evaluation
+from oatkit.commands.policy_train import TrainPolicy
+from oatkit.commands.text_output import print_lines
+from oatkit.commands.tokenizer_compare import CompareTokenizers, render_comparison
+from oatkit.commands.train_options import TrainOptions
+from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY
+from oatkit.jobs.demo_plan import LEVELS, POLICY_KIND, DemoPlan, plan_for
+from oatkit.jobs.demo_run import DemoRun
+from oatkit.jobs.metaworld_demonstrations import Demonstrations
+from oatkit.measure.reports.demo_report import STAGES, findings
+from oatkit.types import DemoRecord
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Demonstrations, tokenizers, a policy, its success in the simulator, and a report of it all.
+
+    Example:
+        oatkit demo --minutes 10
+    """
+
+    out: Path = Path("out/demo")
+    """Folder for everything the demo writes; the same command again goes on where it stopped."""
+    minutes: float = 10.0
+    """How long it may take on two idle cores, 4 or more; longer means more of everything."""
 
 
 def run(options: Demo, console: Console) -> int:
-    return run_demo(options, console)
+    plan = plan_for(options.minutes)
+    demo = DemoRun(
+        options.out,
+        options.minutes,
+        plan,
+        describe=lambda stage, record: describe(stage, record, options.out, plan),
+        show_progress=True,
+    )
+    print_lines(
+        console,
+        f"about {options.minutes:g} minutes on two cores; the same command again goes on where "
+        "it stopped",
+    )
+    _announce("demonstrations", console)
+    demo.make_demonstrations()
+    _announce("tokenizers", console)
+    comparison = demo.compare_tokenizers()
+    console.print(render_comparison(comparison), soft_wrap=True)
+    _announce("policy", console)
+    demo.train_policy()
+    _announce("simulator", console)
+    evaluation = demo.evaluate_policy()
+    console.print(render_evaluation(evaluation))
+    page = demo.write_report(comparison, evaluation)
+    minutes = sum(stage.seconds for stage in demo.record.stages) / 60
+    console.rule("in short")
+    for finding in (*findings(comparison, evaluation), f"{minutes:.1f} minutes in all"):
+        print_lines(console, f"- {finding}")
+    print_lines(console, "", f"open {page} in a browser")
+    return 0
+
+
+def _announce(stage: str, console: Console) -> None:
+    console.rule(f"part {list(STAGES).index(stage) + 1} of {len(STAGES)}: {stage}")
+
+
+def describe(stage: str, record: DemoRecord, out: Path, plan: DemoPlan) -> str:
+    """The command that does a stage of the demo by hand."""
+    data = str(out / "metaworld")
+    if stage == "demonstrations":
+        wanted = Demonstrations(plan.tasks, plan.demonstrations)
+        return command_line("data make metaworld", MakeMetaWorld(Path(data), wanted))
+    if stage == "tokenizers":
+        comparison = CompareTokenizers(
+            data=data,
+            out=out / "compared",
+            kinds=plan.kinds,
+            preset=plan.preset,
+            minutes=plan.tokenizer_minutes,
+            horizon=plan.horizon,
+            num_tokens=plan.num_tokens,
+            levels=LEVELS,
+        )
+        return command_line("tokenizer compare", comparison)
+    if stage == "policy":
+        training = TrainPolicy(
+            data=data,
+            out=out / "policy",
+            tokenizer=out / "compared" / POLICY_KIND,
+            preset=plan.preset,
+            training=TrainOptions(steps=record.policy_steps or None),
+            columns=DatasetOptions(state_key=(ENVIRONMENT_STATE_KEY,)),
+        )
+        return command_line("policy train", training)
+    evaluation = EvalPolicy(
+        policy=out / "policy",
+        out=out / "eval",
+        episodes=plan.episodes,
+        budgets=plan.budgets,
+        videos=plan.videos,
+    )
+    return command_line("policy eval", evaluation, positional="policy")

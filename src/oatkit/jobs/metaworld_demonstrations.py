@@ -96,7 +96,7 @@ def make_metaworld(
     console = Console(stderr=True, quiet=not show_progress)
     if out.exists() and not _is_empty(out):
         require_plan(out, PLAN_PATH_IN_DATASET, plan)
-        console.print(f"{out} is already finished", highlight=False, markup=False)
+        console.print(f"{out} is already finished", highlight=False, markup=False, soft_wrap=True)
         if read_plan(partial / PLAN_PATH) == plan:
             remove_folder(partial)
         return out

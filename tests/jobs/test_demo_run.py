@@ -1,0 +1,61 @@
+"""The stages of a demo, and their record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oatkit.errors import ArtifactError, MissingExtraError
+from oatkit.jobs import demo_run
+from oatkit.jobs.demo_plan import plan_for
+from oatkit.jobs.demo_run import RECORD, DemoRun
+from oatkit.measure.reports.demo_report import STAGES
+from oatkit.storage.records import read_record
+from oatkit.types import DemoRecord
+from tests.jobs.tiny_demo import TINY
+
+
+def test_a_missing_simulator_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_run, "PACKAGES", ("no-such-package",))
+    with pytest.raises(MissingExtraError, match=r"pip install 'oatkit\[metaworld\]'"):
+        DemoRun(tmp_path / "d", 10.0, plan_for(10.0))
+    assert not (tmp_path / "d").exists()
+
+
+def make_nothing(out: Path, *_: Any, **__: Any) -> None:
+    """In place of demonstrations."""
+    out.mkdir(exist_ok=True)
+    np.savez(out / "0.npz", action=np.zeros((7, 2)), task="tidy up")
+
+
+def test_stages_are_noted_and_nothing_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("metaworld", reason="needs the extra metaworld")
+    monkeypatch.setattr(demo_run, "make_metaworld", make_nothing)
+    seen = []
+
+    def describe(stage: str, record: DemoRecord) -> str:
+        seen.append(stage)
+        return f"do {stage} of {record.num_frames} frames"
+
+    demo = DemoRun(tmp_path, 4.0, TINY, describe=describe)
+    dataset = demo.make_demonstrations()
+    assert (len(dataset), dataset.num_frames) == (1, 7)
+    (stage,) = demo.record.stages
+    assert (stage.name, stage.command, stage.is_done) == (
+        "demonstrations",
+        "do demonstrations of 7 frames",
+        True,
+    )
+    assert set(seen) <= set(STAGES)
+    assert read_record(tmp_path / RECORD, DemoRecord).stages == demo.record.stages
+    again = DemoRun(tmp_path, 4.0, TINY, describe=describe)
+    again.make_demonstrations()
+    assert again.record.stages == demo.record.stages, "the time of what was done before is kept"
+    assert capsys.readouterr() == ("", "")
+    with pytest.raises(ArtifactError, match=r"made with another minutes \(was 4.0, now 5.0\)"):
+        DemoRun(tmp_path, 5.0, TINY)
