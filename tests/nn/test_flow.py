@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy import stats
 
-from oatkit.nn.flow import flow_times, integrate, noised
+from oatkit.nn.flow import add_noise, flow_times, integrate
 
 
 def test_times_follow_the_papers_law() -> None:
@@ -18,7 +18,7 @@ def test_times_follow_the_papers_law() -> None:
 
 def test_points_and_velocities_are_on_straight_lines() -> None:
     data, noise = torch.randn(2, 3, 4), torch.randn(2, 3, 4)
-    point, velocity = noised(data, noise, torch.tensor([0.0, 1.0]))
+    point, velocity = add_noise(data, noise, torch.tensor([0.0, 1.0]))
     assert torch.equal(point[0], data[0])
     assert torch.equal(point[1], noise[1])
     torch.testing.assert_close(velocity, noise - data)

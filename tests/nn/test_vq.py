@@ -35,7 +35,7 @@ def test_the_codebook_starts_at_the_data_and_follows_it() -> None:
         for step in steps:
             noise = 0.1 * torch.randn(40, 4, 2, generator=torch.Generator().manual_seed(step))
             latents = centers + noise + offset
-            quantizer.follow(latents, quantizer.ids(latents), random_of(40, step))
+            quantizer.update(latents, quantizer.ids(latents), random_of(40, step))
         points = centers + offset
         return float((quantizer.codes(quantizer.ids(points)) - points).abs().max())
 
@@ -47,9 +47,9 @@ def test_the_codebook_starts_at_the_data_and_follows_it() -> None:
 def test_dead_codes_revive_at_a_latent() -> None:
     quantizer = VectorQuantizer(8, 2)
     latents = torch.randn(64, 4, 2)
-    quantizer.follow(latents, quantizer.ids(latents), random_of(64))
+    quantizer.update(latents, quantizer.ids(latents), random_of(64))
     quantizer.counts[3], quantizer.sums[3] = 0.0, 0.0
-    quantizer.follow(latents, quantizer.ids(latents), random_of(64, 1))
+    quantizer.update(latents, quantizer.ids(latents), random_of(64, 1))
     distance = (latents.reshape(-1, 2) - quantizer.codebook[3]).norm(dim=1).min()
     assert distance < 1e-5
     assert torch.isfinite(quantizer.codebook).all()
@@ -58,6 +58,6 @@ def test_dead_codes_revive_at_a_latent() -> None:
 def test_fewer_latents_than_codes() -> None:
     quantizer = VectorQuantizer(64, 2)
     latents = torch.randn(3, 2, 2)
-    quantizer.follow(latents, quantizer.ids(latents), random_of(3))
+    quantizer.update(latents, quantizer.ids(latents), random_of(3))
     assert torch.isfinite(quantizer.codebook).all()
     assert (quantizer(latents)[0] - latents).abs().max() < 1e-4

@@ -30,7 +30,7 @@ def test_the_codebook_follows_the_latents_of_the_step() -> None:
     codec.after_step(same, random_of(chunks))
     wanted = small()
     latents = wanted._latents(chunks)
-    wanted.quantizer.follow(latents, wanted.quantizer.ids(latents), random_of(chunks))
+    wanted.quantizer.update(latents, wanted.quantizer.ids(latents), random_of(chunks))
     torch.testing.assert_close(codec.quantizer.codebook, wanted.quantizer.codebook, rtol=0, atol=0)
     assert codec.quantizer.is_started
 

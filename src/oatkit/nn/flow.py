@@ -2,9 +2,9 @@
 
     x_tau = tau * noise + (1 - tau) * data,   velocity = noise - data,   tau from 1 (noise) to 0
 
-Flow times are mostly noisy: tau = 0.001 + 0.999 u with u ~ Beta(1.5, 1).
+Training prefers noisy times: tau = 0.001 + 0.999 u with u ~ Beta(1.5, 1).
 
-Shape letters: B batch, and any axes after it.
+Shape letters: B batch; any axes may follow it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ TIME_POWER = 1.5
 
 
 def flow_times(uniform_B: Tensor) -> Tensor:
-    """Times of training from uniform numbers: Beta(a, 1) has the distribution function u^a."""
+    """Training times (B,) of uniform numbers: the distribution function of Beta(a, 1) is u^a."""
     return SMALLEST_TIME + (1 - SMALLEST_TIME) * uniform_B ** (1 / TIME_POWER)
 
 
-def noised(data: Tensor, noise: Tensor, time_B: Tensor) -> tuple[Tensor, Tensor]:
-    """The point on the way from data to noise, and its velocity."""
+def add_noise(data: Tensor, noise: Tensor, time_B: Tensor) -> tuple[Tensor, Tensor]:
+    """The point between data and noise at a time, and its velocity."""
     time = time_B.view(-1, *[1] * (data.ndim - 1))
     return time * noise + (1 - time) * data, noise - data
 
@@ -32,12 +32,12 @@ def noised(data: Tensor, noise: Tensor, time_B: Tensor) -> tuple[Tensor, Tensor]
 def integrate(
     velocity: Callable[[Tensor, Tensor], Tensor], noise: Tensor, num_steps: int
 ) -> Tensor:
-    """From noise at time 1 to data at time 0 in equal Euler steps.
+    """Data (B, ...) at time 0, reached from noise at time 1 in equal Euler steps.
 
     Args:
-        velocity: Of points (B, ...) at times (B,).
-        noise: (B, ...).
-        num_steps: How many.
+        velocity: Function of points (B, ...) and times (B,) that gives velocities (B, ...).
+        noise: Points (B, ...) at time 1.
+        num_steps: Number of Euler steps.
     """
     point = noise
     for step in range(num_steps):

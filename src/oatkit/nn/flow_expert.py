@@ -1,10 +1,11 @@
-"""The flow-matching expert: noisy actions to their velocity, given keys and values of a context.
+"""The flow-matching expert: velocities of noisy actions, given the keys and values of a context.
 
     noisy actions ── linear ── [ attention over the context and all action slots, MLP ] x layers
     flow time ── sinusoids ── MLP ── scale, shift and gate of every norm       ── linear ── velocity
 
-Each layer reads the keys and values that one layer of the context's model made, as they are: same
-head width, same number of key heads, and the same rotary positions, counted on from the context.
+Each layer reads the keys and values that one layer of the context's model computed, unchanged. So
+it has the same head width, the same number of key heads, and rotary positions that go on counting
+where the context ends.
 
 Shape letters: B batch, T action slot, S context slot, D width, H head, C head width, A action.
 """
@@ -27,12 +28,12 @@ SHORTEST_PERIOD, LONGEST_PERIOD = 4e-3, 4.0
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What the expert reads.
+    """The context as the expert reads it.
 
     Attributes:
-        pairs: Keys and values (B, H, S, C), one pair for each of its layers.
-        is_seen: (B, S) bool.
-        rotary: Cosines and sines (B, T, C) of the action slots.
+        pairs: Keys and values (B, H, S, C), one pair for each layer of the expert.
+        is_seen: (B, S) bool, whether a context slot takes part in attention.
+        rotary: Cosines and sines (B, T, C) of the positions of the action slots.
     """
 
     pairs: Sequence[tuple[Tensor, Tensor]]
@@ -50,7 +51,7 @@ class AdaptiveNorm(nn.Module):
         nn.init.zeros_(self.modulate.bias)
 
     def forward(self, x_BTD: Tensor, time_BD: Tensor) -> tuple[Tensor, Tensor]:
-        """The normed slots and the gate, which is 1 before training."""
+        """The normalized slots and the gate, which is 1 before training."""
         scale, shift, gate = self.modulate(time_BD)[:, None].chunk(3, dim=-1)
         normed = F.rms_norm(x_BTD, x_BTD.shape[-1:], eps=1e-6)
         return normed * (1 + scale) + shift, 1 + gate
@@ -94,12 +95,12 @@ class FlowExpert(nn.Module):
     """Velocity (B, T, A) of noisy actions; see the module's drawing.
 
     Args:
-        action_dim: A.
-        width: D.
-        num_layers: As many pairs of keys and values are read.
-        num_heads: Of the queries.
-        num_kv_heads: Of the context's keys.
-        head_dim: Of the context's keys.
+        action_dim: Number of action dimensions, A.
+        width: Width of an action slot, D.
+        num_layers: Number of layers; each reads one pair of keys and values.
+        num_heads: Number of query heads.
+        num_kv_heads: Number of key and value heads, that of the context.
+        head_dim: Width of a head, C, that of the context.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class FlowExpert(nn.Module):
 
 
 def time_code(time_B: Tensor, width: int) -> Tensor:
-    """(B, width): sines and cosines of the flow time, periods from 0.004 to 4."""
+    """Sines and cosines (B, width) of the flow time, with periods from 0.004 to 4."""
     steps = torch.linspace(0, 1, width // 2, device=time_B.device)
     period = SHORTEST_PERIOD * (LONGEST_PERIOD / SHORTEST_PERIOD) ** steps
     angle = 2 * math.pi * time_B[:, None] / period
@@ -140,7 +141,7 @@ def time_code(time_B: Tensor, width: int) -> Tensor:
 
 
 def _rotated(x_BHTC: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
-    """Heads turned by their positions, halves of a head as the two coordinates."""
+    """Heads rotated by their positions; number i of each half is a coordinate of plane i."""
     cos, sin = (part[:, None].to(x_BHTC.dtype) for part in rotary)
     first, second = x_BHTC.chunk(2, dim=-1)
     return x_BHTC * cos + torch.cat([-second, first], dim=-1) * sin

@@ -1,4 +1,4 @@
-"""Finite scalar quantization: every number of a latent is rounded to one of a few levels.
+"""Finite scalar quantization: each number of a latent is rounded to one of a few levels.
 
 Written out rather than taken from `vector-quantize-pytorch`, with which it agrees bit for bit
 (a test compares them): importing that package takes two seconds, and this is faster.
@@ -13,17 +13,17 @@ import torch
 from torch import Tensor, nn
 
 EPSILON = 1e-3
-"""Keeps the outermost levels reachable by tanh."""
+"""Margin that keeps the outermost levels reachable by tanh."""
 
 
 class FiniteScalarQuantizer(nn.Module):
-    """Latents of `len(levels)` numbers to ids in 0 .. prod(levels) - 1 and back.
+    """Maps latents of `len(levels)` numbers to ids in 0 .. prod(levels) - 1 and back.
 
     Ids and codes are a bijection: an id is the mixed-radix number whose digits are the levels,
     the first dimension counting fastest.
 
     Args:
-        levels: How many values each number of the latent may take, each 2 or more.
+        levels: Number of values that each number of the latent may take, each 2 or more.
     """
 
     half_range: Tensor
@@ -67,15 +67,15 @@ class FiniteScalarQuantizer(nn.Module):
         return rounded / self.half_width, self._ids(rounded.detach())
 
     def codes(self, ids: Tensor) -> Tensor:
-        """The codes of ids, (...) -> (..., dims)."""
+        """Codes of ids, (...) -> (..., dims)."""
         return (self.digits(ids) - self.half_width) / self.half_width
 
     def digits(self, ids: Tensor) -> Tensor:
-        """Which level each number has, (...) -> (..., dims)."""
+        """Level of each number of the code, (...) -> (..., dims)."""
         return ids[..., None] // self.basis % self.radix
 
     def join(self, digits: Tensor) -> Tensor:
-        """The ids of digits, (..., dims) -> (...)."""
+        """Ids of levels, (..., dims) -> (...); the inverse of `digits`."""
         return (digits * self.basis).sum(dim=-1)
 
     def _ids(self, rounded: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""Images to one vector each: a ResNet-18 with group norm, and a spatial softmax.
+"""One vector for each image: a ResNet-18 with group norm, and a spatial softmax.
 
 Group norm, because batches are small and a policy is also called with one image. The spatial
-softmax keeps where something is seen, which averaging would lose.
+softmax keeps the place where something is seen, which averaging would lose.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CHANNELS_PER_GROUP = 16
 
 
 class ResidualBlock(nn.Module):
-    """Two 3 x 3 convolutions around a shortcut."""
+    """Two 3 x 3 convolutions beside a shortcut."""
 
     def __init__(self, num_in: int, num_out: int, stride: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class ResidualBlock(nn.Module):
 
 
 class SpatialSoftmax(nn.Module):
-    """The mean position of each of some learned features, in [-1, 1]: (N, C, H, W) -> (N, 2 P)."""
+    """Mean position in [-1, 1] of each of P learned features, (N, C, H, W) -> (N, 2 P)."""
 
     def __init__(self, num_channels: int, num_points: int) -> None:
         super().__init__()
@@ -56,12 +56,12 @@ class SpatialSoftmax(nn.Module):
 
 
 class ImageEncoder(nn.Module):
-    """(N, 3, H, W) from 0 to 1 -> (N, width).
+    """Encodes images with values from 0 to 1, (N, 3, H, W) -> (N, width).
 
     Args:
-        width: Of the vectors.
-        num_channels: Of the first stage; it doubles in each of the four.
-        num_points: Features whose position is told.
+        width: Width of the vectors.
+        num_channels: Number of channels of the first stage; each of the next three doubles it.
+        num_points: Number of learned features whose mean position is encoded.
     """
 
     def __init__(self, width: int, *, num_channels: int = 64, num_points: int = 32) -> None:
@@ -85,13 +85,14 @@ class ImageEncoder(nn.Module):
 def resize_and_crop(
     images_BSCHW: Tensor, size: int, crop: int, random: SampleRandom | None
 ) -> Tensor:
-    """Square images from 0 to 1, (B, S, 3, crop, crop).
+    """Square images with values from 0 to 1, (B, S, 3, crop, crop).
 
     Args:
-        images_BSCHW: uint8, or floats from 0 to 1.
+        images_BSCHW: Images as uint8, or as floats from 0 to 1.
         size: Height and width before the crop.
-        crop: After it. In the middle, or with `random` anywhere, the same for all frames S.
-        random: Of the samples.
+        crop: Height and width after the crop.
+        random: Random numbers that place the crop, the same place for all frames S of a sample;
+            None crops the middle.
     """
     images = resize(images_BSCHW, size)
     room = size - crop
@@ -108,7 +109,7 @@ def resize_and_crop(
 
 
 def resize(images_BSCHW: Tensor, size: int) -> Tensor:
-    """Square images from 0 to 1, (B, S, 3, size, size)."""
+    """Square images with values from 0 to 1, (B, S, 3, size, size)."""
     flat = images_BSCHW.flatten(0, 1)
     flat = flat.float() / 255 if flat.dtype == torch.uint8 else flat
     if flat.shape[2:] != (size, size):

@@ -1,7 +1,7 @@
 """Random numbers that belong to a sample, not to a process.
 
-A draw depends on the sample's key and on which draw of that sample it is, on nothing else. So a
-training step gives the same result on one process or many, and after any restart.
+A number depends on the sample's key and on how many calls came before for that sample, on nothing
+else. So a training step gives the same result on one process or many, and after any restart.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ _MULTIPLY_2 = 0x94D049BB133111EB - 2**64
 
 
 class SampleRandom:
-    """Uniform numbers for every sample of a batch.
+    """Random numbers for every sample of a batch.
 
     Args:
-        keys: (B,) int64, one per sample; see `sample_keys`.
+        keys: Keys of the samples, (B,) int64; see `sample_keys`.
     """
 
     def __init__(self, keys: Tensor) -> None:
         self._keys = keys
-        self._num_draws = 0
+        self._num_calls = 0
 
     def uniform(self, *shape: int) -> Tensor:
-        """(B, *shape) in [0, 1); every call gives new numbers."""
-        self._num_draws += 1
-        number = torch.tensor(self._num_draws, device=self._keys.device)
+        """Uniform numbers (B, *shape) in [0, 1); every call gives new ones."""
+        self._num_calls += 1
+        number = torch.tensor(self._num_calls, device=self._keys.device)
         stream_B = _mix(self._keys + number * _INCREMENT)
         count = torch.Size(shape).numel()
         counter_N = torch.arange(count, device=self._keys.device) * _INCREMENT
@@ -39,13 +39,13 @@ class SampleRandom:
         return (top_BN.float() / 2**24).reshape(-1, *shape)
 
     def normal(self, *shape: int) -> Tensor:
-        """(B, *shape), standard normal."""
-        middle = self.uniform(*shape) + 2**-25  # of the cell of 2^-24, so never 0
+        """Standard normal numbers (B, *shape); every call gives new ones."""
+        middle = self.uniform(*shape) + 2**-25  # the middle of the interval of 2^-24, so never 0
         return torch.special.ndtri(middle)
 
 
 def sample_keys(seed: int, step: int, indices: Tensor) -> Tensor:
-    """Keys of the samples at places `indices` (B,) of the global batch at `step`."""
+    """Keys (B,) of the samples at places `indices` (B,) in the global batch of a step."""
     base = torch.tensor([seed, step], dtype=torch.int64, device=indices.device)
     mixed = _mix(_mix(base[:1]) + base[1:] * _INCREMENT)
     return _mix(mixed + (indices + 1) * _INCREMENT)

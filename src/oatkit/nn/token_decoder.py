@@ -1,6 +1,6 @@
-"""A transformer over token slots that reads a context; `frozen_decoder` generates with it.
+"""A transformer over token slots that reads a context; `frozen_decoder` generates with its weights.
 
-Shape letters: B batch, K token slot, S context slot, D width, V predicted symbols.
+Shape letters: B batch, K token slot, S context slot, D width, V predicted symbol.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from oatkit.nn.transformer import CrossAttention, KeysValues, Mlp, SelfAttention
 
 
 class TokenDecoder(nn.Module):
-    """Each layer: self-attention under a mask, cross-attention to the context, an MLP.
+    """Layers of masked self-attention, cross-attention to the context and an MLP.
 
     Args:
-        num_inputs: Symbols that a slot may hold.
-        num_outputs: The first so many of them may be predicted; the head is tied to them.
-        num_positions: Of the slots.
-        width: Of slots and context.
-        num_layers: How many.
-        num_heads: Divides the width.
+        num_inputs: Number of symbols that a slot may hold.
+        num_outputs: Number of symbols that may be predicted, the first of those; the head is tied
+            to their embeddings.
+        num_positions: Number of positions that a slot may have.
+        width: Width of slots and context.
+        num_layers: Number of layers.
+        num_heads: Number of attention heads, which divides the width.
         dropout: Share of each residual branch that training drops.
     """
 
@@ -59,11 +60,11 @@ class TokenDecoder(nn.Module):
         """Logits (B, K, V).
 
         Args:
-            inputs_BK: Symbols.
-            positions_K: Of the slots.
-            mask: (K, K) bool; None where every slot sees all.
-            context: What `keys_values` made of it.
-            random: For dropout.
+            inputs_BK: Symbols that the slots hold.
+            positions_K: Positions of the slots.
+            mask: (K, K) bool, which slot (row) sees which (column); None where every slot sees all.
+            context: Keys and values of every layer, as `keys_values` gives them.
+            random: Random numbers of dropout; None drops nothing.
         """
         x = self.symbols[inputs_BK] + self.positions[positions_K]
         for layer, (keys, values) in enumerate(context):

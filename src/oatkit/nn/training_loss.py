@@ -1,4 +1,4 @@
-"""What a training step minimizes, and the named numbers that explain it."""
+"""The loss that a training step minimizes, and the named numbers that explain it."""
 
 from __future__ import annotations
 

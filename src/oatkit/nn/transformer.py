@@ -1,7 +1,7 @@
-"""The few transformer parts the learned kinds are made of.
+"""The parts that transformers of tokenizers and policies are made of.
 
-Pre-norm, ReLU, no biases in attention. Whatever does not depend on the batch (registers,
-action-position queries) stays at batch size 1 until it meets what does.
+All are pre-norm, with ReLU and without biases in attention. What does not depend on the batch
+(registers, queries of action positions) stays at batch size 1 until it meets what does.
 
 Shape letters: B batch, Q query slot, S source slot, D width, H head, C head width, L layer.
 """
@@ -18,7 +18,7 @@ from oatkit.nn.sample_random import SampleRandom
 
 
 class Mlp(nn.Module):
-    """Norm, widen by 4, ReLU, narrow."""
+    """Layer norm, then an MLP with one hidden layer of four times the width."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Mlp(nn.Module):
 
 
 class SelfAttention(nn.Module):
-    """Norm, then slots attend to each other where the mask (Q, Q) allows."""
+    """Layer norm, then slots attend to each other where the mask (Q, Q) allows."""
 
     def __init__(self, width: int, num_heads: int) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class SelfAttention(nn.Module):
 
 
 class CrossAttention(nn.Module):
-    """Norm, then slots attend to keys and values that were projected elsewhere."""
+    """Layer norm, then slots attend to keys and values that `KeysValues` projected."""
 
     def __init__(self, width: int, num_heads: int) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class CrossAttention(nn.Module):
 
 
 class KeysValues(nn.Module):
-    """Keys and values for all cross-attention layers at once: one large product."""
+    """Keys and values for all cross-attention layers at once, in one large product."""
 
     def __init__(self, width: int, num_heads: int, num_layers: int) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class KeysValues(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Slots that read each other where the mask (Q, Q) allows."""
+    """Slots that attend to each other where the mask (Q, Q) allows."""
 
     mask: Tensor
 
@@ -102,12 +102,12 @@ class Transformer(nn.Module):
 
 
 class CrossDecoder(nn.Module):
-    """Queries that read a source and never each other.
+    """Queries that attend to a source and never to each other.
 
     Args:
-        width: Of queries and source.
-        num_layers: Each is cross-attention and an MLP.
-        num_heads: Divides the width.
+        width: Width of queries and source.
+        num_layers: Number of layers, each of cross-attention and an MLP.
+        num_heads: Number of attention heads, which divides the width.
         dropout: Share of each residual branch that training drops.
     """
 
@@ -131,14 +131,14 @@ class CrossDecoder(nn.Module):
 
 
 class RegisterEncoder(nn.Module):
-    """Registers that read a source and each other, as far as a mask allows.
+    """Registers that attend to a source, and to each other as far as a mask allows.
 
     Args:
-        width: Of registers and source.
-        num_layers: Each is masked self-attention, cross-attention and an MLP.
-        num_heads: Divides the width.
-        mask: (Q, Q) bool, which register (row) may see which (column); None where registers do
-            not see each other at all, and self-attention is left out.
+        width: Width of registers and source.
+        num_layers: Number of layers, each of masked self-attention, cross-attention and an MLP.
+        num_heads: Number of attention heads, which divides the width.
+        mask: (Q, Q) bool, which register (row) sees which (column); None leaves self-attention out,
+            so that registers do not see each other at all.
         dropout: Share of each residual branch that training drops.
     """
 
@@ -177,12 +177,12 @@ class RegisterEncoder(nn.Module):
 
 
 def causal_mask(num_slots: int) -> Tensor:
-    """(Q, Q) bool: a slot sees itself and all before it."""
+    """Mask (Q, Q), bool: a slot sees itself and all slots before it."""
     return torch.ones(num_slots, num_slots, dtype=torch.bool).tril()
 
 
 def drop(x: Tensor, share: float, random: SampleRandom | None) -> Tensor:
-    """Dropout from the samples' own random numbers; nothing without them or without a share."""
+    """Dropout by the random numbers of the samples; without them, or with share 0, x as it is."""
     if random is None or share == 0.0:
         return x
     keep = random.uniform(*x.shape[1:]) >= share
@@ -190,17 +190,17 @@ def drop(x: Tensor, share: float, random: SampleRandom | None) -> Tensor:
 
 
 def split_heads(x_BQD: Tensor, num_heads: int) -> Tensor:
-    """(B, Q, D) -> (B, H, Q, C)."""
+    """Heads of slots, (B, Q, D) -> (B, H, Q, C)."""
     return x_BQD.view(*x_BQD.shape[:2], num_heads, -1).transpose(1, 2)
 
 
 def join_heads(x_BHQC: Tensor) -> Tensor:
-    """(B, H, Q, C) -> (B, Q, D)."""
+    """Slots of heads, (B, H, Q, C) -> (B, Q, D); the inverse of `split_heads`."""
     return x_BHQC.transpose(1, 2).flatten(2)
 
 
 def sinusoids(num_positions: int, width: int) -> Tensor:
-    """Fixed position codes, (positions, width)."""
+    """Fixed position embeddings, (positions, width)."""
     frequencies = torch.exp(-math.log(10_000.0) * torch.arange(0, width, 2) / width)
     angles = torch.arange(num_positions)[:, None] * frequencies
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]

@@ -1,8 +1,7 @@
-"""Vector quantization with a codebook that follows the data by moving averages.
+"""Vector quantization with a codebook of moving averages.
 
-Written out rather than taken from `vector-quantize-pytorch`: its statistics and its random
-choices must not depend on how many processes train (a test compares the look-up with that
-package's).
+Written out rather than taken from `vector-quantize-pytorch`, because statistics and random choices
+must not depend on how many processes train. A test compares the nearest codes with that package.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ KMEANS_ROUNDS = 10
 
 
 class VectorQuantizer(nn.Module):
-    """Latents to the nearest of `num_codes` vectors.
+    """Replaces latents by the nearest of `num_codes` vectors.
 
-    The codebook starts as k-means of the first batch, then every code is the moving average of
-    the latents that chose it. A code that is hardly chosen any more is put where a latent of the
-    current batch is.
+    The codebook starts as k-means of the first batch; then every code is the moving average of the
+    latents that are nearest to it. A code that is hardly used any more moves to a latent of the
+    current batch.
 
     Args:
-        num_codes: Vectors in the codebook.
-        width: Numbers in a latent.
-        decay: Of the moving averages.
+        num_codes: Number of vectors in the codebook.
+        width: Number of values in a latent.
+        decay: Decay of the moving averages.
         commitment: Weight of the loss that keeps latents near their codes.
-        revive_below: A code whose moving count falls below this is dead.
+        revive_below: Moving count below which a code is dead and moves to a latent.
     """
 
     codebook: Tensor
@@ -56,7 +55,7 @@ class VectorQuantizer(nn.Module):
         self.register_buffer("is_started", torch.tensor(False))
 
     def forward(self, latents_BKD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Codes with straight-through gradients (B, K, D), their ids (B, K), commitment loss."""
+        """Codes (B, K, D) with straight-through gradients, ids (B, K), and the commitment loss."""
         ids_BK = self.ids(latents_BKD)
         codes_BKD = self.codes(ids_BK)
         loss = self.commitment * F.mse_loss(latents_BKD, codes_BKD)
@@ -64,30 +63,30 @@ class VectorQuantizer(nn.Module):
 
     @torch.no_grad()
     def ids(self, latents_BKD: Tensor) -> Tensor:
-        """The nearest code of each latent, (..., D) -> (...)."""
+        """Id of the nearest code of each latent, (..., D) -> (...)."""
         flat_ND = latents_BKD.reshape(-1, latents_BKD.shape[-1]).float()
         # |x - c|^2 without |x|^2, which is the same for every code
         distance_NV = self.codebook.square().sum(dim=1) - 2 * flat_ND @ self.codebook.T
         return distance_NV.argmin(dim=1).view(latents_BKD.shape[:-1])
 
     def codes(self, ids_BK: Tensor) -> Tensor:
-        """The vectors of ids, (...) -> (..., D)."""
+        """Codes of ids, (...) -> (..., D)."""
         return F.embedding(ids_BK, self.codebook)
 
     @torch.no_grad()
-    def follow(self, latents_BKD: Tensor, ids_BK: Tensor, random: SampleRandom) -> None:
-        """Move the codebook towards the latents of one training step.
+    def update(self, latents_BKD: Tensor, ids_BK: Tensor, random: SampleRandom) -> None:
+        """Move the codebook toward the latents of one training step.
 
         Args:
-            latents_BKD: Of all processes, in the order of the global batch.
-            ids_BK: The codes they chose.
-            random: Of the same samples; decides where dead codes revive.
+            latents_BKD: Latents of all processes, in the order of the global batch.
+            ids_BK: Ids of their nearest codes.
+            random: Random numbers of the same samples, which choose the latents that codes move to.
         """
         flat_ND = latents_BKD.reshape(-1, latents_BKD.shape[-1]).float()
-        # A random order of the latents, one key each, decides who becomes a code.
+        # A random order of the latents, one key each, decides which of them become codes.
         order_N = random.uniform(latents_BKD.shape[1]).reshape(-1).argsort(stable=True)
         if not self.is_started:
-            self._start(flat_ND, flat_ND[order_N])
+            self._initialize(flat_ND, flat_ND[order_N])
             ids_BK = self.ids(latents_BKD)
         ids_N = ids_BK.reshape(-1)
         counts_V = torch.bincount(ids_N, minlength=self.num_codes).float()
@@ -97,8 +96,8 @@ class VectorQuantizer(nn.Module):
         self._revive(flat_ND[order_N])
         self.codebook.copy_(self.sums / self.counts[:, None])
 
-    def _start(self, flat_ND: Tensor, shuffled_ND: Tensor) -> None:
-        """k-means from randomly chosen latents, which repeat when there are too few."""
+    def _initialize(self, flat_ND: Tensor, shuffled_ND: Tensor) -> None:
+        """Run k-means from randomly chosen latents, which repeat when there are too few."""
         repeats = -(-self.num_codes // len(shuffled_ND))
         self.codebook.copy_(shuffled_ND.repeat(repeats, 1)[: self.num_codes])
         for _ in range(KMEANS_ROUNDS):

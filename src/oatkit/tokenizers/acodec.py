@@ -108,7 +108,7 @@ class Acodec(nn.Module):
             return
         latents_BKD = gather(torch.cat(self._latents_of_step))
         self._latents_of_step.clear()
-        self.quantizer.follow(latents_BKD, self.quantizer.ids(latents_BKD), random)
+        self.quantizer.update(latents_BKD, self.quantizer.ids(latents_BKD), random)
 
     def _latents(self, actions_BTA: Tensor, random: SampleRandom | None = None) -> Tensor:
         source_BTD = self.embed(actions_BTA) + self.positions

@@ -1,7 +1,7 @@
-"""Writing an ONNX file node by node, and running it.
+"""An ONNX file, written node by node, and a session that runs it.
 
-Written out rather than traced by torch: the files are the same whatever version of torch writes
-them, the batch stays free, and it takes no time.
+Nodes are written out rather than traced by torch: so the file is the same whatever version of torch
+is installed, the batch size stays free, and it takes no time.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from oatkit.errors import MissingExtraError
 
 @dataclass(frozen=True)
 class Port:
-    """What goes into or comes out of a graph.
+    """Type and shape of an input or output of a graph.
 
     Attributes:
-        dtype: numpy's name.
-        shape: Sizes; a word where any size will do.
+        dtype: Name of the type in numpy.
+        shape: Sizes of the axes; a word for an axis of any size.
     """
 
     dtype: str
@@ -32,7 +32,7 @@ class Port:
 
 
 class Graph:
-    """Collects the nodes and weights of a graph; results are named by number."""
+    """Nodes and constants of a graph; a method that adds a node gives the name of its result."""
 
     def __init__(self) -> None:
         self._nodes: list[Any] = []
@@ -40,7 +40,7 @@ class Graph:
         self._num_results = 0
 
     def weight(self, values: Tensor | list[int] | float) -> str:
-        """A constant: a tensor, whole numbers, or one float."""
+        """Add a constant, which is a tensor, a list of integers or one float, and give its name."""
         name = f"weight_{len(self._weights)}"
         kind = np.float32 if isinstance(values, float) else np.int64
         array = as_array(values) if isinstance(values, Tensor) else np.array(values, kind)
@@ -48,23 +48,26 @@ class Graph:
         return name
 
     def add(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """A node with one result; gives its name."""
+        """Add a node with one result and give the name of the result."""
         return self.add_many(kind, 1, *inputs, **attributes)[0]
 
     def add_many(self, kind: str, num_results: int, *inputs: str, **attributes: Any) -> list[str]:
+        """Add a node with several results and give their names."""
         names = [f"result_{self._num_results + i}" for i in range(num_results)]
         self._num_results += num_results
         self._nodes.append(_onnx().helper.make_node(kind, inputs, names, **attributes))
         return names
 
     def norm(self, x: str, weight_and_bias: tuple[Tensor, Tensor]) -> str:
+        """Add a layer norm."""
         return self.add("LayerNormalization", x, *map(self.weight, weight_and_bias))
 
     def parts(self, x: str, num_parts: int, axis: int) -> list[str]:
+        """Split into equal parts along an axis."""
         return self.add_many("Split", num_parts, x, axis=axis, num_outputs=num_parts)
 
     def reshape(self, x: str, shape: Sequence[int]) -> str:
-        """One size may be -1, and 0 keeps the size that is at that place."""
+        """Reshape; one size may be -1, and 0 keeps the size of that axis."""
         return self.add("Reshape", x, self.weight(list(shape)))
 
     def model(
@@ -75,13 +78,13 @@ class Graph:
         opset: int,
         ir_version: int,
     ) -> bytes:
-        """The file.
+        """The file as bytes.
 
         Args:
-            inputs: Their names, used by nodes.
-            outputs: Their names, each with the result that it is.
-            opset: Which operators are meant.
-            ir_version: Of the file format.
+            inputs: Type and shape of each input, by the name that nodes use.
+            outputs: Result of a node for each output, with its type and shape, by name.
+            opset: Version of the operators.
+            ir_version: Version of the file format.
         """
         helper = _onnx().helper
         names = {own: name for name, (own, _) in outputs.items()}
@@ -103,7 +106,7 @@ class Graph:
 
 
 def ports(model: bytes) -> dict[str, dict[str, dict[str, Any]]]:
-    """`inputs` and `outputs` of a file by name: dtype and shape, a word where any size will do."""
+    """Type and shape of the `inputs` and `outputs` of a file by name, in JSON types."""
     graph = _onnx().load_from_string(model).graph
     return {
         "inputs": {value.name: _port(value) for value in graph.input},
@@ -111,20 +114,27 @@ def ports(model: bytes) -> dict[str, dict[str, dict[str, Any]]]:
     }
 
 
-def open_session(model: bytes) -> Any:
-    """A file in ONNX Runtime, with as many threads as torch has."""
+def open_session(model: bytes, max_threads: int | None = None) -> Any:
+    """Session of ONNX Runtime that runs a file, with as many threads as torch has.
+
+    Args:
+        model: The file as bytes.
+        max_threads: Maximum number of threads, if fewer.
+    """
     try:
         import onnxruntime
     except ImportError as error:
         raise MissingExtraError("onnx") from error
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
+    num_threads = torch.get_num_threads()
+    options.intra_op_num_threads = min(num_threads, max_threads or num_threads)
     # waiting threads would take the cores from torch and from simulators
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def as_array(tensor: Tensor) -> NDArray[Any]:
+    """A contiguous array on the CPU with the values of a tensor."""
     return np.ascontiguousarray(tensor.detach().cpu().numpy())
 
 

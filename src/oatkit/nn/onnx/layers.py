@@ -1,7 +1,7 @@
 """The modules of `transformer` and `image_encoder` as nodes of an ONNX graph, one function each.
 
-A function takes the name of what goes in and gives the name of what comes out. All are of plain
-operators that runtimes of many years have. A test compares each with its module.
+A function takes the name of its input and gives the name of its output. All use plain operators,
+which runtimes have had for years. A test compares each function with its module.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from oatkit.nn.transformer import (
 )
 
 OPSET, IR_VERSION = 18, 8
-"""What these functions need, and the file format of its time."""
+"""Version of the operators that these functions need, and of the file format of its time."""
 HIDDEN = -1e9
-"""Added to the scores of slots that are not seen."""
+"""Number that is added to the scores of slots that a mask hides."""
 
 
 def linear(graph: Graph, module: nn.Linear, x: str) -> str:
@@ -75,7 +75,7 @@ def transformer(graph: Graph, module: Transformer, x: str) -> str:
 def cross_decoder(
     graph: Graph, module: CrossDecoder | RegisterEncoder, queries: str, source: str
 ) -> str:
-    """Queries that read a source and, in a `RegisterEncoder`, each other."""
+    """Queries that attend to a source and, in a `RegisterEncoder`, to each other."""
     x = queries
     for layer, pair in enumerate(keys_values(graph, module.keys_values, source)):
         if isinstance(module, RegisterEncoder) and module.mask is not None:
@@ -88,12 +88,12 @@ def cross_decoder(
 
 
 def split_heads(graph: Graph, x: str, num_heads: int) -> str:
-    """(B, Q, D) -> (B, H, Q, C)."""
+    """Heads of slots, (B, Q, D) -> (B, H, Q, C)."""
     return graph.add("Transpose", graph.reshape(x, [0, 0, num_heads, -1]), perm=[0, 2, 1, 3])
 
 
 def image_encoder(graph: Graph, module: ImageEncoder, images: str, size: int) -> str:
-    """(N, 3, size, size) from 0 to 1 -> (N, width)."""
+    """Vectors of images with values from 0 to 1, (N, 3, size, size) -> (N, width)."""
     doubled = graph.add("Mul", images, graph.weight(2.0))
     x = graph.add("Sub", doubled, graph.weight(1.0))
     for part in module.trunk:
@@ -104,15 +104,17 @@ def image_encoder(graph: Graph, module: ImageEncoder, images: str, size: int) ->
 
 
 def resize_and_crop(graph: Graph, images: str, shape: tuple[int, int], size: int, crop: int) -> str:
-    """`image_encoder.resize_and_crop` of (N, 3, *shape) from 0 to 1: two matrix products, because
-    resizing is linear in the rows and in the columns."""
+    """`image_encoder.resize_and_crop` of images (N, 3, *shape) with values from 0 to 1.
+
+    Resizing is linear in rows and in columns, so it is two matrix products.
+    """
     rows_CH, columns_CW = (_resizing(length, size, crop) for length in shape)
     tall = graph.add("MatMul", graph.weight(rows_CH), images)
     return graph.add("MatMul", tall, graph.weight(columns_CW.t()))
 
 
 def _resizing(length: int, size: int, crop: int) -> Tensor:
-    """(crop, length): what becomes of each pixel of a line."""
+    """Matrix (crop, length) that resizes and crops a line of pixels."""
     start = (size - crop) // 2
     if length == size:
         return torch.eye(size)[start : start + crop]
@@ -123,7 +125,7 @@ def _resizing(length: int, size: int, crop: int) -> Tensor:
 
 
 def _attention(graph: Graph, q: str, k: str, v: str, width: int, mask: Tensor | None) -> str:
-    """(B, H, Q, C), (B, H, S, C) -> (B, Q, D), where C is `width`."""
+    """Attention, (B, H, Q, C) and twice (B, H, S, C) -> (B, Q, D); C is `width`."""
     turned = graph.add("Transpose", k, perm=[0, 1, 3, 2])
     scores = graph.add("MatMul", graph.add("Mul", q, graph.weight(width**-0.5)), turned)
     if mask is not None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from oatkit.nn.flow import flow_times, integrate, noised
+from oatkit.nn.flow import add_noise, flow_times, integrate
 from oatkit.nn.flow_expert import FlowExpert, Memory
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
@@ -133,7 +133,7 @@ class VlmNet(nn.Module):
         """Mean squared error of the velocity at a random time; actions are normalized."""
         assert self.expert is not None
         time_B = flow_times(random.uniform())
-        noisy_BTA, velocity_BTA = noised(actions_BTA, random.normal(*self._chunk), time_B)
+        noisy_BTA, velocity_BTA = add_noise(actions_BTA, random.normal(*self._chunk), time_B)
         found_BTA = self.expert(noisy_BTA, time_B, self.memory(context))
         return F.mse_loss(found_BTA, velocity_BTA)
 

@@ -60,7 +60,7 @@ def test_all_else_is_run_by_torch() -> None:
     mlp(x).sum().backward()
     assert mlp.gate_proj.weight.grad is not None
     with torch.no_grad():
-        many = torch.randn(1, onnx_mlps.MOST_ROWS + 1, WIDTH)
+        many = torch.randn(1, onnx_mlps.MAX_ROWS + 1, WIDTH)
         assert torch.equal(mlp(many), twin(many))
         mlp.double()
         mlp(x.double())

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from oatkit.nn.decoder_backend import has_onnx
-from oatkit.nn.onnx.few_rows_mlp import MOST_ROWS, Activation, OnnxMlp
+from oatkit.nn.onnx.gated_mlp import MAX_ROWS, Activation, OnnxMlp
 
 ACTIVATIONS: dict[str, Activation] = {"gelu_pytorch_tanh": "gelu", "silu": "silu"}
 
@@ -47,7 +47,7 @@ class _FewRows:
 
     def __call__(self, x: Tensor) -> Tensor:
         is_plain = x.device.type == "cpu" and x.dtype == torch.float32
-        if torch.is_grad_enabled() or not is_plain or x[..., 0].numel() > MOST_ROWS:
+        if torch.is_grad_enabled() or not is_plain or x[..., 0].numel() > MAX_ROWS:
             return self._forward(x)
         if self._packed is None or not self._packed.is_current:
             self._packed = OnnxMlp(*self._parts, self._activation)

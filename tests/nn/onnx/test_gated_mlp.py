@@ -1,4 +1,4 @@
-"""An MLP by ONNX Runtime is that of torch, as long as its weights are."""
+"""An MLP in ONNX Runtime gives what torch gives, and notices when the weights have changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.decoder_backend import has_onnx
-from oatkit.nn.onnx.few_rows_mlp import Activation, OnnxMlp
+from oatkit.nn.onnx.gated_mlp import Activation, OnnxMlp
 
 pytestmark = pytest.mark.skipif(not has_onnx(), reason="oatkit[onnx] is not installed")
 
