@@ -1,4 +1,4 @@
-"""Vision-language policies as a user trains, measures, checks and lists them."""
+"""Vision-language policies as a user trains and measures them, every combination of them."""
 
 from __future__ import annotations
 
