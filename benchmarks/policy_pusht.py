@@ -34,11 +34,11 @@ from benchmarks.policy_table import LIGHT
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED
 from oatkit.envs.pusht import FPS, KEYPOINTS_KEY, TASKS
-from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY
 from oatkit.errors import OatkitError
 from oatkit.evaluation.success_statistics import Z_95
 from oatkit.jobs.policy_evaluation import evaluate
 from oatkit.types import PolicyEvaluation, Sampling
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
 NAME = "policy_pusht"
 HORIZON, EXECUTE = 16, 8
@@ -51,7 +51,7 @@ class Row:
     kind: str
     budgets: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    reads: tuple[str, ...] = (STATE_KEY, ENVIRONMENT_STATE_KEY)
+    reads: tuple[str, ...] = (STATE, ENVIRONMENT_STATE)
 
 
 ORDERED = (1, 2, 4, 8, "auto")
@@ -59,7 +59,7 @@ ROWS = {
     "oat-pow2": Row("oat-pow2", ORDERED, LIGHT),
     "quest": Row("quest", options={"levels": LIGHT["levels"]}),
     "bin": Row("bin"),
-    "oat-pow2, keypoints": Row("oat-pow2", ORDERED, LIGHT, (STATE_KEY, KEYPOINTS_KEY)),
+    "oat-pow2, keypoints": Row("oat-pow2", ORDERED, LIGHT, (STATE, KEYPOINTS_KEY)),
 }
 DEFAULT = ("oat-pow2",)
 
@@ -140,7 +140,7 @@ def keypoint_data(args: Namespace) -> Path:
         assert episode.state is not None
         columns: dict[str, Any] = {
             "action": episode.actions,
-            STATE_KEY: episode.state[:, :2],
+            STATE: episode.state[:, :2],
             KEYPOINTS_KEY: episode.state[:, 5:],
         }
         np.savez(writing / f"{index:03d}.npz", **columns, task=TASKS["pusht"], fps=FPS)

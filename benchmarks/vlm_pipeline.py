@@ -41,7 +41,6 @@ from benchmarks.vlm_making import (
 from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA, METAWORLD, MetaWorld
 from oatkit.envs.simulator import (
-    STATE_KEY,
     Cameras,
     Observation,
     SimulatorKind,
@@ -58,7 +57,7 @@ from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import load_tokenizer
 from oatkit.types import EpisodeResult, Sampling
-from oatkit.types.observation_keys import IMAGES, TASK
+from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 NAME = "vlm_pipeline"
 COMPARED = "paligemma2"
@@ -245,7 +244,7 @@ def closed_loop(
         execute=options.horizon // 2,
         endpoints=endpoints,
         sampling=Sampling(temperature=0.0, seed=options.seed),
-        state_keys=(STATE_KEY,),
+        state_keys=(STATE,),
     )
     plans = [
         EpisodePlan(task, budget, episode)

@@ -13,7 +13,7 @@ from tests.data import datasets
 from tests.data.datasets import make_demos, truncate
 
 
-def test_a_dataset_changed_on_disk_is_decoded_anew(tmp_path: Path) -> None:
+def test_a_dataset_changed_on_disk_is_decoded_again(tmp_path: Path) -> None:
     demos = make_demos()
     path = datasets.write_npz_file(tmp_path / "all.npz", demos)
     before = oatkit.open_dataset(path)[0].actions

@@ -87,7 +87,7 @@ def test_few_files_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert [key[0].name for key in video._open_videos.readers] == ["2.mp4", "3.mp4"]
 
 
-def test_a_rewritten_file_is_read_anew(tmp_path: Path) -> None:
+def test_a_rewritten_file_is_read_again(tmp_path: Path) -> None:
     path = write(tmp_path / "a.mp4", shades(3), "h264")
     before = read_frames(path, [0.0], fps=FPS).mean()
     write(path, shades(4) + 100, "h264")

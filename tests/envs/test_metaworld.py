@@ -19,13 +19,12 @@ from oatkit.envs.metaworld import (
     scripted_expert,
 )
 from oatkit.envs.simulator import (
-    ENVIRONMENT_STATE_KEY,
-    STATE_KEY,
     Cameras,
     demonstration_seed,
     evaluation_seed,
 )
 from oatkit.errors import MissingExtraError, OatkitError
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
 STALE_SCENE_TASKS = ("disassemble", "drawer-open", "lever-pull", "window-open")
 """Tasks whose first observation is off by centimetres if the goal is not held fixed in reset."""
@@ -42,12 +41,12 @@ def reach() -> Iterator[MetaWorld]:
 def play(environment: MetaWorld, goal_seed: int, *, num_steps: int = 60) -> list[np.ndarray]:
     """Everything the expert sees, does and achieves in an episode."""
     expert = scripted_expert(environment.task)
-    state_E = environment.reset(goal_seed)[ENVIRONMENT_STATE_KEY]
+    state_E = environment.reset(goal_seed)[ENVIRONMENT_STATE]
     trace = [environment.goal, state_E]
     for _ in range(num_steps):
         action_A = expert(state_E)
         result = environment.step(action_A)
-        state_E = result.observation[ENVIRONMENT_STATE_KEY]
+        state_E = result.observation[ENVIRONMENT_STATE]
         trace += [action_A, state_E, np.array(result.is_success)]
     return trace
 
@@ -149,26 +148,26 @@ def test_goals_of_demonstrations_and_evaluations_differ_everywhere(task: str) ->
 
 def test_observation_has_lerobots_keys(reach: MetaWorld) -> None:
     for observation in (reach.reset(0), reach.step(np.zeros(4)).observation):
-        state_S, state_E = observation[STATE_KEY], observation[ENVIRONMENT_STATE_KEY]
-        assert set(observation) == {STATE_KEY, ENVIRONMENT_STATE_KEY}
+        state_S, state_E = observation[STATE], observation[ENVIRONMENT_STATE]
+        assert set(observation) == {STATE, ENVIRONMENT_STATE}
         assert state_S.dtype == state_E.dtype == np.float32
         assert state_E.shape == (39,)
         np.testing.assert_array_equal(state_S, state_E[:4])
 
 
 def test_goal_is_visible_in_every_observation(reach: MetaWorld) -> None:
-    first = reach.reset(0)[ENVIRONMENT_STATE_KEY]
-    later = reach.step(np.ones(4)).observation[ENVIRONMENT_STATE_KEY]
+    first = reach.reset(0)[ENVIRONMENT_STATE]
+    later = reach.step(np.ones(4)).observation[ENVIRONMENT_STATE]
     np.testing.assert_array_equal(first[36:], reach.goal[3:].astype(np.float32))
     np.testing.assert_array_equal(later[36:], first[36:])
 
 
 def test_an_observation_stays_as_it_was(reach: MetaWorld) -> None:
     observation = reach.reset(0)
-    before = observation[ENVIRONMENT_STATE_KEY].copy()
-    observation[STATE_KEY][:] = 7
+    before = observation[ENVIRONMENT_STATE].copy()
+    observation[STATE][:] = 7
     reach.step(np.ones(4))
-    np.testing.assert_array_equal(observation[ENVIRONMENT_STATE_KEY], before)
+    np.testing.assert_array_equal(observation[ENVIRONMENT_STATE], before)
 
 
 def test_an_episode_is_over_after_the_limit(reach: MetaWorld) -> None:
@@ -203,8 +202,8 @@ def test_a_bad_action_is_refused(reach: MetaWorld, action: object, message: str)
 def test_first_observation_shows_the_scene_of_its_own_goal(task: str) -> None:
     environment = MetaWorld(task)
     for goal_seed in range(3):
-        first_E = environment.reset(goal_seed)[ENVIRONMENT_STATE_KEY]
-        second_E = environment.step(np.zeros(4)).observation[ENVIRONMENT_STATE_KEY]
+        first_E = environment.reset(goal_seed)[ENVIRONMENT_STATE]
+        second_E = environment.step(np.zeros(4)).observation[ENVIRONMENT_STATE]
         np.testing.assert_allclose(first_E[4:7], second_E[4:7], atol=0.005)
 
 
@@ -215,7 +214,7 @@ def check_against_mt1(task: str, cameras: Cameras | None = None) -> None:
 
     ours = MetaWorld(task, cameras)
     make_mess(ours, seed=0)
-    state_E = ours.reset(5)[ENVIRONMENT_STATE_KEY]
+    state_E = ours.reset(5)[ENVIRONMENT_STATE]
     theirs = ALL_V3_ENVIRONMENTS[f"{task}-v3"](render_mode="rgb_array", camera_name="corner2")
     theirs.model.cam_pos[2] = [0.75, 0.075, 0.7]
     data = {"env_cls": type(theirs), "rand_vec": ours.goal, "partially_observable": False}
@@ -225,7 +224,7 @@ def check_against_mt1(task: str, cameras: Cameras | None = None) -> None:
         result = ours.step(action_A)
         expected_E, _, _, _, info = theirs.step(action_A)
         np.testing.assert_array_equal(
-            result.observation[ENVIRONMENT_STATE_KEY], expected_E.astype(np.float32)
+            result.observation[ENVIRONMENT_STATE], expected_E.astype(np.float32)
         )
         assert result.is_success == bool(info["success"])
     if cameras:
@@ -251,7 +250,7 @@ def check_history_does_not_matter(task: str) -> None:
     used = MetaWorld(task)
     for seed in range(3):
         make_mess(used, seed)
-        np.random.seed(seed)  # MetaWorld draws from the global generator unless told not to
+        np.random.seed(seed)  # MetaWorld uses the global generator by default
         assert are_identical(play(used, goal_seed=8), fresh)
 
 
@@ -368,10 +367,10 @@ def test_rendering_does_not_change_the_episode() -> None:
     filmed = MetaWorld("box-close", {"corner2": (32, 32), "topview": (24, 24)}, shadows=False)
     expert = scripted_expert("box-close")
     trace = play(MetaWorld("box-close"), 0, num_steps=20)
-    state_E = filmed.reset(0)[ENVIRONMENT_STATE_KEY]
+    state_E = filmed.reset(0)[ENVIRONMENT_STATE]
     for expected_E in trace[3::3]:
         filmed.render()
-        state_E = filmed.step(expert(state_E)).observation[ENVIRONMENT_STATE_KEY]
+        state_E = filmed.step(expert(state_E)).observation[ENVIRONMENT_STATE]
         np.testing.assert_array_equal(state_E, expected_E)
     filmed.close()
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from oatkit.envs.pusht import FPS, KEYPOINTS_KEY, MAX_STEPS, PushT
-from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY
 from oatkit.errors import MissingExtraError
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
 
 def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +33,7 @@ def play(environment: PushT, seed: int) -> list[np.ndarray]:
     observation = environment.reset(seed)
     trace = []
     for step in range(30):
-        block = observation[ENVIRONMENT_STATE_KEY][:2]
+        block = observation[ENVIRONMENT_STATE][:2]
         result = environment.step(np.clip(block + 40 * np.sin(step), 0, 512))
         observation = result.observation
         trace += [*observation.values(), np.array([result.score, result.is_success])]
@@ -48,7 +48,7 @@ def test_an_episode_depends_on_its_seed_and_actions_alone(pusht: PushT) -> None:
 
 def test_observations_are_those_of_the_dataset(pusht: PushT) -> None:
     observation = pusht.reset(3)
-    state, environment_state = observation[STATE_KEY], observation[ENVIRONMENT_STATE_KEY]
+    state, environment_state = observation[STATE], observation[ENVIRONMENT_STATE]
     assert (state.dtype, state.shape, environment_state.shape) == (np.float32, (2,), (3,))
     np.testing.assert_array_equal(state, [374, 84])  # where that seed puts the disc
     assert 0 <= environment_state[2] < 2 * np.pi
@@ -59,7 +59,7 @@ def test_keypoints_move_with_the_t(pusht: PushT) -> None:
     in_its_frame = []
     for seed in (3, 5):
         observation = pusht.reset(seed)
-        x, y, angle = observation[ENVIRONMENT_STATE_KEY]
+        x, y, angle = observation[ENVIRONMENT_STATE]
         points = observation[KEYPOINTS_KEY].reshape(9, 2)
         plane = points[:, 0] + 1j * points[:, 1]
         in_its_frame.append((plane - (x + 1j * y)) * np.exp(-1j * angle))
@@ -72,7 +72,7 @@ def test_steps_score_and_limit(pusht: PushT) -> None:
     results = [pusht.step([256, 256]) for _ in range(MAX_STEPS)]
     assert [r.is_over for r in results] == [False] * (MAX_STEPS - 1) + [True]
     assert all(r.score is not None and 0 <= r.score <= 1 for r in results)
-    np.testing.assert_allclose(results[50].observation[STATE_KEY], 256, atol=5)
+    np.testing.assert_allclose(results[50].observation[STATE], 256, atol=5)
     with pytest.raises(RuntimeError, match="no episode is under way"):
         pusht.step([0, 0])
 

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from oatkit.envs.simulator import (
-    ENVIRONMENT_STATE_KEY,
-    STATE_KEY,
     Cameras,
     Observation,
     SimulatorKind,
     StepResult,
     checked_action,
 )
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
 HORIZON, MAX_STEPS = 8, 30
 TASKS = {"near": "Go to the near goal.", "far": "Go to the far goal.", "never": "Go nowhere."}
@@ -74,7 +73,7 @@ class Plane:
         pass
 
     def _observe(self) -> Observation:
-        return {STATE_KEY: self._at.copy(), ENVIRONMENT_STATE_KEY: self._goal.copy()}
+        return {STATE: self._at.copy(), ENVIRONMENT_STATE: self._goal.copy()}
 
 
 def _is_first(flag: Path | None) -> bool:

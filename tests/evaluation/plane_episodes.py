@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY
 from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.types import Budget, EpisodeResult
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 from tests.evaluation.pilot import Pilot
 from tests.evaluation.plane import PLANE
 
-ROLLOUT = Rollout(execute=4, state_keys=(STATE_KEY, ENVIRONMENT_STATE_KEY))
+ROLLOUT = Rollout(execute=4, state_keys=(STATE, ENVIRONMENT_STATE))
 
 
 def plans(num_episodes: int = 3, **changed: Any) -> list[EpisodePlan]:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oatkit.envs.simulator import STATE_KEY, evaluation_seed
+from oatkit.envs.simulator import evaluation_seed
 from oatkit.errors import OatkitError
 from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.types import EpisodeResult, Sampling
+from oatkit.types.observation_keys import STATE
 from tests.evaluation.pilot import Pilot
 from tests.evaluation.plane import (
     HORIZON,
@@ -37,7 +38,7 @@ def by_hand(plan: EpisodePlan, rollout: Rollout = ROLLOUT) -> tuple[bool, int, f
     best, steps, queries = 0.0, 0, 0
     while True:
         found = pilot.predict_action_chunk(
-            {STATE_KEY: np.stack(frames[-2:])[None], "task": [TASKS[plan.task]]},
+            {STATE: np.stack(frames[-2:])[None], "task": [TASKS[plan.task]]},
             budget=plan.budget,
             sampling=rollout.sampling,
             generator=[rollout.generator(plan, queries)],
@@ -99,7 +100,7 @@ def test_history_is_of_successive_frames() -> None:
     pilot = Pilot(history=3)
     rollout = replace(ROLLOUT, execute=2, sampling=Sampling(0))
     run(plans(1, tasks=("never",), budgets=(4,)), pilot, rollout)
-    seen = [asked[STATE_KEY][0, :, 0] for asked in pilot.asked[6:]]  # after measuring latency
+    seen = [asked[STATE][0, :, 0] for asked in pilot.asked[6:]]  # after measuring latency
     np.testing.assert_array_equal(seen[0], [0, 0, 0])
     np.testing.assert_allclose(seen[1], [0, 0.1, 0.2], atol=1e-6)
     np.testing.assert_allclose(seen[2], [0.2, 0.3, 0.4], atol=1e-6)
@@ -189,7 +190,7 @@ def test_an_error_of_the_simulator_is_raised_here() -> None:
         ({"execute": 0}, "execute is 0, expected 1 or more"),
         ({"num_workers": 0}, "workers is 0, expected 1 or more"),
         ({"timeout_s": 0}, "timeout_s is 0, expected more than 0"),
-        ({"state_keys": (STATE_KEY,)}, "reads a state of 4, observation.state of plane has 2"),
+        ({"state_keys": (STATE,)}, "reads a state of 4, observation.state of plane has 2"),
         ({"state_keys": ("stat",)}, "unknown part of the observation 'stat'"),
         ({"cameras": {"left": (4, 4)}}, "unknown camera of plane 'left'"),
         ({"tasks": ("Go home.",)}, "the policy was not trained on near: unknown instruction"),

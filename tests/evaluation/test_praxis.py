@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oatkit.envs.simulator import STATE_KEY
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.types import Sampling
+from oatkit.types.observation_keys import STATE
 from tests.evaluation.pilot import Pilot
 from tests.evaluation.plane import HORIZON, MAX_STEPS, TASKS, Plane
 
@@ -26,7 +26,7 @@ DRIVERS = ("libero", "robomimic", "robocasa", "simpler", "metaworld")
 def frame(*state: float, **more: Any) -> dict[str, Any]:
     """What a simulator shows, more than is read: of a policy in the plane at x, y with a goal."""
     return {
-        STATE_KEY: np.array(state, np.float32),
+        STATE: np.array(state, np.float32),
         "observation.state.gripper": np.zeros(2),
         "observation.images.wrist": np.zeros((3, 4, 4), np.float32),
         "task": TASKS["near"],
@@ -87,23 +87,23 @@ def test_those_that_wait_are_asked_for_at_once() -> None:
     policy = made(pilot)
     acted(policy, ["a", "b", "c"])
     (asked,) = pilot.asked
-    assert asked[STATE_KEY].shape == (3, 2, 4)
+    assert asked[STATE].shape == (3, 2, 4)
     assert asked["task"] == [TASKS["near"]] * 3
-    assert set(asked) == {STATE_KEY, "task", "budget"}
+    assert set(asked) == {STATE, "task", "budget"}
 
 
-def test_history_is_of_successive_frames_and_starts_anew() -> None:
+def test_history_is_of_successive_frames_and_starts_again() -> None:
     pilot = Pilot(history=3)
     policy = made(pilot, execute=2)
     for x in (1, 2, 3):
         policy.act([frame(x, 0, 1, 1)])
     policy.reset()
     policy.act([frame(9, 0, 1, 1)])
-    seen = [asked[STATE_KEY][0, :, 0].tolist() for asked in pilot.asked]
+    seen = [asked[STATE][0, :, 0].tolist() for asked in pilot.asked]
     assert seen == [[1, 1, 1], [1, 2, 3], [9, 9, 9]]
 
 
-def test_draws_depend_on_the_episode_alone() -> None:
+def test_random_numbers_depend_on_the_episode_alone() -> None:
     together = made().act([frame(0, 0, 1, 1)] * 2, episode_ids=["a", "b"])
     alone = [made().act([frame(0, 0, 1, 1)], episode_ids=[name])[0] for name in "ab"]
     np.testing.assert_array_equal(together, alone)
@@ -122,7 +122,7 @@ def test_the_state_may_be_of_several_parts() -> None:
     policy = made(pilot, state_keys=("observation.position", "observation.goal"))
     parts = {"observation.position": np.array([1.0, 2.0]), "observation.goal": np.array([3, 4])}
     policy.act([{**parts, "task": TASKS["far"]}])
-    assert pilot.asked[0][STATE_KEY][0, -1].tolist() == [1, 2, 3, 4]
+    assert pilot.asked[0][STATE][0, -1].tolist() == [1, 2, 3, 4]
     with pytest.raises(ValueError, match=r"unknown part of the observation 'observation\.goal'"):
         policy.act([{"observation.position": np.zeros(2), "task": TASKS["far"]}])
 
@@ -152,7 +152,7 @@ def test_the_seed_can_be_changed_for_a_query() -> None:
     np.testing.assert_array_equal(changed, made(sampling=Sampling(seed=1)).act([frame(0, 0, 1, 1)]))
 
 
-def test_bounds_are_kept_and_what_was_clipped_is_told() -> None:
+def test_bounds_are_kept_and_what_was_clipped_is_counted() -> None:
     policy = made(numbered([0.98, 0.5]), action_spec=SPEC)
     local = praxis_eval.LocalPolicy(policy)  # tells the policy no bounds, and is strict about them
     actions = [local.act([frame(0, 0, 1, 1)], action_spec=SPEC)[0, 0] for _ in range(5)]
@@ -198,7 +198,7 @@ def test_actions_satisfy_the_contracts(name: str) -> None:
         (frame(0, 0), {}, r"observation\.state is \(2,\), expected \(4,\) for one frame"),
         (frame(0, 0, 1, np.nan), {}, r"observation\.state is not finite"),
         (frame(0, 0, 1, 1, task="Fly."), {}, r"unknown task 'Fly\.'; known, closest first"),
-        ({**frame(), STATE_KEY: np.zeros((1, 2, 4))}, {}, "act.. takes one frame of every episode"),
+        ({**frame(), STATE: np.zeros((1, 2, 4))}, {}, "act.. takes one frame of every episode"),
         (frame(0, 0, 1, 1), {"execute": 9}, r"episode 'place 0' is \(8, 2\), expected \(9 or more"),
     ],
 )

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY
 from oatkit.evaluation.simulator_workers import (
     Begin,
     Play,
@@ -17,9 +16,10 @@ from oatkit.evaluation.simulator_workers import (
     Worker,
     ctrl_c_ignored,
 )
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 from tests.evaluation.plane import MAX_STEPS, PLANE, AlwaysDying, Broken, Plane
 
-VIEW = View((STATE_KEY, ENVIRONMENT_STATE_KEY), {"top": (4, 6), "below": (2, 2)}, 3)
+VIEW = View((STATE, ENVIRONMENT_STATE), {"top": (4, 6), "below": (2, 2)}, 3)
 STILL = np.zeros((2, 2), np.float32)
 
 
@@ -29,8 +29,8 @@ def slot(view: View = VIEW, task: str = "never") -> Slot:
 
 def test_a_frame_holds_the_joined_state_and_every_camera() -> None:
     (first,) = slot().begin(1).frames
-    assert set(first) == {STATE_KEY, "observation.images.top", "observation.images.below"}
-    assert first[STATE_KEY].shape == (4,)
+    assert set(first) == {STATE, "observation.images.top", "observation.images.below"}
+    assert first[STATE].shape == (4,)
     assert first["observation.images.below"].shape == (2, 2, 3)
 
 
@@ -65,11 +65,11 @@ def test_a_worker_answers_in_order_and_keeps_its_slots_apart() -> None:
     assert first is not None
     assert moved is not None
     assert still is not None
-    assert (moved.frames[-1][STATE_KEY][:2] > 0).all()
-    assert (still.frames[-1][STATE_KEY][:2] == 0).all()
+    assert (moved.frames[-1][STATE][:2] > 0).all()
+    assert (still.frames[-1][STATE][:2] == 0).all()
 
 
-def test_errors_are_raised_by_the_parent_and_a_death_is_told_by_none() -> None:
+def test_errors_are_raised_by_the_parent_and_a_death_is_noticed() -> None:
     worker = Worker(replace(PLANE, make=Broken), VIEW)
     worker.send([Begin(0, "near", 1)])
     with pytest.raises(RuntimeError, match="no scene for seed 1"):

@@ -11,7 +11,6 @@ import pytest
 pytest.importorskip("transformers", reason="vision-language policies need oatkit[vlm]")
 
 import oatkit
-from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY
 from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.evaluation.rollout import EpisodePlan, Rollout
@@ -21,7 +20,7 @@ from oatkit.policies.vlm.backbones.loading import write_scratch
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.types import Sampling
-from oatkit.types.observation_keys import STATE, TASK
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE, TASK
 from tests.evaluation.plane import HORIZON, PLANE, TASKS
 
 
@@ -58,7 +57,7 @@ def make(
 @pytest.mark.parametrize("objective", ["vlm-ar", "vlm-tc", "vlm-flow"])
 def test_episodes_are_run(objective: str, data: oatkit.Dataset, tmp_path: Path) -> None:
     policy = make(objective, data, tmp_path)
-    rollout = Rollout(execute=HORIZON, state_keys=(STATE_KEY, ENVIRONMENT_STATE_KEY))
+    rollout = Rollout(execute=HORIZON, state_keys=(STATE, ENVIRONMENT_STATE))
     budget = policy.schedule.num_tokens
     plans = [EpisodePlan(task, budget, episode) for task in ("near", "far") for episode in range(2)]
     found = list(EpisodeRunner(policy, PLANE, rollout).run(plans))

@@ -15,12 +15,12 @@ from oatkit.commands.policy_train import TrainPolicy
 from oatkit.commands.text_output import print_lines
 from oatkit.commands.tokenizer_compare import CompareTokenizers, render_comparison
 from oatkit.commands.train_options import TrainOptions
-from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY
 from oatkit.jobs.demo_plan import LEVELS, POLICY_KIND, DemoPlan, plan_for
 from oatkit.jobs.demo_run import DemoRun
 from oatkit.jobs.metaworld_demonstrations import Demonstrations
 from oatkit.measure.reports.demo_report import STAGES, findings
 from oatkit.types import DemoRecord
+from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def describe(stage: str, record: DemoRecord, out: Path, plan: DemoPlan) -> str:
             tokenizer=out / "compared" / POLICY_KIND,
             preset=plan.preset,
             training=TrainOptions(steps=record.policy_steps or None),
-            columns=DatasetOptions(state_key=(ENVIRONMENT_STATE_KEY,)),
+            columns=DatasetOptions(state_key=(ENVIRONMENT_STATE,)),
         )
         return command_line("policy train", training)
     evaluation = EvalPolicy(

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oatkit.errors import unknown_name
+from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 if TYPE_CHECKING:
     from oatkit.data.dataset import Dataset
@@ -86,15 +87,13 @@ class Chunks:
         batch: dict[str, Any] = {"action": actions_BTA, "action_is_pad": is_pad_BT}
         rows_BS = start_B[:, None] + self._history(frame_B)
         if data.state is not None:
-            batch["observation.state"] = data.state.take(rows_BS)
+            batch[STATE] = data.state.take(rows_BS)
         for camera in self.cameras:
             images = data.images(camera, rows_BS.ravel(), np.repeat(episode_B, self.history))
-            batch[f"observation.images.{camera}"] = images.reshape(
-                *rows_BS.shape, *images.shape[1:]
-            )
+            batch[f"{IMAGES}{camera}"] = images.reshape(*rows_BS.shape, *images.shape[1:])
         task_B = data.task_index[start_B + frame_B].astype(np.int64)
         return batch | {
-            "task": [data.tasks[task] for task in task_B],
+            TASK: [data.tasks[task] for task in task_B],
             "task_index": task_B,
             "episode_index": data.episode_numbers[episode_B],
             "frame_index": frame_B,

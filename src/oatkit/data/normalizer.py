@@ -78,7 +78,7 @@ class Normalizer:
         if values.shape[-1:] != (self.dim,):
             raise ValueError(
                 f"the last axis of {tuple(values.shape)} is not the {self.dim} dimensions "
-                "the normalizer was fitted on"
+                "of the normalizer"
             )
         if isinstance(values, np.ndarray):
             return self.offset.astype(values.dtype), self.scale.astype(values.dtype)

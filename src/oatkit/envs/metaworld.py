@@ -35,8 +35,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oatkit.envs.simulator import (
-    ENVIRONMENT_STATE_KEY,
-    STATE_KEY,
     Cameras,
     ImageSize,
     Observation,
@@ -46,6 +44,7 @@ from oatkit.envs.simulator import (
     require_cameras,
 )
 from oatkit.errors import MissingExtraError, OatkitError
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
 TASKS = {
     "assembly": "Put the ring of the nut over the peg.",
@@ -145,7 +144,7 @@ class MetaWorld:
 
     @property
     def goal(self) -> NDArray[np.float64]:
-        """What the goal seed decided, (G,): where objects and target are, as the task has it."""
+        """Where objects and target are, (G,) in the order of the task; the goal seed decides it."""
         return np.array(self._environment._last_rand_vec)
 
     def reset(self, goal_seed: int) -> Observation:
@@ -156,7 +155,7 @@ class MetaWorld:
             `observation.environment_state` (39,): the same, the objects, all of this one step
             earlier, and the goal. Both float32.
         """
-        # MetaWorld's reset lays out the scene twice. A goal that is sampled anew each time leaves
+        # MetaWorld's reset lays out the scene twice. A goal that is sampled again each time leaves
         # traces of the first in the second, up to 17 cm in the first observation. So the goal is
         # sampled before and then held fixed, which is what MT1 does.
         environment = self._environment
@@ -288,7 +287,7 @@ def _close_if_alive(renderer: weakref.ref[Any]) -> None:
 
 def _to_observation(observation_E: NDArray[np.float64]) -> Observation:
     environment_state_E = observation_E.astype(np.float32)
-    return {STATE_KEY: environment_state_E[:4].copy(), ENVIRONMENT_STATE_KEY: environment_state_E}
+    return {STATE: environment_state_E[:4].copy(), ENVIRONMENT_STATE: environment_state_E}
 
 
 def _import_metaworld() -> ModuleType:

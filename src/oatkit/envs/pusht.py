@@ -21,8 +21,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oatkit.envs.simulator import (
-    ENVIRONMENT_STATE_KEY,
-    STATE_KEY,
     Cameras,
     ImageSize,
     Observation,
@@ -32,6 +30,7 @@ from oatkit.envs.simulator import (
     require_cameras,
 )
 from oatkit.errors import MissingExtraError, OatkitError
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
 VIEW = "The plane from above, as in published datasets."
 """The one view; some datasets call it `top`, others `image`."""
@@ -135,8 +134,8 @@ def _make_environment() -> Any:
 def _to_observation(observation: NDArray[np.float64]) -> Observation:
     state = observation.astype(np.float32)
     return {
-        STATE_KEY: state[:2].copy(),
-        ENVIRONMENT_STATE_KEY: state[2:].copy(),
+        STATE: state[:2].copy(),
+        ENVIRONMENT_STATE: state[2:].copy(),
         KEYPOINTS_KEY: _keypoints(*observation[2:]).astype(np.float32).ravel(),
     }
 

@@ -13,10 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oatkit.errors import unknown_name
-from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
-STATE_KEY = STATE
-ENVIRONMENT_STATE_KEY = ENVIRONMENT_STATE
 GOALS_PER_SEED = 1_000_000
 
 Observation = dict[str, NDArray[np.float32]]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oatkit.envs.simulator import STATE_KEY, SimulatorKind
+from oatkit.envs.simulator import SimulatorKind
 from oatkit.errors import DecodeError
 from oatkit.evaluation.executable_actions import executable
 from oatkit.evaluation.policy_view import needs_task, policy_view
@@ -18,7 +18,7 @@ from oatkit.evaluation.rollout import ActingPolicy, Rollout
 from oatkit.evaluation.running_episode import RunningEpisode, batch_of
 from oatkit.policies.generation.prediction import Prediction
 from oatkit.types import Budget
-from oatkit.types.observation_keys import TASK
+from oatkit.types.observation_keys import STATE, TASK
 
 LATENCY_REPEATS = 5
 
@@ -79,10 +79,10 @@ class PolicyQueries:
 
     def _require_state(self, observation: dict[str, Any]) -> None:
         keys, wanted = self.view.state_keys, self._policy.spec.state_dim
-        if keys and observation[STATE_KEY].shape[-1] != wanted:
+        if keys and observation[STATE].shape[-1] != wanted:
             raise ValueError(
                 f"the policy reads a state of {wanted}, {' + '.join(keys)} of "
-                f"{self._simulator.name} has {observation[STATE_KEY].shape[-1]}: name what it was "
+                f"{self._simulator.name} has {observation[STATE].shape[-1]}: name what it was "
                 "trained on with --state-key"
             )
 

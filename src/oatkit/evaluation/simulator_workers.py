@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oatkit.envs.simulator import STATE_KEY, ImageSize, Observation, Simulator, SimulatorKind
+from oatkit.envs.simulator import ImageSize, Observation, Simulator, SimulatorKind
 from oatkit.errors import OatkitError, unknown_name
 from oatkit.evaluation.episode_video import Film, film
-from oatkit.types.observation_keys import IMAGES
+from oatkit.types.observation_keys import IMAGES, STATE
 
 END_AFTER_S = 5.0
 """Seconds that a process has to end before it is killed."""
@@ -247,7 +247,7 @@ class Slot:
             for key in view.state_keys:
                 if key not in observation:
                     raise ValueError(unknown_name("part of the observation", key, observation))
-            frame[STATE_KEY] = np.concatenate([observation[key] for key in view.state_keys])
+            frame[STATE] = np.concatenate([observation[key] for key in view.state_keys])
         if view.cameras:
             images = self.simulator.render()
             frame |= {f"{IMAGES}{camera}": images[camera] for camera in view.cameras}

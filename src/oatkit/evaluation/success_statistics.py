@@ -1,4 +1,4 @@
-"""Success as a rate with its interval, and two policies on the same episodes."""
+"""Success rates with their intervals, and comparisons of two policies on the same episodes."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def compare_paired(
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """Exact two-sided p-value: a fair coin for every pair that differs."""
+    """Exact two-sided p-value of McNemar's test: a fair coin for every pair that differs."""
     total = only_first + only_second
     tail = sum(math.comb(total, k) for k in range(min(only_first, only_second) + 1))
     return min(1.0, 2 * tail / 2**total)
 
 
 def _correlation(both: int, only_first: int, only_second: int, neither: int) -> float:
-    """Phi with Newcombe's continuity correction, which only ever weakens a positive one."""
+    """Phi with Newcombe's continuity correction, which makes a positive correlation weaker."""
     margins = (
         (both + only_first)
         * (only_second + neither)
@@ -93,7 +93,7 @@ def _correlation(both: int, only_first: int, only_second: int, neither: int) -> 
 def summarize(
     budget: Budget, episodes: Sequence[EpisodeResult], *, latency_ms: float | None
 ) -> BudgetResult:
-    """All episodes of one budget in numbers."""
+    """Means over all episodes of one budget."""
     by_task: dict[str, list[EpisodeResult]] = {}
     for episode in episodes:
         by_task.setdefault(episode.task, []).append(episode)
@@ -117,7 +117,7 @@ def _rate(episodes: Sequence[EpisodeResult]) -> SuccessRate:
 
 
 def _score(episodes: Sequence[EpisodeResult]) -> float | None:
-    """Mean of the best scores; an episode that ended before its first step has earned none."""
+    """Mean of the best scores; it counts as 0 for an episode that ended before its first step."""
     if all(episode.score is None for episode in episodes):
         return None
     return fmean(episode.score or 0.0 for episode in episodes)

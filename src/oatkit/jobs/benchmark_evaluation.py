@@ -15,7 +15,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
 
-from oatkit.envs.simulator import STATE_KEY
 from oatkit.errors import MissingExtraError
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.evaluation.success_statistics import success_rate
@@ -32,6 +31,7 @@ from oatkit.types import (
     SuccessRate,
     TaskResult,
 )
+from oatkit.types.observation_keys import STATE
 
 RECORD = "benchmark.json"
 
@@ -52,7 +52,7 @@ def evaluate_benchmark(
     sampling: Sampling = Sampling(seed=0),
     execute: int | None = None,
     episodes: int | None = None,
-    state_keys: Sequence[str] = (STATE_KEY,),
+    state_keys: Sequence[str] = (STATE,),
     num_parallel: int = 1,
     env_kwargs: Mapping[str, Any] | None = None,
     evaluate: EvaluateByPraxis | None = None,

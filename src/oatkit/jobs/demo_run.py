@@ -23,7 +23,6 @@ from typing import Any
 from rich.console import Console
 
 from oatkit.data import Dataset, open_dataset
-from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY
 from oatkit.errors import MissingExtraError
 from oatkit.jobs.demo_plan import LEVELS, POLICY_KIND, DemoPlan
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
@@ -35,6 +34,7 @@ from oatkit.measure.reports.evaluation_report import write_evaluation_report
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.types import DemoRecord, DemoStage, PolicyEvaluation, TokenizerComparison
+from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
 RECORD = "demo.json"
 PACKAGES = ("metaworld", "mujoco")
@@ -113,7 +113,7 @@ class DemoRun:
             if (out / "config.json").exists():
                 Console(highlight=False, quiet=not self._show_progress).print("trained before")
                 return
-            dataset = self._dataset(state_key=(ENVIRONMENT_STATE_KEY,))
+            dataset = self._dataset(state_key=(ENVIRONMENT_STATE,))
             tokenizer = self._out / "compared" / POLICY_KIND
             if not self.record.policy_steps:
                 training = prepare_policy(dataset, tokenizer, preset=preset)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from oatkit.envs.simulator import STATE_KEY, SimulatorKind
+from oatkit.envs.simulator import SimulatorKind
 from oatkit.envs.simulator_table import simulator_kind
 from oatkit.errors import MissingExtraError
 from oatkit.evaluation.policy_view import require_tasks
@@ -16,6 +16,7 @@ from oatkit.policies import AnyPolicy
 from oatkit.policies.generation.prediction import resolve_budget
 from oatkit.storage.digest import digest, settings_part, tensor_parts
 from oatkit.types import Budget, Sampling, Schedule
+from oatkit.types.observation_keys import STATE
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def make_rollout(
     horizon = policy.tokenizer.horizon
     if execute is not None and not 1 <= execute <= horizon:
         raise ValueError(f"execute is {execute}, expected 1 to {horizon}, a whole chunk")
-    trained_on = policy.extras.get("data", {}).get("state_keys", (STATE_KEY,))
+    trained_on = policy.extras.get("data", {}).get("state_keys", (STATE,))
     return Rollout(
         execute=execute or max(1, horizon // 2),
         sampling=replace(sampling, seed=sampling.seed or 0),

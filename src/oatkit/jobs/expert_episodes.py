@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 
 from oatkit.data.source import Feature
 from oatkit.envs.metaworld import ACTION_DIM, CAMERA, FPS, MetaWorld, scripted_expert
-from oatkit.envs.simulator import ENVIRONMENT_STATE_KEY, STATE_KEY, demonstration_seed
+from oatkit.envs.simulator import demonstration_seed
 from oatkit.errors import DatasetError
 from oatkit.jobs.demonstration_attempts import attempt_path
 from oatkit.storage.atomic_write import atomic_write
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
 STEPS_AFTER_SUCCESS = 5
 ACTION_KEY = "action"
 FEATURES = {
-    STATE_KEY: Feature((4,), names=("x", "y", "z", "gripper")),
-    ENVIRONMENT_STATE_KEY: Feature((39,)),
+    STATE: Feature((4,), names=("x", "y", "z", "gripper")),
+    ENVIRONMENT_STATE: Feature((39,)),
     ACTION_KEY: Feature((ACTION_DIM,), names=("x", "y", "z", "gripper")),
 }
 
@@ -96,7 +97,7 @@ def _demonstrate(environment: MetaWorld, goal_seed: int, *, noise: float) -> Col
     is_solved = False
     observation = environment.reset(goal_seed)
     while len(rows) < num_steps:
-        action_A = expert(observation[ENVIRONMENT_STATE_KEY])
+        action_A = expert(observation[ENVIRONMENT_STATE])
         action_A = (action_A + noise * rng.standard_normal(ACTION_DIM)).clip(-1, 1)
         rows.append({**observation, ACTION_KEY: action_A.astype(np.float32)})
         result = environment.step(rows[-1][ACTION_KEY])

@@ -44,8 +44,9 @@ from oatkit.jobs.demonstration_attempts import (
 )
 from oatkit.jobs.expert_episodes import FEATURES, make_attempt, read_attempt
 from oatkit.jobs.worker_pool import worker_pool
+from oatkit.types.observation_keys import IMAGES
 
-CAMERA_KEY = f"observation.images.{CAMERA}"
+CAMERA_KEY = f"{IMAGES}{CAMERA}"
 PLAN_PATH_IN_DATASET = "meta/oatkit_plan.json"
 
 

@@ -74,7 +74,7 @@ def test_a_video_shorter_than_its_episode(tmp_path: Path) -> None:
     assert dataset[2].images("front", [5]).shape == (1, 48, 64, 3)
 
 
-def test_a_missing_video_is_told_and_named(tmp_path: Path) -> None:
+def test_a_missing_video_is_named(tmp_path: Path) -> None:
     root = datasets.write_lerobot_v21(tmp_path / "d", make_demos(), codec="h264")
     shutil.rmtree(root / "videos")
     dataset = oatkit.open_dataset(root)

@@ -17,7 +17,7 @@ def test_npz_rules(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"unknown key 'action'; known, closest first: actions"):
         oatkit.open_dataset(tmp_path / "a.npz")
     np.savez(tmp_path / "b.npz", action=np.zeros((3, 2)), episode_ends=[2])
-    with pytest.raises(DatasetError, match="whole numbers that grow and end at the 3 rows"):
+    with pytest.raises(DatasetError, match="integers that grow and end at the 3 rows"):
         oatkit.open_dataset(tmp_path / "b.npz")
     np.savez(tmp_path / "c.npz", action=np.array([[1, 2], [3, "x"]], dtype=object))
     with pytest.raises(DatasetError, match="'action' holds object, expected numbers"):
@@ -44,9 +44,9 @@ def test_an_episode_without_the_camera_is_named(tmp_path: Path) -> None:
     [
         ({"action": np.array(1.0)}, r"'action' has shape \(\), expected \(T, A\)"),
         ({"action": np.ones((4, 0))}, r"'action' has shape \(4, 0\)"),
-        ({"action": np.ones((4, 2)), "episode_ends": 4}, "must be whole numbers"),
-        ({"action": np.ones((4, 2)), "episode_ends": [[4]]}, "must be whole numbers"),
-        ({"action": np.ones((4, 2)), "episode_ends": [1.5, 4]}, "must be whole numbers"),
+        ({"action": np.ones((4, 2)), "episode_ends": 4}, "must be integers"),
+        ({"action": np.ones((4, 2)), "episode_ends": [[4]]}, "must be integers"),
+        ({"action": np.ones((4, 2)), "episode_ends": [1.5, 4]}, "must be integers"),
         ({"action": np.ones((4, 2)), "fps": [10, 20]}, "cannot be read"),
         ({"action": np.ones((4, 2)), "fps": "ten"}, "cannot be read"),
         (

@@ -123,7 +123,7 @@ class Npz:
         lengths = np.diff(ends.astype(np.int64), prepend=0) if is_sound else np.zeros(1, np.int64)
         if not is_sound or (lengths <= 0).any() or lengths.sum() != num_rows:
             raise DatasetError(
-                f"{self.root}: episode_ends must be whole numbers that grow and end at the "
+                f"{self.root}: episode_ends must be integers that grow and end at the "
                 f"{num_rows} rows of 'action'"
             )
         return lengths
