@@ -1,4 +1,4 @@
-"""A decoder made ready to generate, by the fastest means that is installed."""
+"""Which backend generates tokens: the fastest that is installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oatkit.nn.onnx.stage_decoder import OnnxDecoder
 from oatkit.nn.token_decoder import TokenDecoder
 
 OLDEST = {"onnx": (1, 18), "onnxruntime": (1, 24)}
-"""The first versions that know what `onnx_decoder` writes."""
+"""The first versions that know the operators of `onnx/stage_decoder.py`."""
 
 
 class Generation(Protocol):
@@ -27,20 +27,20 @@ class Generation(Protocol):
 
 
 class Frozen(Protocol):
-    """A decoder that generates with the weights it was made from."""
+    """A decoder that generates with a copy of the weights."""
 
     @property
     def is_current(self) -> bool:
-        """Whether the decoder's weights are still those."""
+        """Whether the weights are the same as when they were copied."""
 
     def start(
         self, context: Sequence[tuple[Tensor, Tensor]], batch_size: int, num_slots: int
     ) -> Generation:
-        """Generation with an empty cache; see `FrozenDecoder.start`."""
+        """Start a generation with an empty cache; see `FrozenDecoder.start`."""
 
 
 def freeze(decoder: TokenDecoder) -> Frozen:
-    """By ONNX Runtime on a CPU where it is installed (`oatkit[onnx]`), else by torch."""
+    """The decoder in ONNX Runtime on a CPU where `oatkit[onnx]` is installed, else in torch."""
     frozen = FrozenDecoder(decoder)
     is_plain = frozen.head.device.type == "cpu" and frozen.head.dtype == torch.float32
     return OnnxDecoder(frozen) if is_plain and has_onnx() else frozen

@@ -10,7 +10,7 @@ where A and M are computed once per observation: two products with S columns a h
 with D.
 
 Shape letters: B batch, G slot of a call, R = B x G rows, S context slot, H head, C head width,
-L layer.
+L layer, X = H x S.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class _Layer:
 
 
 class FrozenDecoder:
-    """The weights of a decoder as they are now; `is_current` says whether they still are."""
+    """A copy of a decoder's weights; `is_current` tells whether they have changed since."""
 
     def __init__(self, decoder: TokenDecoder) -> None:
         self._parameters = list(decoder.parameters())
-        self._made_from = _state_of(self._parameters)
+        self._versions = weight_versions(self._parameters)
         self.num_heads = cast(SelfAttention, decoder.attention[0]).num_heads
         self.symbols, self.positions = decoder.symbols.detach(), decoder.positions.detach()
         self.width = self.symbols.shape[1]
@@ -63,17 +63,17 @@ class FrozenDecoder:
 
     @property
     def is_current(self) -> bool:
-        return self._made_from == _state_of(self._parameters)
+        return self._versions == weight_versions(self._parameters)
 
     def start(
         self, context: Sequence[tuple[Tensor, Tensor]], batch_size: int, num_slots: int
     ) -> FrozenGeneration:
-        """Generation with an empty cache.
+        """Start a generation, with an empty cache.
 
         Args:
             context: Keys and values (B, H, S, C) of every layer.
-            batch_size: B.
-            num_slots: Room in the cache.
+            batch_size: Number of sequences, B.
+            num_slots: Number of slots that the cache has room for.
         """
         return FrozenGeneration(self, context, batch_size, num_slots)
 
@@ -87,7 +87,7 @@ class FrozenDecoder:
         return folded.view(shape).transpose(2, 3).flatten(3, 4)
 
     def _folding(self, reading: CrossAttention) -> Tensor:
-        """(2 H, C, D): what keys, then what values are multiplied with."""
+        """(2 H, C, D): the factors of the keys, then those of the values."""
         head_width = self.width // self.num_heads
         query_DD = reading.query.weight.detach() * head_width**-0.5
         out_DD = reading.out.weight.detach().t()
@@ -168,6 +168,6 @@ def _norm(norm: torch.nn.LayerNorm) -> tuple[Tensor, Tensor]:
     return norm.weight.detach(), norm.bias.detach()
 
 
-def _state_of(parameters: Sequence[Tensor]) -> list[tuple[int, int]]:
-    """Changes when a parameter is written to or moved."""
-    return [(p.data_ptr(), 0 if p.is_inference() else p._version) for p in parameters]
+def weight_versions(weights: Sequence[Tensor]) -> list[tuple[int, int]]:
+    """Numbers that change when a weight is written to or moved."""
+    return [(w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights]

@@ -1,4 +1,4 @@
-"""Versions of what a result depends on."""
+"""Versions of the packages that a result depends on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from importlib.metadata import version
 
 
 def package_versions(*names: str) -> dict[str, str]:
-    """Of Python, oatkit, torch, numpy and the packages named beside."""
+    """Versions of Python, oatkit, torch, numpy and the named packages."""
     packages = ("oatkit", "torch", "numpy", *names)
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}

@@ -34,10 +34,10 @@ class AcodecConfig:
     commitment: float = 0.25
     """Weight of the loss that keeps latents near their codes."""
     decay: float = 0.99
-    """Of the codebook's moving averages."""
+    """Decay of the moving averages that the codebook is made of."""
     width: int = 256
     num_layers: int = 6
-    """Of the encoder and of the decoder each."""
+    """Number of layers of the encoder, and of the decoder."""
     num_heads: int = 8
     dropout: float = 0.0
 

@@ -39,12 +39,12 @@ from oatkit.types import NormalizationMode, Schedule, Tokens
 
 FORMAT_VERSION = 1
 MAX_DRIFT = 0.25
-"""Share of a dimension's fitted 1 % to 99 % range by which its ends may move unnoticed."""
+"""Share of a dimension's 1 % to 99 % range in training by which its ends may move unnoticed."""
 
 
 @dataclass(frozen=True)
 class DataFacts:
-    """What a tokenizer remembers of the data it was made from."""
+    """What a tokenizer keeps about the data it was trained on."""
 
     statistics: Statistics
     fingerprint: str = ""
@@ -53,15 +53,15 @@ class DataFacts:
 
 
 class ActionTokenizer:
-    """A codec with the normalizer and the facts of its data: all that an artifact holds.
+    """A codec with its normalizer and facts about its data: everything that an artifact holds.
 
     Raw action units go in and come out. numpy arrays or lists give numpy arrays, torch tensors
     give torch tensors on the same device.
 
     Args:
-        codec: Any kind, trained or not.
-        normalizer: Raw to normalized units, fitted on the same data.
-        data: What is remembered of that data.
+        codec: Codec of any kind, trained or not.
+        normalizer: Raw to normalized units, made from the statistics of the same data.
+        data: Facts about that data.
         extras: Further JSON for `config.json`, such as how it was trained.
         normalized_input: Actions come and go normalized, for pipelines that normalize first, such
             as LeRobot's; they must do so as `normalizer` does.
@@ -182,7 +182,7 @@ class ActionTokenizer:
 
         Args:
             tokens: `Tokens`, an integer tensor or array (B, K), or a list of lists of ids.
-            budget: Only the first so many tokens count; all by default.
+            budget: Number of leading tokens that count; all by default.
         """
         is_torch = isinstance(tokens, Tokens | Tensor)
         checked = self._checked(tokens, budget)
@@ -212,7 +212,7 @@ class ActionTokenizer:
         return [ids[:length] for ids, length in rows]
 
     def to(self, device: torch.device | str) -> ActionTokenizer:
-        """Move what was learned to a device; gives itself."""
+        """Move the codec to a device; gives this tokenizer."""
         assert isinstance(self.codec, nn.Module)
         self.codec.to(device)
         return self
@@ -230,7 +230,7 @@ class ActionTokenizer:
         return actions.float()
 
     def _checked(self, tokens: Any, budget: int | None) -> Tokens:
-        """Tokens whose ids and lengths this kind decodes."""
+        """The tokens, once their ids and lengths are found to be those that this kind decodes."""
         if not isinstance(tokens, Tokens):
             tokens = _to_tokens(tokens)
         if budget is not None:
@@ -262,16 +262,16 @@ class ActionTokenizer:
             )
 
     def check(self, dataset: Dataset) -> list[str]:
-        """How `dataset` differs from the data this was fitted on, a sentence each; empty if fit."""
+        """How `dataset` differs from the data of training, one sentence each."""
         return self.drift(dataset.action_statistics(), dataset.action.names, dataset.fps)
 
     def drift(self, now: Statistics, names: Sequence[str], fps: float | None) -> list[str]:
-        """How actions differ from those this was fitted on, a sentence each.
+        """How actions differ from those of training, a sentence each.
 
         Args:
-            now: Their statistics.
-            names: Of their dimensions.
-            fps: Steps a second.
+            now: Statistics of the actions.
+            names: Names of their dimensions.
+            fps: Number of actions a second.
         """
         then = self.data.statistics
         if now.dim != self.action_dim:
@@ -293,7 +293,7 @@ class ActionTokenizer:
     # The artifact
 
     def to_json(self) -> dict[str, Any]:
-        """What `config.json` holds."""
+        """The JSON values of `config.json`."""
         return {
             "schema": "oatkit/tokenizer",
             "version": FORMAT_VERSION,
@@ -383,7 +383,7 @@ def load_tokenizer(
     """Open a trained tokenizer from a folder or, by its id, from the Hugging Face hub.
 
     Args:
-        folder: Or hub id.
+        folder: Folder, or id on the Hugging Face hub.
         normalized_input: Actions come and go normalized, for pipelines that normalize first.
     """
     return ActionTokenizer.from_pretrained(folder, normalized_input=normalized_input)

@@ -1,4 +1,4 @@
-"""What every tokenizer kind is inside: normalized chunks to ids and back."""
+"""Protocols of a codec, which every kind of tokenizer is: normalized chunks to ids and back."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from oatkit.types import Schedule, Tokens
 
 
 class Codec(Protocol):
-    """A kind of tokenizer; an `nn.Module` whose state is all it has learned.
+    """An `nn.Module` whose state is everything it has learned.
 
-    Chunks are normalized here, (B, T, A) float32; raw units are the business of
-    `ActionTokenizer`, which holds a codec and a normalizer.
+    Its chunks are normalized, (B, T, A) float32. `ActionTokenizer`, which holds a codec and a
+    normalizer, translates from and to raw units.
     """
 
     @property
@@ -115,7 +115,7 @@ class FittedCodec(Protocol):
 
 @runtime_checkable
 class HasFiles(Protocol):
-    """A codec that keeps more than tensors in its artifact."""
+    """A codec whose artifact has more files than config, weights and model card."""
 
     def learned_files(self) -> dict[str, bytes]:
         """What was learned and is no tensor: content of each file by its name."""
@@ -128,8 +128,8 @@ class HasFiles(Protocol):
 
 
 CPU_PART, PART = 64, 4096
-"""Chunks that are computed at once: by a learned codec on a CPU, and otherwise. Larger results of
-the former are given back to the system when they are freed, and new pages take time."""
+"""Number of chunks that are computed at once: by a learned codec on a CPU, and otherwise. Larger
+results of the former are given back to the system when they are freed, and new pages take time."""
 
 
 def encode_in_parts(codec: Codec, actions_BTA: Tensor) -> Tokens:
@@ -157,7 +157,7 @@ def _part_size(codec: Codec, batch: Tensor) -> int:
 
 
 def no_progress(_: float) -> None:
-    """Nobody watches."""
+    """Take the share of work that is done, and do nothing with it."""
 
 
 def doubling(num_tokens: int) -> tuple[int, ...]:

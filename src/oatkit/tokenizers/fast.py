@@ -29,9 +29,9 @@ from oatkit.types import Schedule, Tokens
 BPE_FILE = "tokenizer.json"
 PUBLISHED_FILE = "processor_config.json"
 PROCESSOR_CLASS = "OatkitFastTokenizer"
-"""By this name `AutoProcessor` finds the class that the LeRobot plugin registers."""
+"""Name by which `AutoProcessor` finds the class that the LeRobot plugin registers."""
 FIRST_SURROGATE = 0xD800
-"""Code points from here on are no characters, so a wider range of coefficients has no text."""
+"""First code point that is no character: coefficients of a wider range cannot become text."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,16 @@ class FastConfig:
     action_dim: int
     kind: Literal["fast"] = "fast"
     vocab_size: int = 2048
-    """Asked of the fit; what the fitted BPE has may be less."""
+    """Largest number of ids; the BPE of small data has fewer."""
     scale: float = 10.0
     """Coefficients are multiplied by this before rounding: larger is finer and longer."""
     decoding: Literal["strict", "relaxed"] = "strict"
-    """What a sequence that is no whole chunk does: raise, or be padded, cut and counted."""
+    """What happens to a sequence that is not exactly one chunk: `strict` raises an error, `relaxed`
+    pads or cuts it, and counts it."""
     lowest: int | None = None
     """The smallest coefficient of the fitted range; known after fitting."""
     highest: int | None = None
-    """The largest."""
+    """The largest coefficient of the fitted range; known after fitting."""
 
     def __post_init__(self) -> None:
         for name in ("horizon", "action_dim", "vocab_size", "scale"):
@@ -95,7 +96,7 @@ class Fast(nn.Module):
 
     @property
     def max_tokens(self) -> int:
-        """A bound: every coefficient in as many tokens as its character has bytes."""
+        """Upper bound: every coefficient in as many tokens as its character has bytes."""
         assert self.config.lowest is not None
         assert self.config.highest is not None
         widest = chr(self.config.highest - self.config.lowest).encode()
@@ -123,7 +124,7 @@ class Fast(nn.Module):
         self._bytes = [bytes(byte_of[symbol] for symbol in text) for text in texts]
 
     def relaxed(self) -> Fast:
-        """The same codec, but one that mends what is no whole chunk."""
+        """The same codec with relaxed decoding."""
         codec = Fast(replace(self.config, decoding="relaxed"))
         codec.use(self.bpe)
         return codec
@@ -236,9 +237,9 @@ def read_published(folder: Path, *, horizon: int, action_dim: int) -> Fast:
     """A FAST artifact as its authors publish it, without running its code.
 
     Args:
-        folder: With `tokenizer.json` and `processor_config.json`.
-        horizon: Of the chunks to tokenize; the published one fits any.
-        action_dim: Likewise.
+        folder: Folder with `tokenizer.json` and `processor_config.json`.
+        horizon: Number of actions in the chunks to tokenize; the published tokenizer fits any.
+        action_dim: Number of dimensions of their actions; it fits any as well.
     """
     try:
         facts = json.loads((folder / PUBLISHED_FILE).read_text())

@@ -34,7 +34,7 @@ from oatkit.tokenizers.codec import doubling, no_progress
 from oatkit.types import Schedule, Tokens
 
 MAX_CHUNKS = 32_768
-"""More chunks than this are thinned out evenly before fitting."""
+"""Largest number of chunks to fit on; more are thinned out evenly."""
 FOLDS = 4
 BLOCKS_PER_FOLD = 10
 """Chunks that overlap in time must not be spread over folds: a fold is made of long blocks."""
@@ -47,16 +47,16 @@ CHUNKS_PER_BLOCK = 2048
 
 @dataclass(frozen=True)
 class KltConfig:
-    """What the earlier tokens left, looked up in tables."""
+    """Tokens that look up vectors in tables, each for what the earlier tokens left."""
 
     horizon: int
     action_dim: int
     kind: Literal["klt"] = "klt"
     num_tokens: int = 16
     levels: tuple[int, ...] = (8, 8, 6, 5)
-    """Their product is the vocabulary."""
+    """Numbers of cells, whose product is the vocabulary."""
     cells: Literal["vector", "scalar"] = "vector"
-    """One table a token, or one for each of its levels."""
+    """Whether a token has one table, or one for each of its levels."""
 
     def __post_init__(self) -> None:
         for name in ("horizon", "action_dim", "num_tokens"):
@@ -65,7 +65,7 @@ class KltConfig:
 
     @property
     def table_sizes(self) -> tuple[int, ...]:
-        """Rows of each table of a token."""
+        """Number of rows of each table of a token."""
         return self.levels if self.cells == "scalar" else (math.prod(self.levels),)
 
 
@@ -141,7 +141,7 @@ class Klt(nn.Module):
 
 
 def _thinned(chunks: Callable[[], Iterator[Tensor]]) -> Tensor:
-    """At most `MAX_CHUNKS` flattened chunks, evenly spread, (N, D)."""
+    """Flattened chunks (N, D), evenly spread, no more than `MAX_CHUNKS`."""
     total = sum(len(block) for block in chunks())
     step, kept, first = -(-total // MAX_CHUNKS), [], 0
     for block in chunks():
@@ -194,7 +194,7 @@ def _folds(count: int) -> Tensor:
 def _from_other_folds(
     residual_ND: Tensor, fold_N: Tensor, fold: int, num_rows: int, basis_DP: Tensor
 ) -> Tensor:
-    """For each chunk of a fold its vector from a table that was made without the fold."""
+    """The vector of each chunk of a fold, from a table that was made without the fold."""
     points_NP = residual_ND @ basis_DP
     others_NP, held_NP = points_NP[fold_N != fold], points_NP[fold_N == fold]
     if not len(others_NP):
@@ -223,8 +223,8 @@ def _spread_out(points_NP: Tensor, num_rows: int) -> Tensor:
         error_N = (points_NP - rows_VP[_nearest(points_NP, rows_VP)]).square().sum(dim=1)
         weight_N = error_N + 1e-9 * error_N.mean() + 1e-30  # all points may be chosen
         wanted = min(len(rows_VP), num_rows - len(rows_VP), len(points_NP))
-        drawn = torch.multinomial(weight_N, wanted, generator=generator)
-        rows_VP = torch.cat([rows_VP, points_NP[drawn]])
+        chosen = torch.multinomial(weight_N, wanted, generator=generator)
+        rows_VP = torch.cat([rows_VP, points_NP[chosen]])
     return rows_VP
 
 

@@ -32,13 +32,13 @@ class OatConfig:
     """An ordered action tokenizer."""
 
     horizon: int
-    """Actions in a chunk, H_a."""
+    """Number of actions in a chunk, H_a."""
     action_dim: int
-    """Numbers in an action, D_a."""
+    """Number of dimensions of an action, D_a."""
     kind: Literal["oat", "oat-pow2"] = "oat-pow2"
     """`oat`: registers form a causal chain. `oat-pow2`: groups that double, peers unseen."""
     num_tokens: int = 16
-    """Registers, H_l."""
+    """Number of registers, H_l."""
     levels: tuple[int, ...] = (8, 8, 6, 5)
     """FSQ levels; their product is the vocabulary."""
     budgets: tuple[int, ...] | None = None
@@ -53,9 +53,9 @@ class OatConfig:
     """How many sampled budgets are decoded for each encoded chunk of a training batch."""
     width: int = 256
     num_layers: int = 6
-    """Of the encoder."""
+    """Number of layers of the encoder."""
     decoder_layers: int | None = None
-    """As many as the encoder has by default."""
+    """Number of layers of the decoder; that of the encoder by default."""
     num_heads: int = 8
     dropout: float = 0.0
 

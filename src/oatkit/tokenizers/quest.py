@@ -27,7 +27,7 @@ class QuestConfig:
     """A tokenizer whose tokens follow time."""
 
     horizon: int
-    """Actions in a chunk; even."""
+    """Number of actions in a chunk, an even number."""
     action_dim: int
     kind: Literal["quest"] = "quest"
     levels: tuple[int, ...] = (8, 8, 6, 5)
@@ -36,7 +36,7 @@ class QuestConfig:
     """MSE as in the paper's comparison, L1 as in QueST."""
     width: int = 256
     num_layers: int = 6
-    """Of the encoder and of the decoder each."""
+    """Number of layers of the encoder, and of the decoder."""
     num_heads: int = 8
     dropout: float = 0.0
 

@@ -83,10 +83,10 @@ def _schedule(config: OatConfig, num_tokens: int) -> Schedule:
         return Schedule.tokenwise(num_tokens)
     if config.groups is None and num_tokens & (num_tokens - 1) == 0:
         return Schedule.pow2(num_tokens)
-    return Schedule((*config.trained_groups, *_whole_blocks(config, num_tokens)))
+    return Schedule((*config.trained_groups, *_equal_blocks(config, num_tokens)))
 
 
-def _whole_blocks(config: OatConfig, num_tokens: int) -> range | tuple[int, ...]:
+def _equal_blocks(config: OatConfig, num_tokens: int) -> range | tuple[int, ...]:
     size = config.schedule.block_sizes[-1]
     if config.refine % size:
         raise ValueError(

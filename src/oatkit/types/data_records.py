@@ -20,7 +20,7 @@ CheckKind = Literal[
 
 @dataclass(frozen=True)
 class Finding:
-    """Something in a dataset that ruins training: what, where, and what to do about it."""
+    """Something in a dataset that harms training: what, where, and what to do about it."""
 
     kind: CheckKind
     message: str
@@ -58,6 +58,8 @@ class DimensionSummary:
 
 @dataclass(frozen=True)
 class CameraSummary:
+    """A camera and the size of its images."""
+
     name: str
     height: int
     width: int
@@ -66,6 +68,8 @@ class CameraSummary:
 
 @dataclass(frozen=True)
 class TaskSummary:
+    """An instruction and how often it occurs."""
+
     text: str
     num_episodes: int
 

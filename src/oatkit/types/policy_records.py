@@ -13,13 +13,13 @@ class PolicySlot:
     """How well a policy predicts one token slot, given the true tokens before its block."""
 
     share: float
-    """Of the sequences that reach the slot; the end symbol counts as a token."""
+    """Share of the sequences that reach the slot; the end symbol counts as a token."""
     accuracy: float
-    """Share of tokens that are the likeliest."""
+    """Share of true tokens that the policy finds the likeliest."""
     entropy_bits: float
-    """Mean uncertainty of the policy."""
+    """Mean entropy of the policy's prediction."""
     loss_bits: float
-    """Mean surprise at the true token."""
+    """Mean negative log likelihood of the true token, in bits."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class PolicyBudget:
     """Mean squared error, repeated tail steps counted; None where nothing decodes."""
     mse_without_padding: float | None
     tokenizer_mse: float
-    """What is left when the tokens are the true ones."""
+    """Mean squared error of the true tokens, decoded: what the tokenizer itself leaves."""
     mae: tuple[float, ...]
-    """Of each dimension; empty where nothing decodes."""
+    """Mean absolute error of each dimension; empty where nothing decodes."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class PolicyMeasurement:
 
     path: str
     kind: str
-    """Of the tokenizer."""
+    """Kind of the tokenizer."""
     data: str
     split: str
     num_chunks: int
@@ -57,25 +57,25 @@ class PolicyMeasurement:
     slots: tuple[PolicySlot, ...]
     budgets: tuple[PolicyBudget, ...]
     auto: PolicyBudget | None
-    """With `budget="auto"`, where thresholds are known."""
+    """Errors with `budget="auto"`; None where it has no thresholds."""
     invalid: float
     """Share of sampled sequences that do not decode."""
     variance: tuple[float | None, ...]
-    """Of each dimension of the predicted actions over that of the true ones, at the full budget:
-    near 0 where the policy repeats itself, None where the true ones are constant, empty where
-    nothing decodes."""
+    """Variance of each dimension of the predicted actions over that of the true ones, with all
+    tokens: near 0 where the policy repeats itself, None where the true ones are constant, empty
+    where nothing decodes."""
     schema: str = "oatkit/policy-measurement"
     version: int = 2
 
 
 @dataclass(frozen=True)
 class Invariant:
-    """Something that must hold for a policy whatever its weights."""
+    """Something that must hold for a policy, whatever its weights are."""
 
     name: str
     holds: bool
     value: float
-    """The largest difference or gradient that was found."""
+    """Largest difference or gradient that was found."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,12 @@ class BackboneCheck:
     num_trained: int
     context_slots: int
     train_s: float
-    """One training step with a batch of 2."""
+    """Seconds of one training step with a batch of 2."""
     train_bytes: int
-    """Most memory in use by then: of the device, or of this process on a CPU."""
+    """Most memory in use by then: that of the device, or that of this process on a CPU."""
     prefill_ms: float
     suffix_ms: float
-    """One call of generation."""
+    """Milliseconds of one call of generation."""
     invariants: tuple[Invariant, ...]
     schema: str = "oatkit/backbone-check"
     version: int = 1
@@ -119,26 +119,27 @@ class EpisodeResult:
     """Number of tokens that were asked for, or "auto"."""
     episode: int
     seed: int
-    """What the simulator was reset with: the same for every policy and budget."""
+    """Seed of the simulator, the same for every policy and budget."""
     is_success: bool
-    """Solved at any step; the episode ends there."""
+    """Whether it was solved at any step; the episode ends there."""
     score: float | None
-    """The best of any step, where the simulator grades; 0 to 1."""
+    """Best score of any step, 0 to 1; None where the simulator gives no scores."""
     steps: int
     queries: int
-    """How often the policy was asked for a chunk."""
+    """Number of chunks that the policy was asked for."""
     calls: float
-    """Mean stages of a query."""
+    """Mean number of generation stages of a query."""
     tokens: float
     """Mean number of tokens that were decoded in a query."""
     latency_ms: float
-    """Mean time of a query, from observation to chunk, shared by the episodes it was made for."""
+    """Mean time of a query, from observation to chunk; episodes that are queried together share
+    it."""
     clipped: float
     """Share of the executed actions that lay outside the simulator's bounds and were clipped."""
     repeats: int
-    """How often it was begun anew because its worker process died."""
+    """Number of times it was begun again because its worker process died."""
     error: str | None
-    """Why the policy had no chunk to give, which ends the episode without success."""
+    """Why the policy gave no chunk, which ends the episode without success."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class TaskResult:
     task: str
     success: SuccessRate
     score: float | None
-    """Mean of the episodes' best."""
+    """Mean of the best scores of the episodes."""
 
 
 @dataclass(frozen=True)
@@ -159,14 +160,14 @@ class BudgetResult:
     """Number of tokens that were asked for, or "auto"."""
     tasks: tuple[TaskResult, ...]
     success: SuccessRate
-    """Of all episodes together."""
+    """Success over all episodes together."""
     mean_success: float
-    """Of the tasks, each counted the same."""
+    """Mean success over the tasks, each counted the same."""
     score: float | None
     steps: float
-    """Mean of an episode."""
+    """Mean number of steps of an episode."""
     calls: float
-    """Mean stages of a query."""
+    """Mean number of generation stages of a query."""
     tokens: float
     """Mean number of tokens that were decoded in a query."""
     latency_ms: float | None
@@ -175,18 +176,18 @@ class BudgetResult:
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """Two policies or budgets on the same episodes."""
+    """Comparison of two policies or budgets on the same episodes."""
 
     first: str
     second: str
     episodes: int
     only_first: int
-    """Episodes that only the first solved."""
+    """Number of episodes that only the first solved."""
     only_second: int
     difference: float
     """Success rate of the second less that of the first."""
     low: float
-    """95 % interval of the difference (Newcombe's for paired proportions)."""
+    """Lower end of the 95 % interval of the difference (Newcombe's for paired proportions)."""
     high: float
     p_value: float
     """Exact McNemar test, two-sided: how likely so uneven a split is if both are equally good."""
@@ -194,14 +195,14 @@ class PairedComparison:
 
 @dataclass(frozen=True)
 class EpisodeVideo:
-    """Where the film of an episode is."""
+    """Where the video of an episode is."""
 
     task: str
     budget: Budget
     """Number of tokens that were asked for, or "auto"."""
     episode: int
     path: str
-    """Below the folder of the record."""
+    """Path below the folder of the record."""
 
 
 @dataclass(frozen=True)
@@ -210,16 +211,17 @@ class PolicyEvaluation:
 
     policy: str
     kind: str
-    """Of the tokenizer."""
+    """Kind of the tokenizer."""
     settings: dict[str, Any]
-    """The protocol: what decides an episode, and so must be the same when an evaluation goes on."""
+    """The protocol: everything that decides an episode, which must be the same when an evaluation
+    goes on."""
     versions: dict[str, str]
     command: str = ""
-    """What was typed last."""
+    """Command line that was typed last."""
     worker_deaths: int = 0
-    """Worker processes that died and were started again."""
+    """Number of worker processes that died and were started again."""
     worker_hangs: int = 0
-    """Worker processes that did not answer, were killed and started again."""
+    """Number of worker processes that did not answer, were killed and started again."""
     seconds: float = 0.0
     latencies_ms: dict[str, float | None] = field(default_factory=dict)
     """Budget to the median time of a query for one observation alone."""
@@ -237,9 +239,9 @@ class DemoStage:
 
     name: str
     command: str
-    """What does the same by hand."""
+    """Command line that does the same by hand."""
     seconds: float
-    """Over all runs that it took."""
+    """Time of all runs that it took together."""
     is_done: bool
 
 
@@ -248,14 +250,14 @@ class DemoRecord:
     """What `oatkit demo` did; its results are in the records of its parts."""
 
     settings: dict[str, Any]
-    """What decides the demo, and so must be the same when it goes on."""
+    """Everything that decides the demo, which must be the same when it goes on."""
     versions: dict[str, str]
     machine: str
     num_episodes: int = 0
-    """Demonstrations."""
+    """Number of demonstrations."""
     num_frames: int = 0
     policy_steps: int = 0
-    """Training steps of the policy, decided once; 0 before that."""
+    """Number of training steps of the policy, decided once; 0 before that."""
     stages: tuple[DemoStage, ...] = ()
     schema: str = "oatkit/demo"
     version: int = 1
@@ -270,17 +272,17 @@ class PolicySweepRow:
 
     ablation: PolicyAblation
     execute: int
-    """Steps of a chunk that were executed before the next query."""
+    """Number of steps of a chunk that were executed before the next query."""
     horizon: int
     num_tokens: int
     levels: tuple[int, ...]
     vocab_size: int
     num_parameters: int
-    """Of the policy."""
+    """Number of parameters of the policy."""
     seconds: float
     """Time of the policy's training."""
     result: BudgetResult
-    """With all tokens."""
+    """Result with all tokens."""
 
 
 @dataclass(frozen=True)
@@ -289,7 +291,7 @@ class PolicySweep:
 
     data: str
     settings: dict[str, Any]
-    """What decides the result, and so must be the same when a sweep goes on."""
+    """Everything that decides the result, which must be the same when a sweep goes on."""
     rows: tuple[PolicySweepRow, ...] = ()
     schema: str = "oatkit/policy-sweep"
     version: int = 2

@@ -11,15 +11,15 @@ class BudgetMeasurement:
     """Rate and distortion at one budget, over held-out chunks."""
 
     budget: int
-    """How many leading tokens were kept; 0 decodes masks only."""
+    """Number of leading tokens that were kept; 0 decodes masks only."""
     is_trained: bool
     """Whether this budget had direct supervision."""
     tokens: float
     """Mean number of tokens; less than the budget only where lengths vary."""
     bits: float
-    """tokens * log2(vocabulary)."""
+    """Bits of the tokens: tokens * log2(vocabulary)."""
     entropy_bits: float
-    """Sum over the kept slots of the entropy of the ids that occur there, each weighted by the
+    """Entropy of the ids that occur in each kept slot, summed over the slots, each weighted by the
     share of sequences that reach it."""
     mse: float
     """Mean squared error in raw units, repeated tail steps counted."""
@@ -27,7 +27,7 @@ class BudgetMeasurement:
     """The same without the steps past an episode's end."""
     mse_normalized: float
     gaussian_mse: float
-    """What an ideal linear code of a Gaussian source leaves at these bits, raw units."""
+    """Mean squared error of an ideal linear code of a Gaussian source at these bits, raw units."""
     mae: tuple[float, ...]
     """Mean absolute error of each dimension, raw units."""
     worst: tuple[float, ...]
@@ -50,17 +50,17 @@ class SlotMeasurement:
 
 @dataclass(frozen=True)
 class Robustness:
-    """How decoding answers what an encoder would not send."""
+    """How decoding copes with ids that no encoder gives."""
 
     random_finite: float
     """Share of random sequences that decode to finite chunks."""
     random_undecodable: float
-    """Share that does not decode at all."""
+    """Share of random sequences that does not decode at all."""
     corrupted_finite: float
     """Share of real sequences with one random token that decode to finite chunks."""
     corrupted_undecodable: float
     corrupted_mse: float | None
-    """Raw mean squared change of those chunks that decode; None where none does."""
+    """Mean squared change of the chunks that decode, raw units; None where none does."""
 
 
 @dataclass(frozen=True)
@@ -113,17 +113,17 @@ class Allocation:
     """
 
     budgets: tuple[int, ...]
-    """What K is drawn from in training, all equally likely."""
+    """Budgets that training samples K from, all equally likely."""
     errors: tuple[float, ...]
-    """epsilon(0) .. epsilon(num_tokens): mean squared error with so many tokens kept."""
+    """Mean squared error with 0, 1, .. num_tokens tokens kept: epsilon(0), epsilon(1) .."""
     gains: tuple[float, ...]
-    """Delta_1 .. : what each further token takes off."""
+    """Reduction of the error by each further token: Delta_1 .."""
     survival: tuple[float, ...]
-    """w_1 .. = Pr(K >= i): how often training keeps each token."""
+    """How often training keeps each token: w_1 .., w_i = Pr(K >= i)."""
     expected_error: float
-    """E_K[epsilon(K)], by decoding every chunk at every K."""
+    """Mean error over K, by decoding every chunk at every K: E_K[epsilon(K)]."""
     expanded_error: float
-    """The right side of the identity, from the gains and the survival weights."""
+    """Right side of the identity, from the gains and the survival weights."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Reconstruction:
     """A sample chunk decoded from its first tokens."""
 
     sample: int
-    """Which of the comparison's samples."""
+    """Index of the sample in the comparison."""
     budget: int
     actions: tuple[tuple[float, ...], ...]
     """Steps of the chunk, raw units, rounded."""
@@ -139,6 +139,8 @@ class Reconstruction:
 
 @dataclass(frozen=True)
 class LossPoint:
+    """The training loss at a step."""
+
     step: int
     loss: float
 
@@ -150,13 +152,13 @@ class KindComparison:
     measurement: TokenizerMeasurement
     properties: Properties
     allocation: Allocation | None
-    """Of the kinds that decode prefixes."""
+    """How information spreads over the tokens; None for kinds that do not decode prefixes."""
     reconstructions: tuple[Reconstruction, ...]
-    """Of the kinds that decode prefixes."""
+    """Samples decoded at several budgets; empty for kinds that do not decode prefixes."""
     seconds: float
     """Time of training or fitting."""
     losses: tuple[LossPoint, ...]
-    """How training went, thinned out; empty where nothing is trained."""
+    """Training losses, thinned out; empty where nothing is trained."""
 
 
 @dataclass(frozen=True)
@@ -165,22 +167,22 @@ class TokenizerComparison:
 
     data: str
     num_episodes: int
-    """Held-out episodes, on which everything is measured."""
+    """Number of held-out episodes, on which everything is measured."""
     dimensions: tuple[str, ...]
     std: tuple[float, ...]
-    """Of each action dimension, raw units."""
+    """Standard deviation of each action dimension, raw units."""
     variance: float
     """Mean squared error of always answering with the mean chunk, raw units."""
     samples: tuple[tuple[tuple[float, ...], ...], ...]
     """Held-out chunks that are shown with their reconstructions, raw units, rounded."""
     settings: dict[str, Any]
-    """What decides the result, and so must be the same when a comparison goes on."""
+    """Everything that decides the result, which must be the same when a comparison goes on."""
     steps: dict[str, int]
-    """Training steps of each kind that was begun, 0 where it is fitted."""
+    """Number of training steps of each kind that was begun; 0 for kinds that are not learned."""
     kinds: tuple[KindComparison, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     command: str = ""
-    """What was typed last."""
+    """Command line that was typed last."""
     schema: str = "oatkit/tokenizer-comparison"
     version: int = 2
 
@@ -192,18 +194,18 @@ class LabTokens:
     name: str
     kind: str
     ids: tuple[int, ...]
-    """With the edits."""
+    """Ids of the chunk, with the edits of the user."""
     encoded_ids: tuple[int, ...]
-    """Without."""
+    """Ids of the chunk, without the edits."""
     tokens: int
-    """How many of the ids were decoded."""
+    """Number of leading ids that were decoded."""
     bits: float
     mse: float | None
-    """Raw units; None where the ids do not decode."""
+    """Mean squared error, raw units; None where the ids do not decode."""
     actions: tuple[tuple[float, ...], ...] | None
-    """(T, A) decoded."""
+    """Decoded chunk, (T, A)."""
     error: str | None
-    """Why they do not decode."""
+    """Why the ids do not decode."""
 
 
 @dataclass(frozen=True)
@@ -212,11 +214,11 @@ class LabChunk:
 
     data: str
     episode: int
-    """What the files call it."""
+    """Number of the episode in the files."""
     frame: int
     dimensions: tuple[str, ...]
     actions: tuple[tuple[float, ...], ...]
-    """(T, A) the truth."""
+    """Chunk of the data, (T, A)."""
     tokenizers: tuple[LabTokens, ...]
     schema: str = "oatkit/lab-chunk"
     version: int = 1
@@ -247,7 +249,7 @@ class TokenizerSweep:
 
     data: str
     settings: dict[str, Any]
-    """What decides the result, and so must be the same when a sweep goes on."""
+    """Everything that decides the result, which must be the same when a sweep goes on."""
     rows: tuple[SweepRow, ...] = ()
     schema: str = "oatkit/tokenizer-sweep"
     version: int = 2

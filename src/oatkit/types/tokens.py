@@ -18,8 +18,8 @@ class Tokens:
     """A batch of token sequences.
 
     Attributes:
-        ids: (B, K) int64; slots past a row's length hold 0 and mean nothing.
-        lengths: (B,) int64; how many slots of each row count.
+        ids: Ids (B, K) int64; slots past a row's length hold 0 and mean nothing.
+        lengths: Number of slots of each row that count, (B,) int64.
     """
 
     ids: torch.Tensor
@@ -38,7 +38,7 @@ class Tokens:
         return cls(ids, ids.new_full((len(ids),), ids.shape[1]))
 
     def __len__(self) -> int:
-        """The number of sequences."""
+        """Number of sequences."""
         return len(self.ids)
 
     def prefix(self, k: int) -> Tokens:
@@ -50,15 +50,15 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Schedule:
-    """In which blocks a policy generates its tokens: stage s emits those up to `endpoints[s]`.
+    """The blocks in which a policy generates its tokens: stage s gives those up to `endpoints[s]`.
 
         token-wise   1, 2, 3, 4, 5, 6, 7, 8     one token a call
         pow2         1, 2, 4, 8                 doubles with every call
         one-shot     8                          all at once
 
     Attributes:
-        endpoints: How many tokens there are after each stage. Blocks never get smaller: a stage
-            reads the last `g_s` slots of its input, and the previous block must fit there.
+        endpoints: Number of tokens after each stage. Blocks never get smaller: a stage reads the
+            last `g_s` slots of its input, and the previous block must fit there.
     """
 
     endpoints: tuple[int, ...]
@@ -101,16 +101,16 @@ class Schedule:
 
     @property
     def calls(self) -> int:
-        """The number of stages: forward passes for all tokens."""
+        """Number of stages, which are the forward passes for all tokens."""
         return len(self.endpoints)
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """How many tokens each stage emits: g_s."""
+        """Number of tokens of each stage, g_s."""
         return tuple(end - start for start, end in pairwise((0, *self.endpoints)))
 
     def calls_for(self, budget: int) -> int:
-        """Stages needed for the first `budget` tokens; a block is run whole or not at all."""
+        """Number of stages for the first `budget` tokens; a block is always run completely."""
         if not 1 <= budget <= self.num_tokens:
             raise ValueError(f"budget {budget} is outside 1 .. {self.num_tokens}")
         return bisect_left(self.endpoints, budget) + 1

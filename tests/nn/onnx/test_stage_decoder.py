@@ -9,7 +9,7 @@ import torch
 from oatkit.nn.decoder_backend import has_onnx
 from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.nn.onnx.graph import ports
-from oatkit.nn.onnx.stage_decoder import OPSET, OnnxDecoder, decoder_model
+from oatkit.nn.onnx.stage_decoder import OPSET, OnnxDecoder, token_decoder_model
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.nn.transformer import causal_mask
 
@@ -52,8 +52,8 @@ def test_any_batch_and_any_pieces(batch_size: int, frozen: FrozenDecoder) -> Non
 
 
 def test_the_file_is_valid_and_names_its_sizes(frozen: FrozenDecoder) -> None:
-    model = decoder_model(frozen)
-    assert model == decoder_model(frozen)
+    model = token_decoder_model(frozen)
+    assert model == token_decoder_model(frozen)
     loaded = onnx.load_from_string(model)
     onnx.checker.check_model(loaded)
     assert [opset.version for opset in loaded.opset_import] == [OPSET]
@@ -67,7 +67,7 @@ def test_the_file_is_valid_and_names_its_sizes(frozen: FrozenDecoder) -> None:
 @torch.inference_mode()
 def test_a_file_that_is_there_is_run_as_it_is(frozen: FrozenDecoder) -> None:
     other = TokenDecoder(SYMBOLS, SYMBOLS - 1, SLOTS, width=WIDTH, num_layers=2, num_heads=2)
-    model = decoder_model(FrozenDecoder(other))
+    model = token_decoder_model(FrozenDecoder(other))
     shape = (1, 2, CONTEXT, WIDTH // 2)
     context = [(torch.randn(shape), torch.randn(shape)) for _ in range(2)]
     feed = (torch.tensor([[3]]), torch.tensor([0]), None, 1)

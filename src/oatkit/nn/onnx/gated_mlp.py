@@ -13,6 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from oatkit.nn.frozen_decoder import weight_versions
 from oatkit.nn.onnx.graph import Graph, Port, open_session
 
 Activation = Literal["gelu", "silu"]
@@ -39,22 +40,19 @@ class OnnxMlp:
         self, gate: nn.Linear, up: nn.Linear, down: nn.Linear, activation: Activation
     ) -> None:
         self._weights = (gate.weight, up.weight, down.weight)
-        self._made_from = self._state()
+        self._versions = weight_versions(self._weights)
         self._session = open_session(_model(*self._weights, activation), MAX_THREADS)
 
     @property
     def is_current(self) -> bool:
         """Whether the MLP still has the weights that were copied."""
-        return self._state() == self._made_from
+        return weight_versions(self._weights) == self._versions
 
     def __call__(self, x: Tensor) -> Tensor:
         """Output of the MLP, (..., width) -> (..., width), without gradients."""
         rows = x.detach().reshape(-1, x.shape[-1]).contiguous().numpy()
         (found,) = self._session.run(None, {"x": rows})
         return torch.from_numpy(found).view(x.shape)
-
-    def _state(self) -> list[tuple[int, int]]:
-        return [(w.data_ptr(), 0 if w.is_inference() else w._version) for w in self._weights]
 
 
 def _model(gate: Tensor, up: Tensor, down: Tensor, activation: Activation) -> bytes:

@@ -1,7 +1,7 @@
 """`FrozenDecoder` in ONNX Runtime, whose products with a few rows are about twice as fast.
 
-One graph serves all calls: batch, slots of a call and slots before it are free. What differs
-between layers is stacked along the batch, so that a call hands over a few arrays only.
+One graph serves all calls: the sizes of the batch, of the call and of the cache are free. What
+differs between layers is stacked along the batch, so that a call passes only a few arrays.
 
 Shape letters: as in `frozen_decoder`; P slot in the cache, X = H x S.
 """
@@ -21,22 +21,22 @@ from oatkit.nn.onnx.graph import Graph, Port, as_array, open_session
 from oatkit.nn.onnx.layers import HIDDEN
 
 OPSET = 23
-"""The first with `Attention`."""
+"""The first version of the operators that has `Attention`."""
 IR_VERSION = 11
-"""Of the file format, as this opset has it."""
+"""Version of the file format that goes with the operators."""
 
 
 class OnnxDecoder:
-    """The same weights and the same logits as those of `frozen`.
+    """A `FrozenDecoder` in ONNX Runtime: the same weights, the same logits.
 
     Args:
-        frozen: What to run.
-        model: Its file, see `decoder_model`, where there is one already.
+        frozen: The decoder to run.
+        model: ONNX file of the decoder, where `token_decoder_model` has written it already.
     """
 
     def __init__(self, frozen: FrozenDecoder, model: bytes | None = None) -> None:
         self.frozen = frozen
-        self.session = open_session(model or decoder_model(frozen))
+        self.session = open_session(model or token_decoder_model(frozen))
 
     @property
     def is_current(self) -> bool:
@@ -88,7 +88,7 @@ class OnnxGeneration:
         return torch.from_numpy(logits_BGV)
 
 
-def decoder_model(frozen: FrozenDecoder) -> bytes:
+def token_decoder_model(frozen: FrozenDecoder) -> bytes:
     """What `FrozenGeneration.feed` computes, line by line, as an ONNX file."""
     graph, heads, width, num_layers = Graph(), frozen.num_heads, frozen.width, len(frozen.layers)
     rows = graph.weight([-1, width])
@@ -104,16 +104,8 @@ def decoder_model(frozen: FrozenDecoder) -> bytes:
     for layer, into, back, keys, values in zip(frozen.layers, *given, strict=True):
         qkv = graph.add("MatMul", graph.norm(x, layer.norm_1), graph.weight(layer.qkv))
         qkv_parts = graph.parts(graph.add("Reshape", qkv, slots), 3, -1)
-        seen, *cache = graph.add_many(
-            "Attention",
-            3,
-            *qkv_parts,
-            "bias",
-            keys,
-            values,
-            q_num_heads=heads,
-            kv_num_heads=heads,
-        )
+        sizes = {"q_num_heads": heads, "kv_num_heads": heads}
+        seen, *cache = graph.add_many("Attention", 3, *qkv_parts, "bias", keys, values, **sizes)
         caches.append(cache)
         x = graph.add("Gemm", graph.add("Reshape", seen, rows), graph.weight(layer.out), x)
 
@@ -130,6 +122,15 @@ def decoder_model(frozen: FrozenDecoder) -> bytes:
     h = graph.add("Gemm", h, graph.weight(frozen.head), graph.weight(frozen.bias))
     logits = graph.add("Reshape", h, slots)
     keys, values = (graph.add("Concat", *cache, axis=0) for cache in zip(*caches, strict=True))
+    inputs, ports = _ports(heads, width, len(frozen.bias))
+    outputs = dict(
+        zip(ports, zip((logits, keys, values), ports.values(), strict=True), strict=True)
+    )
+    return graph.model(inputs, outputs, opset=OPSET, ir_version=IR_VERSION)
+
+
+def _ports(heads: int, width: int, num_outputs: int) -> tuple[dict[str, Port], dict[str, Port]]:
+    """Inputs and outputs of the file."""
 
     def cached(num_slots: str) -> Port:
         return Port("float32", ("LB", heads, num_slots, width // heads))
@@ -144,8 +145,8 @@ def decoder_model(frozen: FrozenDecoder) -> bytes:
         "values": cached("P"),
     }
     outputs = {
-        "logits": (logits, Port("float32", ("B", "G", len(frozen.bias)))),
-        "new_keys": (keys, cached("P+G")),
-        "new_values": (values, cached("P+G")),
+        "logits": Port("float32", ("B", "G", num_outputs)),
+        "new_keys": cached("P+G"),
+        "new_values": cached("P+G"),
     }
-    return graph.model(inputs, outputs, opset=OPSET, ir_version=IR_VERSION)
+    return inputs, outputs

@@ -14,7 +14,7 @@ from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.nn.image_encoder import ImageEncoder
 from oatkit.nn.onnx import layers as modules
 from oatkit.nn.onnx.graph import Graph, Port
-from oatkit.nn.onnx.stage_decoder import decoder_model
+from oatkit.nn.onnx.stage_decoder import token_decoder_model
 from oatkit.policies.generation.blockwise import pack
 from oatkit.policies.light.light_net import LightNet
 from oatkit.policies.light.light_policy import LightPolicy
@@ -24,7 +24,7 @@ from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 def stage_model(policy: LightPolicy) -> bytes:
     """The file that one call of generation runs; see `onnx_decoder`."""
-    return decoder_model(FrozenDecoder(policy.net.decoder))
+    return token_decoder_model(FrozenDecoder(policy.net.decoder))
 
 
 @torch.inference_mode()
