@@ -7,56 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from html import escape
 
+from benchmarks.architecture_drawing import architecture
 from benchmarks.record import read_results
+from benchmarks.svg import cell, line, svg, text
 from oatkit.policies.generation.blockwise import pack
 from oatkit.tokenizers.oat import register_mask
 from oatkit.types import Schedule
 
-STYLE = """<style>
-text { font: 13px system-ui, Roboto, Helvetica, Arial, sans-serif; fill: #22252b; }
-.soft { fill: #5f6670; } .small { font-size: 11px; } .strong { font-weight: 600; }
-.line { fill: none; stroke: #22252b; stroke-width: 1.2; }
-.grid { fill: none; stroke: #c9ced6; } .empty { fill: none; stroke: #aeb4bd; }
-.mask { fill: #c9ced6; } .seen { fill: #2184c5; } .old { fill: #a9cbe4; }
-polyline { fill: none; }
-rect.oat, g.oat { fill: #2184c5; } g.oat-pow2 { fill: #e2784e; }
-polyline.oat { stroke: #2184c5; } polyline.oat-pow2 { stroke: #e2784e; }
-.curve { stroke-width: 2.2; stroke-linejoin: round; }
-.dash { fill: none; stroke: #8d939c; stroke-dasharray: 5 4; }
-.on { fill: #fff; }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e4e7eb; } .soft { fill: #a0a8b3; } .line { stroke: #e4e7eb; }
-  .grid { stroke: #454b55; } .empty { stroke: #5d646e; } .mask { fill: #565d68; }
-  .old { fill: #31566f; } .on { fill: #fff; } }
-</style>"""
 TOKENS = 8
 """Number of tokens in the drawn schedules and masks."""
 NUM_DIMENSIONS = 3
 """Number of dimensions of the drawn chunk: those that move most."""
-
-
-def _svg(width: int, height: int, name: str, parts: Sequence[str]) -> str:
-    inside = "\n".join((STYLE, *parts))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{escape(name)}">\n{inside}\n</svg>\n'
-    )
-
-
-def _text(x: float, y: float, words: str, *, style: str = "", anchor: str = "start") -> str:
-    place = f'x="{x:g}" y="{y:g}" class="{style}" text-anchor="{anchor}"'
-    return f"<text {place}>{escape(words)}</text>"
-
-
-def _cell(x: float, y: float, size: float, style: str) -> str:
-    return f'<rect x="{x:g}" y="{y:g}" width="{size:g}" height="{size:g}" rx="2" class="{style}"/>'
-
-
-def _line(points: Sequence[tuple[float, float]], style: str) -> str:
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return f'<polyline points="{path}" class="{style}"/>'
 
 
 def prefix() -> str:
@@ -70,23 +32,23 @@ def prefix() -> str:
     for place, budget in enumerate(budgets):
         left = 10 + place * (wide + gap)
         kept = int(budget)
-        parts.append(_text(left, 18, f"{kept} token{'s' * (kept > 1)}", style="strong"))
+        parts.append(text(left, 18, f"{kept} token{'s' * (kept > 1)}", style="strong"))
         for row, dim in enumerate(dims):
             box = (left, top + 58 * row, wide, 46)
             curves = ((found["decoded"][budget], f"curve {found['kind']}"), (truth, "line"))
-            parts += [_line(_placed(steps, truth, dim, box), style) for steps, style in curves]
+            parts += [line(_placed(steps, truth, dim, box), style) for steps, style in curves]
         size = (wide - 2) / count - 1.5
         parts += [
-            _cell(left + i * (size + 1.5), 212, size, found["kind"] if i < kept else "empty")
+            cell(left + i * (size + 1.5), 212, size, found["kind"] if i < kept else "empty")
             for i in range(count)
         ]
         words = f"error {found['mse'][budget]:.3f}"
-        parts.append(_text(left, 240, words, style="soft small"))
+        parts.append(text(left, 240, words, style="soft small"))
     words = (
         "One chunk of robot actions (thin) and what its first 1, 2, 4, ... tokens decode to "
         "(colored): every prefix is a whole chunk that a robot can execute."
     )
-    return _svg(860, 250, words, parts)
+    return svg(860, 250, words, parts)
 
 
 def _liveliest(chunk: list[list[float]]) -> list[int]:
@@ -118,9 +80,9 @@ def chunk() -> str:
     """Numbers in, a few ids out, numbers again."""
     found = read_results("prefix_picture")
     truth, ids, names = found["truth"], found["ids"], found["dimensions"]
-    parts = [_text(10, 20, f"chunk: {len(truth)} steps x {len(names)} numbers", style="strong")]
+    parts = [text(10, 20, f"chunk: {len(truth)} steps x {len(names)} numbers", style="strong")]
     for row, name in enumerate(names):
-        parts.append(_text(10, 52 + 24 * row, name, style="soft small"))
+        parts.append(text(10, 52 + 24 * row, name, style="soft small"))
         column = [step[row] for step in truth]
         low, span = min(column), max(max(column) - min(column), 1e-9)
         for step, value in enumerate(column):
@@ -129,18 +91,18 @@ def chunk() -> str:
             parts.append(
                 f'<rect x="{x}" y="{y}" width="8" height="20" class="seen" opacity="{shade:.2f}"/>'
             )
-    parts.append(_text(60, 150, "time →", style="soft small"))
-    parts.append(_text(372, 84, "encode →", style="soft"))
-    parts.append(_text(372, 104, "← decode", style="soft"))
-    parts.append(_text(460, 20, f"{len(ids)} tokens, the most telling first", style="strong"))
+    parts.append(text(60, 150, "time →", style="soft small"))
+    parts.append(text(372, 84, "encode →", style="soft"))
+    parts.append(text(372, 104, "← decode", style="soft"))
+    parts.append(text(460, 20, f"{len(ids)} tokens, the most telling first", style="strong"))
     for place, number in enumerate(ids):
         x, y = 460 + 48 * (place % 8), 50 + 42 * (place // 8)
         parts.append(
             f'<rect x="{x}" y="{y}" width="44" height="30" rx="4" class="oat" '
             f'opacity="{1 - 0.03 * place:.3f}"/>'
         )
-        parts.append(_text(x + 22, y + 20, str(number), style="on small", anchor="middle"))
-    return _svg(860, 160, "A chunk of actions becomes a short row of ids, and back.", parts)
+        parts.append(text(x + 22, y + 20, str(number), style="on small", anchor="middle"))
+    return svg(860, 160, "A chunk of actions becomes a short row of ids, and back.", parts)
 
 
 def budget() -> str:
@@ -160,22 +122,22 @@ def budget() -> str:
         k, error = point
         return 80 + 560 * math.log2(k) / last, 30 + 200 * (high - math.log(error)) / (high - low)
 
-    parts = [_text(10, 18, "held-out error (log)", style="soft small")]
+    parts = [text(10, 18, "held-out error (log)", style="soft small")]
     for k, _ in reference:
         x = at((k, errors[0]))[0]
-        parts.append(_line([(x, 30), (x, 230)], "grid"))
-        parts.append(_text(x, 248, str(k), style="small", anchor="middle"))
+        parts.append(line([(x, 30), (x, 230)], "grid"))
+        parts.append(text(x, 248, str(k), style="small", anchor="middle"))
     words = "budget: leading tokens kept"
-    parts.append(_text(360, 268, words, style="soft small", anchor="middle"))
-    parts.append(_line([at(point) for point in reference], "dash"))
-    parts.append(_text(656, at(reference[-1])[1] + 4, "Gaussian reference", style="soft small"))
+    parts.append(text(360, 268, words, style="soft small", anchor="middle"))
+    parts.append(line([at(point) for point in reference], "dash"))
+    parts.append(text(656, at(reference[-1])[1] + 4, "Gaussian reference", style="soft small"))
     for kind, curve in curves.items():
-        parts.append(_line([at(point) for point in curve], f"curve {kind}"))
+        parts.append(line([at(point) for point in curve], f"curve {kind}"))
         mark: Callable[[float, float], str] = _square if kind == "oat-pow2" else _dot
         parts += [f'<g class="{kind}">{mark(*at(point))}</g>' for point in curve]
         shift = -4 if kind == "oat-pow2" else 12
-        parts.append(_text(656, at(curve[-1])[1] + shift, kind, style="small strong"))
-    return _svg(860, 276, "The error falls with every doubling of the budget.", parts)
+        parts.append(text(656, at(curve[-1])[1] + shift, kind, style="small strong"))
+    return svg(860, 276, "The error falls with every doubling of the budget.", parts)
 
 
 def _dot(x: float, y: float) -> str:
@@ -197,23 +159,23 @@ def schedules() -> str:
     for place, (name, schedule) in enumerate(kinds.items()):
         left = 10 + 286 * place
         calls = f"{schedule.calls} call{'s' * (schedule.calls > 1)}"
-        parts.append(_text(left, 18, f"{name}: {calls}", style="strong"))
+        parts.append(text(left, 18, f"{name}: {calls}", style="strong"))
         start = 0
         for stage, end in enumerate(schedule.endpoints):
             y = 34 + 28 * stage
             for i in range(end):
-                cell, number = ("old", "small") if i < start else ("seen", "on small")
+                fill, number = ("old", "small") if i < start else ("seen", "on small")
                 x = left + 31 * i
-                parts.append(_cell(x, y, 22, cell))
-                parts.append(_text(x + 11, y + 15, str(i + 1), style=number, anchor="middle"))
+                parts.append(cell(x, y, 22, fill))
+                parts.append(text(x + 11, y + 15, str(i + 1), style=number, anchor="middle"))
             start = end
     y = 34 + 28 * TOKENS + 16
     for x, style, words in (
         (10, "old", "known when the call begins"),
         (240, "seen", "predicted by this call, all at once"),
     ):
-        parts += [_cell(x, y, 14, style), _text(x + 20, y + 12, words, style="soft small")]
-    return _svg(860, y + 24, "Three schedules for eight tokens; a row is one call.", parts)
+        parts += [cell(x, y, 14, style), text(x + 20, y + 12, words, style="soft small")]
+    return svg(860, y + 24, "Three schedules for eight tokens; a row is one call.", parts)
 
 
 def masks() -> str:
@@ -230,20 +192,20 @@ def masks() -> str:
         *_grid(10, "registers of oat", causal, names),
         *_grid(300, "registers of oat-pow2", doubling, names),
         *_grid(590, "the policy, powers of two", packing.mask.tolist(), slots),
-        _text(10, 282, "filled: the slot of this row sees that of this column", style="soft small"),
+        text(10, 282, "filled: the slot of this row sees that of this column", style="soft small"),
     ]
-    return _svg(860, 292, "Attention masks for eight tokens.", parts)
+    return svg(860, 292, "Attention masks for eight tokens.", parts)
 
 
 def _grid(left: float, title: str, mask: list[list[bool]], names: Sequence[str]) -> list[str]:
-    parts = [_text(left, 18, title, style="strong")]
+    parts = [text(left, 18, title, style="strong")]
     for row, seen in enumerate(mask):
         y = 50 + 27 * row
-        parts.append(_text(left + 18, y + 15, names[row], style="small soft", anchor="end"))
+        parts.append(text(left + 18, y + 15, names[row], style="small soft", anchor="end"))
         x = left + 35 + 27 * row
-        parts.append(_text(x, 42, names[row], style="small soft", anchor="middle"))
+        parts.append(text(x, 42, names[row], style="small soft", anchor="middle"))
         parts += [
-            _cell(left + 24 + 27 * column, y, 22, "seen" if is_seen else "empty")
+            cell(left + 24 + 27 * column, y, 22, "seen" if is_seen else "empty")
             for column, is_seen in enumerate(seen)
         ]
     return parts
@@ -255,4 +217,5 @@ DRAWINGS = {
     "budget": budget,
     "schedules": schedules,
     "masks": masks,
+    "architecture": architecture,
 }

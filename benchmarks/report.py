@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import report_policies, report_tokenizers, report_vlm, reproduction
+from benchmarks import (
+    report_policies,
+    report_readme,
+    report_tokenizers,
+    report_vlm,
+    reproduction,
+)
 from benchmarks.drawings import DRAWINGS
 from benchmarks.record import RESULTS, read_result
 
@@ -53,6 +59,7 @@ def main() -> None:
 def written() -> dict[Path, str]:
     """Paths in the docs to the texts that are made from results."""
     return {
+        report_readme.README: report_readme.render(),
         DOCS / "results.md": results_page(),
         DOCS / "reproduction.md": reproduction.reproduction_page(),
         **{DOCS / "drawings" / f"{name}.svg": draw() for name, draw in DRAWINGS.items()},
