@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from oatkit.envs.simulator import (
     evaluation_seed,
     require_cameras,
 )
+from oatkit.errors import MissingExtraError
 from tests.evaluation.plane import PLANE
 
 # Seeds
@@ -91,3 +94,13 @@ def test_an_action_within_the_bounds_is_left_as_it_is(action: list[float]) -> No
 def test_a_wrong_action_is_never_clipped(action: list[float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         checked_action(action, PLANE)
+
+
+# Packages
+
+
+def test_versions_of_packages_or_the_extra_that_installs_them() -> None:
+    assert PLANE.package_versions() == {"numpy": np.__version__}
+    missing = replace(PLANE, packages=("numpy", "no-such-package"), extra="pusht")
+    with pytest.raises(MissingExtraError, match=r"pip install 'oatkit\[pusht\]'"):
+        missing.package_versions()

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oatkit.errors import unknown_name
+from oatkit.errors import MissingExtraError, unknown_name
 
 GOALS_PER_SEED = 1_000_000
 
@@ -118,6 +119,13 @@ class SimulatorKind:
                     "width of 1 or more"
                 )
         return dict(cameras)
+
+    def package_versions(self) -> dict[str, str]:
+        """Package to its version; where one is missing, the error names the extra."""
+        try:
+            return {name: version(name) for name in self.packages}
+        except PackageNotFoundError as error:
+            raise MissingExtraError(self.extra) from error
 
     @property
     def bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

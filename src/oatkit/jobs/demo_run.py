@@ -16,14 +16,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from oatkit.data import Dataset, open_dataset
-from oatkit.errors import MissingExtraError
+from oatkit.envs.metaworld import METAWORLD
 from oatkit.jobs.demo_plan import LEVELS, POLICY_KIND, DemoPlan
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.policy_evaluation import evaluate
@@ -37,7 +36,6 @@ from oatkit.types import DemoRecord, DemoStage, PolicyEvaluation, TokenizerCompa
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
 RECORD = "demo.json"
-PACKAGES = ("metaworld", "mujoco")
 
 Describe = Callable[[str, DemoRecord], str]
 """Gives the command that does a stage by hand, from the stage's name and the record so far."""
@@ -74,7 +72,7 @@ class DemoRun:
         self._show_progress = show_progress
         begun = DemoRecord(
             settings={"minutes": minutes, **asdict(plan)},
-            versions=_versions(),
+            versions=package_versions() | METAWORLD.package_versions(),
             machine=f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
         )
         self.record = read_or_begin(out / RECORD, begun)
@@ -172,10 +170,3 @@ class DemoRun:
                 command = self._describe(name, self.record)
                 stages[name] = DemoStage(name, command, seconds, is_done)
                 self._note(stages=tuple(stages.values()))
-
-
-def _versions() -> dict[str, str]:
-    try:
-        return package_versions(*PACKAGES)
-    except PackageNotFoundError as error:
-        raise MissingExtraError("metaworld") from error

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from oatkit.envs.simulator import SimulatorKind
-from oatkit.envs.simulator_table import simulator_kind
-from oatkit.errors import MissingExtraError
+from oatkit.envs.simulator_table import SIMULATORS, simulator_kind
 from oatkit.evaluation.policy_view import require_tasks
 from oatkit.evaluation.rollout import Rollout
 from oatkit.policies import AnyPolicy
@@ -39,10 +37,6 @@ class EvaluationPlan:
 
     def settings(self) -> dict[str, Any]:
         """All that decides an episode, beside its task, budget and number, as JSON values."""
-        try:
-            packages = {name: version(name) for name in self.simulator.packages}
-        except PackageNotFoundError as error:
-            raise MissingExtraError(self.simulator.extra) from error
         policy, simulator = self.policy, self.simulator
         has_shadows = simulator.make is not simulator.make_without_shadows
         return {
@@ -55,7 +49,7 @@ class EvaluationPlan:
             "shadows": has_shadows if policy.spec.cameras else None,
             **({"head": policy.head} if "flow" in policy.heads else {}),
             "digest": policy_digest(policy),
-            "packages": packages,
+            "packages": simulator.package_versions(),
         }
 
 
@@ -89,7 +83,10 @@ def choose_simulator(
     if shadows:
         return kind
     if kind.make_without_shadows is None or not policy.spec.cameras:
-        raise ValueError("--no-shadows is for policies that read images of metaworld: leave it out")
+        names = [name for name, known in SIMULATORS.items() if known.make_without_shadows]
+        raise ValueError(
+            f"--no-shadows is for policies that read images of {' or '.join(names)}: leave it out"
+        )
     return replace(kind, make=kind.make_without_shadows)
 
 

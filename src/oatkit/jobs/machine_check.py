@@ -14,10 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-EXTRAS = {
+from oatkit.envs.simulator_table import SIMULATORS
+
+EXTRAS: dict[str, tuple[str, ...]] = {
     "data": ("h5py", "zarr", "av", "pillow"),
-    "metaworld": ("metaworld", "mujoco", "gymnasium"),
-    "pusht": ("gym-pusht",),
+    **{kind.extra: kind.packages for kind in SIMULATORS.values()},
     "praxis": ("praxis-eval",),
     "vlm": ("transformers", "peft"),
     "report": ("matplotlib",),

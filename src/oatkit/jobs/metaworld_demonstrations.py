@@ -21,7 +21,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial as bound
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from oatkit.data.lerobot_writer import LeRobotWriter
 from oatkit.envs.metaworld import CAMERA, FPS, METAWORLD, PAPER_TASKS, TASKS
 from oatkit.envs.simulator import demonstration_seed
-from oatkit.errors import MissingExtraError, OatkitError
+from oatkit.errors import OatkitError
 from oatkit.jobs.demonstration_attempts import (
     PLAN_PATH,
     Attempts,
@@ -152,10 +151,7 @@ def _plan(wanted: Demonstrations) -> dict[str, Any]:
     }
     if wanted.images:
         plan |= {"image_size": list(wanted.image_size), "shadows": wanted.shadows}
-    try:
-        return plan | {package: version(package) for package in ("metaworld", "mujoco")}
-    except PackageNotFoundError as error:
-        raise MissingExtraError("metaworld") from error
+    return plan | METAWORLD.package_versions()
 
 
 @contextmanager
