@@ -1,0 +1,47 @@
+"""What users read when something goes wrong."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+from oatkit import errors
+
+
+def test_a_missing_extra_says_how_to_install_it() -> None:
+    code = (
+        "import sys; sys.modules['h5py'] = None; sys.modules['av'] = None; import oatkit.errors\n"
+        "for name in ('oatkit.data.formats.hdf5', 'oatkit.data.video'):\n"
+        "    try: __import__(name)\n"
+        "    except oatkit.errors.MissingExtraError as error: print(error)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    line = "this needs optional packages: pip install 'oatkit[data]'"
+    assert ran.stdout.splitlines() == [line, line]
+
+
+def test_unknown_names_come_closest_first() -> None:
+    message = errors.unknown_name("task", "boxclose", ["assembly", "box-close", "door-close"])
+    assert (
+        message == "unknown task 'boxclose'; known, closest first: box-close, door-close, assembly"
+    )
+    many = errors.unknown_name("task", "x", [f"task-{i:02d}" for i in range(20)])
+    assert many.endswith("and 12 more")
+    assert errors.unknown_name("camera", "top", []) == "unknown camera 'top': there are none"
+
+
+def test_errors_travel_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(errors.MissingExtraError("data")))
+    assert "oatkit[data]" in str(error)
+
+
+def test_no_module_takes_the_place_of_a_function() -> None:
+    """A package of the name of a public function would, as soon as it is imported."""
+    code = (
+        "import pkgutil, oatkit\n"
+        "rooms = {module.name for module in pkgutil.iter_modules(oatkit.__path__)}\n"
+        "print(sorted(rooms & set(oatkit.__all__)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
