@@ -34,14 +34,3 @@ def test_unknown_names_come_closest_first() -> None:
 def test_errors_travel_between_processes() -> None:
     error = pickle.loads(pickle.dumps(errors.MissingExtraError("data")))
     assert "oatkit[data]" in str(error)
-
-
-def test_no_module_takes_the_place_of_a_function() -> None:
-    """A package of the name of a public function would, as soon as it is imported."""
-    code = (
-        "import pkgutil, oatkit\n"
-        "rooms = {module.name for module in pkgutil.iter_modules(oatkit.__path__)}\n"
-        "print(sorted(rooms & set(oatkit.__all__)))"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout == "[]\n"

@@ -54,3 +54,14 @@ def test_import_is_light() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == ["[]", "[]"]
+
+
+def test_no_module_takes_the_place_of_a_function() -> None:
+    """A package of the name of a public function would, as soon as it is imported."""
+    code = (
+        "import pkgutil, oatkit\n"
+        "rooms = {module.name for module in pkgutil.iter_modules(oatkit.__path__)}\n"
+        "print(sorted(rooms & set(oatkit.__all__)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
