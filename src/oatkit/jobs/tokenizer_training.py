@@ -115,19 +115,21 @@ def prepare_tokenizer(
     if init is not None:
         if config != DEFAULT_KIND or normalization is not None or settings:
             raise ValueError("the tokenizer to start from has its own config: give only `init`")
-        tokenizer = init if isinstance(init, ActionTokenizer) else load_tokenizer(init)
+        if isinstance(init, ActionTokenizer):
+            tokenizer = copy.deepcopy(init)  # the one that is given stays as it is
+        else:
+            tokenizer = load_tokenizer(init)
+        if tokenizer.action_dim != dataset.action_dim:
+            raise ValueError(
+                f"{init} is for {tokenizer.action_dim} action dimensions, {dataset.path} has "
+                f"{dataset.action_dim}"
+            )
     else:
         if isinstance(config, str):
             config = tokenizer_config(config, dataset.action_dim, preset, **settings)
         elif settings:
             raise ValueError(f"{', '.join(settings)} can only change a preset, not a config")
         tokenizer = ActionTokenizer.for_dataset(config, train_set, normalization)
-    if tokenizer.action_dim != dataset.action_dim:
-        start = "the config" if init is None else tokenizer if init is tokenizer else init
-        raise ValueError(
-            f"{start} is for {tokenizer.action_dim} action dimensions, {dataset.path} has "
-            f"{dataset.action_dim}"
-        )
     split = {"held_out": held_out, "seed": split_seed}
     return TokenizerTraining(tokenizer, train_set, held_out_set, resolved, split)
 

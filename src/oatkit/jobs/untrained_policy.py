@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import os
+import tempfile
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -44,8 +44,7 @@ def continue_policy(
 
     def make() -> AnyPolicy:
         torch.manual_seed(seed)
-        stored = init if isinstance(init, str | os.PathLike) else None
-        policy = copy.deepcopy(cast(AnyPolicy, init)) if stored is None else load_policy(stored)
+        policy = load_policy(init) if isinstance(init, str | os.PathLike) else _copied(init)
         for name, has, wanted in (
             ("action", dataset.action_dim, policy.tokenizer.action_dim),
             ("state", dataset.state_dim, policy.spec.state_dim or dataset.state_dim),
@@ -57,6 +56,15 @@ def continue_policy(
         return policy.with_tasks(dataset.tasks)
 
     return make
+
+
+def _copied(policy: AnyPolicy) -> AnyPolicy:
+    """The same policy, so that the one it was made of stays as it is.
+
+    It goes through a folder, because a policy may hold sessions that cannot be copied.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        return load_policy(policy.save_pretrained(folder))
 
 
 def new_policy(

@@ -1,0 +1,48 @@
+"""The flags of training: two commands share them, and only those that are typed change a recipe."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from oatkit import cli
+from oatkit.commands.policy_train import TrainPolicy
+from oatkit.commands.tokenizer_train import TrainTokenizer
+from oatkit.commands.train_options import TrainOptions
+from oatkit.train import TrainConfig
+
+FLAGS = "--steps 5 --optimizer soap --trackers wandb tensorboard --precision bfloat16 --seed 3"
+
+
+@pytest.mark.parametrize("options", [TrainTokenizer, TrainPolicy])
+def test_commands_share_the_flags(options: type) -> None:
+    words = ["--data", "d", "--out", "o", *FLAGS.split()]
+    parsed = cli._parse(options, "", words)
+    assert parsed.training.changes() == {
+        "steps": 5,
+        "optimizer": "soap",
+        "precision": "bfloat16",
+        "seed": 3,
+        "trackers": ("wandb", "tensorboard"),
+    }
+    assert parsed == options("d", Path("o"), training=parsed.training)
+
+
+def test_flags_are_settings_of_a_recipe() -> None:
+    assert {field.name for field in fields(TrainOptions)} <= {
+        field.name for field in fields(TrainConfig)
+    }
+    assert TrainOptions().changes() == {"seed": 0, "trackers": ()}
+
+
+@pytest.mark.parametrize("command", ["tokenizer", "policy"])
+def test_required_options_come_first_in_the_help(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([command, "train", "--help"])
+    shown = capsys.readouterr().out
+    places = [shown.index(f"--{name} ") for name in ("data", "out", "preset", "steps", "fps")]
+    assert places == sorted(places)

@@ -1,0 +1,136 @@
+"""Training a policy from Python: objects in, an object out, and nothing printed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import oatkit
+from oatkit import cli
+from oatkit.data import Dataset
+from oatkit.jobs.policy_training import PolicyJob, prepare_policy, train_policy
+from oatkit.jobs.untrained_policy import policy_config
+from oatkit.policies import LightConfig, VlmConfig
+from oatkit.tokenizers import ActionTokenizer
+from tests.policies import tiny
+
+SHORT = {"steps": 2, "batch_size": 4}
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    folder = tmp_path_factory.mktemp("data")
+    return oatkit.open_dataset(tiny.write_dataset(folder / "npz"), cache_dir=folder / "cache")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(dataset: Dataset) -> ActionTokenizer:
+    return tiny.make_tokenizer("oat", dataset)
+
+
+def test_it_trains_and_predicts_and_prints_nothing(
+    dataset: Dataset, tokenizer: ActionTokenizer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    policy = oatkit.train_policy(dataset, tokenizer, preset="tiny", train=SHORT)
+    assert capfd.readouterr() == ("", "")
+    assert policy.kind == "light"
+    assert policy.extras["train"]["steps"] == 2
+    frame = dataset.chunks(tiny.HORIZON, history=2).batch(np.arange(1))
+    assert policy.predict_action_chunk(frame).chunk.shape == (1, tiny.HORIZON, tiny.ACTION_DIM)
+
+
+def test_a_tokenizer_its_folder_and_the_command_are_the_same_training(
+    dataset: Dataset, tokenizer: ActionTokenizer, tmp_path: Path
+) -> None:
+    """Bit for bit, though loading a tokenizer takes random numbers."""
+    stored = tokenizer.save_pretrained(tmp_path / "t")
+    how = {"preset": "tiny", "cameras": ("front",), "train": SHORT}
+    train_policy(dataset, tokenizer, out=tmp_path / "object", **how)
+    train_policy(dataset, str(stored), policy_config("light", "tiny"), tmp_path / "folder", **how)
+    where = ["--data", str(dataset.path), "--out", str(tmp_path / "command")]
+    flags = ["--preset", "tiny", "--cameras", "front", "--steps", "2", "--batch-size", "4"]
+    train = ["policy", "train", "--tokenizer", str(stored), *where, *flags]
+    assert cli.main(train) == 0
+    first, *others = (
+        (tmp_path / how / "model.safetensors").read_bytes()
+        for how in ("object", "folder", "command")
+    )
+    assert all(other == first for other in others)
+
+
+def test_it_starts_from_a_policy_which_stays_as_it_was(
+    dataset: Dataset, tokenizer: ActionTokenizer, tmp_path: Path
+) -> None:
+    first = train_policy(dataset, tokenizer, out=tmp_path / "a", preset="tiny", train=SHORT)
+    weights = {name: value.clone() for name, value in first.net.state_dict().items()}
+    one = {"preset": "tiny", "train": {"steps": 1, "batch_size": 4}}
+    found = [train_policy(dataset, init=init, **one) for init in (first, tmp_path / "a")]
+    assert all(torch.equal(first.net.state_dict()[name], weights[name]) for name in weights)
+    states = [policy.net.state_dict() for policy in found]
+    assert all(torch.equal(states[0][name], states[1][name]) for name in weights)
+    assert any(not torch.equal(states[0][name], weights[name]) for name in weights)
+
+
+def test_planning_leaves_the_policy_untrained(dataset: Dataset, tokenizer: ActionTokenizer) -> None:
+    training = prepare_policy(dataset, tokenizer, preset="tiny")
+    before = {name: value.clone() for name, value in training.policy.net.state_dict().items()}
+    assert training.affordable_steps(0.001) >= 1
+    after = training.policy.net.state_dict()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "name a tokenizer, or a policy to start from"),
+        ({"config": "light", "backbone": "x", "with": True}, "light policy has no backbone"),
+        ({"config": "vlm-tc", "with": True}, "vlm-tc needs a backbone: name its checkpoint"),
+        ({"init": "x", "backbone": "y"}, "the policy to start from has its own backbone"),
+        ({"init": "x", "history": 3}, "the policy to start from has its own history"),
+        ({"preset": "tinny", "with": True}, "unknown preset 'tinny'; known, closest first: tiny"),
+    ],
+)
+def test_wrong_arguments(
+    arguments: dict[str, object], message: str, dataset: Dataset, tokenizer: ActionTokenizer
+) -> None:
+    wanted = dict(arguments)
+    given = tokenizer if wanted.pop("with", False) else None
+    with pytest.raises(ValueError, match=message):
+        train_policy(dataset, given, **wanted)  # type: ignore[arg-type]
+
+
+def test_drifted_actions_are_refused_unless_allowed(
+    dataset: Dataset, tokenizer: ActionTokenizer, tmp_path: Path
+) -> None:
+    for path in sorted(Path(dataset.path).iterdir()):
+        with np.load(path) as file:
+            np.savez(tmp_path / path.name, **{**file, "action": 3 * file["action"]})
+    other = oatkit.open_dataset(tmp_path, cache_dir=dataset.cache_dir)
+    with pytest.raises(ValueError, match=r"or go on with --allow-drift \(allow_drift=True\)"):
+        train_policy(other, tokenizer, preset="tiny", train=SHORT)
+    train_policy(other, tokenizer, preset="tiny", train=SHORT, allow_drift=True)
+
+
+def test_a_job_gives_tokens_actions_and_observations(
+    dataset: Dataset, tokenizer: ActionTokenizer
+) -> None:
+    training = prepare_policy(dataset, tokenizer, preset="tiny")
+    job = PolicyJob(training.policy, *dataset.split(0.1, seed=0))
+    indices = np.array([3, 0, 3])
+    ids_BK, lengths_B, actions_BTA, *observed = job.batch(indices)
+    wanted = dataset.split(0.1, seed=0)[0].chunks(tiny.HORIZON).actions(indices)[0]
+    assert torch.equal(actions_BTA, torch.from_numpy(wanted))
+    assert torch.equal(ids_BK, tokenizer.encode(wanted).ids)
+    assert lengths_B.tolist() == [tokenizer.max_tokens] * 3
+    assert all(len(tensor) == 3 for tensor in observed)
+
+
+def test_presets_have_configs_for_every_policy() -> None:
+    assert isinstance(policy_config("light", "paper"), LightConfig)
+    config = policy_config("vlm-ar", "tiny")
+    assert isinstance(config, VlmConfig)
+    assert replace(config, objective="vlm-tc") == policy_config("vlm-tc", "tiny")

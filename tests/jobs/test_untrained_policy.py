@@ -1,0 +1,71 @@
+"""Policies before training: where they come from, and that they can be made again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import oatkit
+from oatkit.data import Dataset
+from oatkit.jobs.untrained_policy import (
+    continue_policy,
+    episode_split,
+    new_policy,
+    open_tokenizer,
+    policy_config,
+    policy_recipe,
+)
+from oatkit.policies.policy_table import KINDS as POLICIES
+from oatkit.presets import POLICY_PRESETS, VLM_PRESETS
+from tests.policies import tiny
+
+OBSERVES = {"history": 2, "cameras": (), "reads_state": True}
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    folder = tmp_path_factory.mktemp("data")
+    return oatkit.open_dataset(tiny.write_dataset(folder / "npz"), cache_dir=folder / "cache")
+
+
+def test_the_same_policy_is_made_again(dataset: Dataset) -> None:
+    tokenizer = tiny.make_tokenizer("oat", dataset)
+    config = policy_config("light", "tiny")
+    makers = [new_policy(config, None, tokenizer, dataset, OBSERVES, seed) for seed in (0, 1)]
+    first, again, other = (make().net.state_dict() for make in (makers[0], makers[0], makers[1]))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+def test_a_policy_of_other_sizes_cannot_be_continued(dataset: Dataset, tmp_path: Path) -> None:
+    policy = tiny.make_policy("bin", dataset)
+    narrow = oatkit.open_dataset(dataset.path, action_dims=("0",), cache_dir=dataset.cache_dir)
+    make = continue_policy(policy, narrow, 0)
+    with pytest.raises(ValueError, match=r"is for 3 action dimensions, .* has 1"):
+        make()
+    policy.save_pretrained(tmp_path / "p")
+    assert continue_policy(tmp_path / "p", dataset, 0)().to_json() == policy.to_json()
+
+
+def test_what_the_tokenizer_did_not_see_the_policy_does_not_see() -> None:
+    made = {"split": {"held_out": 0.3, "seed": 5}}
+    assert episode_split(made, None, None) == {"fraction": 0.3, "seed": 5}
+    assert episode_split(made, 0.2, None) == {"fraction": 0.2, "seed": 5}
+    assert episode_split({}, None, 7) == {"fraction": 0.1, "seed": 7}
+
+
+def test_a_flow_without_tokens_needs_only_the_size_of_a_chunk(dataset: Dataset) -> None:
+    tokenizer = open_tokenizer(None, policy_config("vlm-flow", "tiny"), dataset, 6, None, None)
+    assert (tokenizer.horizon, tokenizer.action_dim) == (6, tiny.ACTION_DIM)
+    with pytest.raises(ValueError, match="name a tokenizer"):
+        open_tokenizer(None, policy_config("vlm-tc", "tiny"), dataset, 6, None, None)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_has_a_config_and_a_recipe_in_every_preset(policy: str) -> None:
+    presets = POLICY_PRESETS if policy == "light" else VLM_PRESETS
+    for preset in presets:
+        assert policy_config(policy, preset)
+        assert policy_recipe(policy, preset).steps > 0
