@@ -1,4 +1,4 @@
-"""What the closed-loop benchmarks share: train by minutes, evaluate, and put a row into numbers."""
+"""What the closed-loop benchmarks share: training within minutes, and the numbers of a row."""
 
 from __future__ import annotations
 
@@ -28,30 +28,33 @@ from oatkit.train import read_log, training_seconds
 from oatkit.types import Budget, EpisodeResult, PolicyEvaluation, budget_name
 
 PLAN = "steps.json"
+"""File beside an artifact that keeps the number of training steps, decided once."""
 
 
 def arguments(summary: str, rows: Sequence[str], default: Sequence[str]) -> ArgumentParser:
     """Options that the closed-loop benchmarks share."""
     parser = ArgumentParser(description=summary)
     parser.add_argument("--only", nargs="*", default=list(default), choices=list(rows))
-    parser.add_argument("--preset", default="small", help="of the policy")
-    parser.add_argument("--steps", type=int, help="of the policy; the preset's by default")
+    parser.add_argument("--preset", default="small", help="size and recipe of the policy")
+    parser.add_argument(
+        "--steps", type=int, help="training steps of the policy; the preset's by default"
+    )
     parser.add_argument("--tokenizer-preset", default="small")
-    parser.add_argument("--minutes", type=float, default=15.0, help="of each training")
+    parser.add_argument("--minutes", type=float, default=15.0, help="maximum time of each training")
     parser.add_argument("--episodes", type=int, default=50)
     parser.add_argument("--temperature", type=float, default=0.0)
-    parser.add_argument("--again", action="store_true", help="measure finished rows anew")
+    parser.add_argument("--again", action="store_true", help="measure finished rows again")
     return parser
 
 
 def settings(args: Namespace, horizon: int, light: dict[str, Any]) -> dict[str, Any]:
-    """What the result file says of a run."""
+    """Settings of a run, for the result file."""
     asked = {name: getattr(args, name) for name in ("preset", "minutes", "episodes")}
     return {**asked, "horizon": horizon, "light": light}
 
 
 def folder_name(row: str) -> str:
-    """`oat, no nesting` is in oat-nonesting."""
+    """Name of the folder of a row: `oat-nonesting` for `oat, no nesting`."""
     return row.replace(", ", "-").replace(" ", "")
 
 
@@ -65,7 +68,7 @@ def ready_tokenizer(
     seed: int,
     **settings: Any,
 ) -> Path:
-    """Train the tokenizer unless it is there, with as many steps as fit into the minutes."""
+    """Folder of the tokenizer, which is trained for at most the minutes unless it is there."""
     if (out / "config.json").exists():
         return out
     how = {"preset": preset, "train": {"seed": seed}, **settings}
@@ -78,7 +81,7 @@ def ready_tokenizer(
 def planned_steps(
     training: TokenizerTraining | PolicyTraining, out: Path, minutes: float
 ) -> dict[str, int]:
-    """As many as fit into the minutes, at most the recipe's; empty for kinds without steps."""
+    """Steps that fit into the minutes, at most those of the recipe; empty for fitted kinds."""
     kind = training.tokenizer.codec if isinstance(training, TokenizerTraining) else None
     if kind is not None and not isinstance(kind, LearnedCodec):
         return {}
@@ -100,7 +103,7 @@ def ready_policy(
     endpoints: tuple[int, ...] = (),
     cameras: tuple[str, ...] = (),
 ) -> Path:
-    """Train the policy unless it is there, with as many steps as fit into the minutes."""
+    """Folder of the policy, which is trained for at most the minutes unless it is there."""
     if (out / "config.json").exists():
         return out
     config = replace(policy_preset(preset).net, endpoints=endpoints or None)
@@ -113,24 +116,24 @@ def ready_policy(
 
 
 def write_plan(path: Path, steps: int) -> None:
-    """Decided once and kept beside the artifact, so that a resumed training takes as many."""
+    """Keep the number of steps beside the artifact, so that a resumed training takes as many."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(steps))
 
 
 def relaxed_copy(policy_dir: Path, out: Path) -> Path:
-    """The same policy, whose `fast` tokens are mended where they are no whole chunk."""
+    """A copy of the policy whose `fast` pads or cuts tokens that do not decode to a chunk."""
     policy = load_policy(policy_dir)
     strict = policy.tokenizer
     assert isinstance(policy, LightPolicy)
     assert isinstance(strict.codec, Fast)
-    mending = ActionTokenizer(strict.codec.relaxed(), strict.normalizer, strict.data, strict.extras)
-    LightPolicy(policy.net, mending, policy.spec, None, policy.extras).save_pretrained(out)
+    relaxed = ActionTokenizer(strict.codec.relaxed(), strict.normalizer, strict.data, strict.extras)
+    LightPolicy(policy.net, relaxed, policy.spec, None, policy.extras).save_pretrained(out)
     return out
 
 
-def in_numbers(record: PolicyEvaluation, trained_in: Path) -> dict[str, Any]:
-    """What the result file keeps of an evaluation and of the policy's training."""
+def row_numbers(record: PolicyEvaluation, trained_in: Path) -> dict[str, Any]:
+    """Numbers of an evaluation and of the policy's training, for the result file."""
     policy = load_policy(trained_in)
     train, log = policy.extras["train"], read_log(trained_in)
     protocol = ("execute", "horizon", "sampling", "endpoints", "seed")
@@ -150,6 +153,7 @@ def in_numbers(record: PolicyEvaluation, trained_in: Path) -> dict[str, Any]:
 
 
 def read_evaluation(folder: Path) -> PolicyEvaluation | None:
+    """The record of an evaluation; None where it has not begun."""
     path = folder / RECORD
     if not path.exists():
         return None
@@ -159,7 +163,7 @@ def read_evaluation(folder: Path) -> PolicyEvaluation | None:
 def paired(
     reference: tuple[str, int], records: Mapping[str, PolicyEvaluation]
 ) -> dict[str, dict[str, Any]]:
-    """Every row and budget on the episodes of the reference row at its budget."""
+    """Every row and budget compared with the reference row and budget, on the same episodes."""
     name, budget = reference
     if name not in records:
         return {}

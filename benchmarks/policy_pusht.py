@@ -1,14 +1,14 @@
-"""PushT in closed loop from human demonstrations: how much of the outline the T ever covers.
+"""PushT in closed loop from human demonstrations: how much of its outline the T covers.
 
     python -m benchmarks.policy_pusht --pusht PATH [--zarr PATH] [--only oat-pow2 ...]
         [--preset small] [--steps N] [--minutes 15] [--episodes 50] [--temperature 0]
 
-16 actions a chunk, 8 executed; the score is clip(coverage / 0.95, 0, 1), the best of an episode.
-`oat-pow2` from state by default, in the paper's light recipe (8 tokens, FSQ levels 8 5 5 5);
-`quest`, `bin` and `oat-pow2, keypoints` where `--only` names them. The last needs `--zarr`,
-Diffusion Policy's replay buffer of the same demonstrations. Rows are saved one by one: the same
-command again goes on, within a row too, and skips what is finished; `--again` reads and measures
-it anew.
+A chunk has 16 actions, of which 8 are executed. The score of an episode is the best
+clip(coverage / 0.95, 0, 1) of its steps. The default row is `oat-pow2` from state in the paper's
+light recipe (8 tokens, FSQ levels 8 5 5 5); `quest`, `bin` and `oat-pow2, keypoints` run only if
+`--only` names them. The last needs `--zarr`, Diffusion Policy's replay buffer of the same
+demonstrations. Rows are saved one by one: the same command again resumes, also within a row, and
+skips finished rows; `--again` measures them again.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import oatkit
 from benchmarks.closed_loop import (
     arguments,
     folder_name,
-    in_numbers,
     ready_policy,
     ready_tokenizer,
+    row_numbers,
     settings,
 )
 from benchmarks.policy_table import LIGHT
@@ -36,7 +36,6 @@ from benchmarks.tokenizer_rate_distortion import OUT, SEED
 from oatkit.envs.pusht import FPS, KEYPOINTS_KEY, TASKS
 from oatkit.errors import OatkitError
 from oatkit.evaluation.success_statistics import Z_95
-from oatkit.jobs.policy_evaluation import evaluate
 from oatkit.types import PolicyEvaluation, Sampling
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
@@ -46,12 +45,19 @@ HORIZON, EXECUTE = 16, 8
 
 @dataclass(frozen=True)
 class Row:
-    """One policy: the kind of its tokenizer, budgets (all tokens if empty), what it reads."""
+    """One policy.
+
+    Attributes:
+        kind: Kind of the tokenizer.
+        budgets: Budgets to evaluate; all tokens if empty.
+        options: Settings of the tokenizer.
+        state_key: Columns that the policy reads.
+    """
 
     kind: str
     budgets: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    reads: tuple[str, ...] = (STATE, ENVIRONMENT_STATE)
+    state_key: tuple[str, ...] = (STATE, ENVIRONMENT_STATE)
 
 
 ORDERED = (1, 2, 4, 8, "auto")
@@ -82,7 +88,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def measure_row(name: str, args: Namespace) -> dict[str, Any]:
     row = ROWS[name]
-    data = keypoint_data(args) if KEYPOINTS_KEY in row.reads else args.pusht
+    data = keypoint_data(args) if KEYPOINTS_KEY in row.state_key else args.pusht
     tokenizer = ready_tokenizer(
         oatkit.open_dataset(data),
         row.kind,
@@ -94,7 +100,7 @@ def measure_row(name: str, args: Namespace) -> dict[str, Any]:
         **row.options,
     )
     trained_in = ready_policy(
-        oatkit.open_dataset(data, state_key=row.reads),
+        oatkit.open_dataset(data, state_key=row.state_key),
         tokenizer,
         OUT / NAME / folder_name(name),
         args.minutes,
@@ -102,7 +108,7 @@ def measure_row(name: str, args: Namespace) -> dict[str, Any]:
         steps=args.steps,
         seed=SEED,
     )
-    record = evaluate(
+    record = oatkit.evaluate(
         trained_in,
         "pusht",
         out=trained_in / f"evaluation-temperature-{args.temperature:g}",
@@ -112,11 +118,11 @@ def measure_row(name: str, args: Namespace) -> dict[str, Any]:
         sampling=Sampling(args.temperature, seed=SEED),
         show_progress=True,
     )
-    return {**in_numbers(record, trained_in), "score_half_widths": half_widths(record)}
+    return {**row_numbers(record, trained_in), "score_half_widths": half_widths(record)}
 
 
 def half_widths(record: PolicyEvaluation) -> list[float]:
-    """Of the normal 95 % interval of each budget's mean score."""
+    """Half widths of the normal 95 % intervals of the mean scores, one for each budget."""
     found = []
     for budget in record.budgets:
         scores = [e.score or 0.0 for e in record.episodes if e.budget == budget.budget]
@@ -126,7 +132,7 @@ def half_widths(record: PolicyEvaluation) -> list[float]:
 
 
 def keypoint_data(args: Namespace) -> Path:
-    """The replay buffer's episodes with the disc and the keypoints as columns of their own."""
+    """Folder with the episodes of the replay buffer, disc and keypoints in separate columns."""
     if args.zarr is None:
         raise OatkitError("the row from keypoints needs Diffusion Policy's data: name it by --zarr")
     folder = OUT / "data" / "pusht-keypoints"

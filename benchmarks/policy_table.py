@@ -3,13 +3,14 @@
     python -m benchmarks.policy_table [--only oat ...] [--images] [--preset small] [--steps N]
         [--minutes 15] [--episodes 50] [--temperature 0] [--data PATH]
 
-Four tasks, evaluation goals that no demonstration has, the first half of a chunk executed. The
-default rows are `bin`, `quest`, `oat` and `oat-pow2` in the paper's light recipe: 32 actions, 8
-tokens, FSQ levels 8 5 5 5 (`quest` halves the steps, so it has 16). The likeliest tokens are taken;
-two more rows sample those of the ordered kinds. All others run where `--only` names them; those of
-16 tokens use the tokenizers of `benchmarks.tokenizer_rate_distortion`. What is missing is trained,
-each training within the minutes. Rows are saved one by one: the same command again goes on, within
-a row too, and skips what is finished; `--again` reads and measures it anew.
+Policies are evaluated on four tasks, with goals that no demonstration has; the first half of a
+chunk is executed. The default rows are `bin`, `quest`, `oat` and `oat-pow2` in the paper's light
+recipe: 32 actions, 8 tokens, FSQ levels 8 5 5 5 (`quest` halves the steps, so it has 16 tokens).
+They take the likeliest tokens; two more rows sample the tokens of the ordered kinds. All other rows
+run only if `--only` names them; those of 16 tokens use the tokenizers of
+`benchmarks.tokenizer_rate_distortion`. Missing artifacts are trained, each within the minutes. Rows
+are saved one by one: the same command again resumes, also within a row, and skips finished rows;
+`--again` measures them again.
 """
 
 from __future__ import annotations
@@ -23,21 +24,20 @@ import oatkit
 from benchmarks.closed_loop import (
     arguments,
     folder_name,
-    in_numbers,
     paired,
     read_evaluation,
     ready_policy,
     ready_tokenizer,
     relaxed_copy,
+    row_numbers,
     settings,
 )
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED, metaworld
-from oatkit.commands.dataset_options import DatasetOptions
 from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
-from oatkit.jobs.policy_evaluation import evaluate
 from oatkit.types import Sampling, Schedule
+from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
 NAME = "policy_table"
 HORIZON = 32
@@ -46,9 +46,6 @@ REFERENCE = ("oat", 8)
 """Row and budget that all others are compared with, pair by pair."""
 
 LIGHT: dict[str, Any] = {"num_tokens": 8, "levels": (8, 5, 5, 5)}
-STATE = DatasetOptions(state_key=("observation.environment_state",))
-"""All that MetaWorld's own policies see, the goal included; with images the policy sees only the
-arm's state."""
 
 
 @dataclass(frozen=True)
@@ -56,21 +53,21 @@ class Row:
     """One scheme of the table.
 
     Attributes:
-        kind: Of the tokenizer.
-        budgets: To evaluate at; all tokens where empty.
-        options: Of the tokenizer's training.
-        bench: The row of `tokenizer_rate_distortion` whose tokenizer is used instead.
-        endpoints: The schedule that the policy is trained under; the tokenizer's own if empty.
-        policy_of: The row whose policy is used, instead of training one.
-        evaluate_by: The schedule that evaluation forces on it.
-        is_relaxed: Whether `fast` mends sequences that do not decode.
-        temperature: Of sampling, where it is not that of all rows.
+        kind: Kind of the tokenizer.
+        budgets: Budgets to evaluate; all tokens if empty.
+        options: Settings of the tokenizer.
+        tokenizer_of: Row of `tokenizer_rate_distortion` whose tokenizer is used instead.
+        endpoints: Schedule that the policy is trained under; the tokenizer's own if empty.
+        policy_of: Row whose policy is used, instead of training one.
+        evaluate_by: Schedule that evaluation forces on the policy.
+        is_relaxed: Whether `fast` pads or cuts sequences that do not decode.
+        temperature: Sampling temperature, where it is not that of all rows.
     """
 
     kind: str
     budgets: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    bench: str | None = None
+    tokenizer_of: str | None = None
     endpoints: tuple[int, ...] = ()
     policy_of: str | None = None
     evaluate_by: tuple[int, ...] = ()
@@ -87,15 +84,17 @@ ROWS = {
     "oat-pow2": Row("oat-pow2", (*UP_TO_8, "auto"), LIGHT),
     "oat, temperature 1": Row("oat", UP_TO_8, policy_of="oat", temperature=1.0),
     "oat-pow2, temperature 1": Row("oat-pow2", UP_TO_8, policy_of="oat-pow2", temperature=1.0),
-    "oat, 16 tokens": Row("oat", UP_TO_16, bench="oat"),
-    "oat-pow2, 16 tokens": Row("oat-pow2", (*UP_TO_16, "auto"), bench="oat-pow2"),
-    "oat, 16 tokens, long": Row("oat", UP_TO_16, bench="oat, long"),
+    "oat, 16 tokens": Row("oat", UP_TO_16, tokenizer_of="oat"),
+    "oat-pow2, 16 tokens": Row("oat-pow2", (*UP_TO_16, "auto"), tokenizer_of="oat-pow2"),
+    "oat, 16 tokens, long": Row("oat", UP_TO_16, tokenizer_of="oat, long"),
     "fast": Row("fast"),
     "fast, relaxed": Row("fast", policy_of="fast", is_relaxed=True),
     "acodec": Row("acodec", options={"num_tokens": LIGHT["num_tokens"]}),
     "klt": Row("klt", UP_TO_8, LIGHT),
     "oat, no nesting": Row("oat", options={**LIGHT, "nested_dropout": False}),
-    "oat, 16 tokens, policy by powers of two": Row("oat", UP_TO_16, bench="oat", endpoints=POW2_16),
+    "oat, 16 tokens, policy by powers of two": Row(
+        "oat", UP_TO_16, tokenizer_of="oat", endpoints=POW2_16
+    ),
     "oat, 16 tokens, powers of two at inference": Row(
         "oat", UP_TO_16, policy_of="oat, 16 tokens", evaluate_by=POW2_16
     ),
@@ -118,7 +117,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def save(observed: str, name: str, row: dict[str, Any], args: Namespace) -> None:
-    """Put the row beside the others, and compare anew all whose episodes are known."""
+    """Save the row beside the others, and compare all rows whose episodes are known."""
     results = read_results(NAME)  # another process may have added to them
     rows = {**results.get(observed, {}), name: row}
     records = {
@@ -139,7 +138,7 @@ def measure_row(observed: str, name: str, args: Namespace) -> dict[str, Any]:
     policy = trained_in
     if row.is_relaxed:
         policy = relaxed_copy(trained_in, policy_dir(observed, name))
-    record = evaluate(
+    record = oatkit.evaluate(
         policy,
         "metaworld",
         out=evaluation_dir(observed, name, args),
@@ -149,7 +148,7 @@ def measure_row(observed: str, name: str, args: Namespace) -> dict[str, Any]:
         schedule=Schedule(row.evaluate_by) if row.evaluate_by else None,
         show_progress=True,
     )
-    return in_numbers(record, trained_in)
+    return row_numbers(record, trained_in)
 
 
 def ready_row(observed: str, name: str, args: Namespace) -> Path:
@@ -167,7 +166,7 @@ def ready_row(observed: str, name: str, args: Namespace) -> Path:
         **row.options,
     )
     return ready_policy(
-        oatkit.open_dataset(data) if observed == "images" else STATE.open(str(data)),
+        oatkit.open_dataset(data) if observed == "images" else open_with_full_state(data),
         tokenizer,
         policy_dir(observed, name),
         args.minutes,
@@ -179,10 +178,15 @@ def ready_row(observed: str, name: str, args: Namespace) -> Path:
     )
 
 
+def open_with_full_state(path: Path) -> oatkit.Dataset:
+    """Demonstrations with the state that MetaWorld's own policies see, the goal included."""
+    return oatkit.open_dataset(path, state_key=(ENVIRONMENT_STATE,))
+
+
 def tokenizer_dir(name: str) -> Path:
-    bench = ROWS[name].bench
-    if bench is not None:
-        return OUT / "metaworld" / folder_name(bench)
+    other = ROWS[name].tokenizer_of
+    if other is not None:
+        return OUT / "metaworld" / folder_name(other)
     return OUT / NAME / "tokenizers" / folder_name(name)
 
 
@@ -199,7 +203,7 @@ def temperature(row: Row, args: Namespace) -> float:
 
 
 def metaworld_images() -> Path:
-    """The demonstrations of `metaworld()` with the camera: the same seeds, so the same actions."""
+    """The demonstrations of `metaworld()` with images; the same seeds give the same actions."""
     folder = OUT / "data" / "metaworld-images"
     wanted = Demonstrations(seed=SEED, images=True, image_size=IMAGE_SIZE)
     return make_metaworld(folder, wanted, show_progress=True)

@@ -2,10 +2,10 @@
 
     python -m benchmarks.token_predictability [--steps 800]
 
-Uses the MetaWorld tokenizers that `benchmarks.tokenizer_rate_distortion` leaves in `out/bench`. The
-same policy (from all of the state, preset `small`) is trained on each and measured on held-out
-episodes: how often the likeliest id is the right one given the true earlier ones, and the error of
-the chunk that it generates itself, beside what the tokenizer leaves of the true tokens.
+It uses the MetaWorld tokenizers that `benchmarks.tokenizer_rate_distortion` leaves in `out/bench`.
+The same policy (from the full state, preset `small`) is trained on each and measured on held-out
+episodes: how often the likeliest id is the true one given the true earlier ones, and the error of
+the chunk that it generates itself, beside the error of the true tokens.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from benchmarks.policy_table import STATE
+import oatkit
+from benchmarks.policy_table import open_with_full_state
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld
-from oatkit.jobs.policy_training import train_policy
 from oatkit.measure.policy_metrics import measure_policy
 
 NAME = "token_predictability"
@@ -38,9 +38,9 @@ def main() -> None:
 
 
 def measure(tokenizer: Path, out: Path, steps: int) -> dict[str, Any]:
-    dataset = STATE.open(str(metaworld()))
+    dataset = open_with_full_state(metaworld())
     recipe = {"steps": steps, "seed": SEED}
-    policy = train_policy(dataset, tokenizer, out=out, train=recipe, show_progress=True)
+    policy = oatkit.train_policy(dataset, tokenizer, out=out, train=recipe, show_progress=True)
     held_out = dataset.split(0.1, seed=0)[1]
     found = measure_policy(policy, held_out, split="val", seed=SEED)
     return {

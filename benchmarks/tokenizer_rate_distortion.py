@@ -4,9 +4,9 @@
         [--steps N] [--minutes 10] [--pusht PATH] [--cr5 PATH]
 
 MetaWorld demonstrations (four tasks, 50 each) are made if they are not there. PushT and CR5 are
-measured where their paths are given. A trained row gets the steps (the preset's by default), or
-as many as fit into the minutes. Rows are saved one by one: the same command again goes on, within
-a row too, and skips what is finished; `--again` measures anew.
+measured if their paths are given. A row is trained for the steps (the preset's by default), or for
+as many as fit into the minutes. Rows are saved one by one: the same command again resumes, also
+within a row, and skips finished rows; `--again` measures them again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 import oatkit
-from benchmarks.closed_loop import planned_steps
+from benchmarks.closed_loop import folder_name, planned_steps
 from benchmarks.record import read_results, write_result
 from oatkit.data import Dataset, Normalizer
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
@@ -45,7 +45,7 @@ PRESET = "small"
 LONG_STEPS = 11_000
 NUM_TOKENS = 16
 SPLITS = (1, 2, 4, 8)
-"""Learned tokens before an analytic tail."""
+"""Numbers of learned tokens before an analytic tail."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Row:
     kind: str
     options: dict[str, Any] = field(default_factory=dict)
     is_long: bool = False
-    """Trained for `LONG_STEPS` whatever the minutes."""
+    """Whether it is trained for `LONG_STEPS`, whatever the minutes."""
 
 
 ROWS = {
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def metaworld() -> Path:
-    """The paper's four tasks, 50 demonstrations each."""
+    """Folder with demonstrations of the paper's four tasks, 50 each."""
     folder = OUT / "data" / "metaworld"
     if not folder.exists():
         make_metaworld(folder, Demonstrations(seed=SEED), show_progress=True)
@@ -99,7 +99,7 @@ def metaworld() -> Path:
 
 def measure_once(data: str, path: Path, name: str, args: argparse.Namespace) -> None:
     """Measure a row unless it is there, and save it with the others."""
-    if name in finished_rows().get(data, {}) and not args.again:
+    if name in read_results(NAME).get(data, {}) and not args.again:
         print(f"{data}/{name} is finished")
         return
     print(f"{data}/{name}", flush=True)
@@ -107,20 +107,16 @@ def measure_once(data: str, path: Path, name: str, args: argparse.Namespace) -> 
         row: Any = measure_splits(data, path)
     else:
         row = measure_row(data, path, name, args)
-    results = finished_rows()  # another process may have added to them
+    results = read_results(NAME)  # another process may have added to them
     found = {**results.get(data, {}), name: row}
     settings = {"preset": PRESET, "held_out": 0.1, "horizon": 32, "num_tokens": NUM_TOKENS}
     write_result(NAME, seed=SEED, settings=settings, results={**results, data: found})
 
 
-def finished_rows() -> dict[str, dict[str, Any]]:
-    return read_results(NAME)
-
-
 def measure_row(data: str, path: Path, name: str, args: argparse.Namespace) -> dict[str, Any]:
     row = ROWS[name]
     dataset = oatkit.open_dataset(path)
-    out = OUT / data / name.replace(", ", "-").replace(" ", "")
+    out = OUT / data / folder_name(name)
     train = {"seed": SEED} if args.steps is None else {"seed": SEED, "steps": args.steps}
     how = {"preset": PRESET, **row.options}
     if row.is_long:
@@ -143,7 +139,7 @@ def measure_row(data: str, path: Path, name: str, args: argparse.Namespace) -> d
 
 
 def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, float]]:
-    """All kinds in the same normalized units, whatever normalizer a kind uses itself."""
+    """Errors of all budgets in the same normalized units, whatever normalizer the kind uses."""
     train_set, held_out = oatkit.open_dataset(path).split(0.1, seed=0)
     scale = Normalizer.fit(train_set.action_statistics(), "min_max").scale
     encoded = encode_chunks(tokenizer, held_out)
@@ -187,15 +183,19 @@ def measure_splits(data: str, path: Path) -> dict[str, list[float]]:
 
 
 def fit_tail(tokenizer: ActionTokenizer, train_set: Dataset, count: int) -> Klt:
+    """Tables for what the first tokens leave."""
     tail = Klt(KltConfig(tokenizer.horizon, tokenizer.action_dim, num_tokens=NUM_TOKENS - count))
     tail.fit(
-        lambda: (left(tokenizer, block, count) for block in normalized_chunks(tokenizer, train_set))
+        lambda: (
+            residual(tokenizer, block, count) for block in normalized_chunks(tokenizer, train_set)
+        )
     )
     return tail
 
 
 @torch.inference_mode()
-def left(tokenizer: ActionTokenizer, chunks_BTA: Tensor, count: int) -> Tensor:
+def residual(tokenizer: ActionTokenizer, chunks_BTA: Tensor, count: int) -> Tensor:
+    """What the first tokens leave of normalized chunks."""
     codec = tokenizer.codec
     return chunks_BTA - codec.decode(codec.encode(chunks_BTA).prefix(count))
 
@@ -203,14 +203,14 @@ def left(tokenizer: ActionTokenizer, chunks_BTA: Tensor, count: int) -> Tensor:
 def tail_errors(
     tokenizer: ActionTokenizer, tail: Klt, held_out: Dataset, count: int
 ) -> list[float]:
-    """At budgets 1, 2, 4, 8 and 16."""
+    """Normalized errors at budgets 1, 2, 4, 8 and 16."""
     chunks_BTA = torch.cat(list(normalized_chunks(tokenizer, held_out)))
-    residual_BTA = left(tokenizer, chunks_BTA, count)
+    residual_BTA = residual(tokenizer, chunks_BTA, count)
     tokens = tail.encode(residual_BTA)
     errors = []
     for budget in (1, 2, 4, 8, 16):
         if budget <= count:
-            error_BTA = left(tokenizer, chunks_BTA, budget)
+            error_BTA = residual(tokenizer, chunks_BTA, budget)
         else:
             error_BTA = residual_BTA - tail.decode(tokens.prefix(budget - count))
         errors.append(float(np.square(error_BTA.double().numpy()).mean()))

@@ -2,7 +2,7 @@
 
     python -m benchmarks.tokenizer_sweep [--steps 400] [--preset small] [--data PATH]
 
-Runs `oatkit tokenizer sweep`; the same command again goes on where it stopped.
+It does what `oatkit tokenizer sweep` does; the same command again resumes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAME = "tokenizer_sweep"
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=400, help="of each row")
+    parser.add_argument("--steps", type=int, default=400, help="training steps of each row")
     parser.add_argument("--preset", default="small")
     parser.add_argument("--data", type=Path, help="other demonstrations than the default ones")
     args = parser.parse_args(argv)
@@ -34,10 +34,10 @@ def main(argv: list[str] | None = None) -> None:
         show_progress=True,
     )
     settings = {"steps": args.steps, "preset": args.preset}
-    write_result(NAME, seed=SEED, settings=settings, results=[in_numbers(r) for r in sweep.rows])
+    write_result(NAME, seed=SEED, settings=settings, results=[row_numbers(r) for r in sweep.rows])
 
 
-def in_numbers(row: SweepRow) -> dict[str, Any]:
+def row_numbers(row: SweepRow) -> dict[str, Any]:
     return {
         "ablation": row.ablation,
         "levels": row.levels,

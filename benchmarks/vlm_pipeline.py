@@ -3,13 +3,13 @@
     python -m benchmarks.vlm_pipeline            # two hours on one core
     python -m benchmarks.vlm_pipeline --tiny     # minutes; the numbers mean nothing
 
-Two MetaWorld tasks whose scenes look alike: only the instruction says whether the door is to be
-locked or unlocked, and only the image where it is, for the state is that of the arm alone. Policies
-of both families are trained token by token, in powers of two, and co-trained; one family is
-co-trained under every tokenizer and without tokens, and speaks `oat` in powers of two. All meet the
-same goals as a random policy and as the mean demonstration of the task, replayed. Then they see
-images of other moments, and read the instruction of the other task. Every row is written when it is
-done; the same command again goes on, also within a training.
+There are two MetaWorld tasks whose scenes look alike: only the instruction says whether to lock or
+to unlock the door, and only the image shows where it is, because the state is that of the arm
+alone. Policies of both families are trained token by token, in powers of two, and co-trained; one
+family is also co-trained with every tokenizer and without tokens, and generates `oat` in powers of
+two. All meet the same goals as a random policy and as the mean demonstration of the task, which is
+replayed. Then they see images of other moments, and read the instruction of the other task. Every
+row is written when it is finished; the same command again resumes, also within a training.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import tyro
 from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.record import write_result
-from benchmarks.vlm_making import (
+from benchmarks.vlm_training import (
     FAMILIES,
     TINY,
     Options,
@@ -61,11 +61,11 @@ from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 NAME = "vlm_pipeline"
 COMPARED = "paligemma2"
-"""The family that is co-trained under every tokenizer."""
+"""Family that is co-trained with every tokenizer."""
 TAUGHT_BY = ("bin", "fast", "quest", "acodec")
 """Tokenizers of co-training, beside `oat`."""
 POST_HOC = "powers of two at inference"
-"""Generated so by a policy that was trained token by token."""
+"""How a policy that was trained token by token also generates."""
 
 
 FLOW = Row("vlm-flow", "oat", COMPARED, is_misled=False)
@@ -100,16 +100,16 @@ def main(options: Options) -> None:
 
 
 def report(options: Options, results: dict[str, Any]) -> None:
-    """Write what is there, each policy beside the mean demonstration on the same episodes."""
+    """Write the results so far; each policy is compared with the mean demonstration."""
     replayed = episodes_of(results["baselines"]["mean demonstration"])
     shown: dict[str, Any] = {
-        "baselines": {name: in_numbers(rows) for name, rows in results["baselines"].items()},
+        "baselines": {name: success_numbers(rows) for name, rows in results["baselines"].items()},
         "policies": {},
         "overfitting": results["overfitting"],
     }
     flow = results["policies"].get(FLOW.name)
     for name, found in results["policies"].items():
-        loops = {how: in_numbers(rows) for how, rows in found["closed loop"].items()}
+        loops = {how: success_numbers(rows) for how, rows in found["closed loop"].items()}
         own = episodes_of(found["closed loop"]["as it is"])
         pair = compare_paired("mean demonstration", name, replayed, own)
         assert pair is not None
@@ -133,7 +133,7 @@ def report(options: Options, results: dict[str, Any]) -> None:
 
 
 def cached(options: Options, name: str, work: Callable[..., Any], *args: Any) -> Any:
-    """What `work` gives, kept as JSON."""
+    """The result of `work`, which is kept as JSON."""
     path = options.out / "results" / f"{name.replace('/', '_')}.json"
     if not path.exists():
         found = work(options, *args)
@@ -146,7 +146,7 @@ def episodes_of(rows: Sequence[Mapping[str, Any]]) -> list[EpisodeResult]:
     return [EpisodeResult(**row) for row in rows]
 
 
-def in_numbers(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def success_numbers(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Success of all episodes and of each task."""
     tasks = list(dict.fromkeys(row["task"] for row in rows))
     by_task = {task: [row["is_success"] for row in rows if row["task"] == task] for task in tasks}
@@ -161,7 +161,7 @@ class Short:
     """A MetaWorld task without shadows, as in the demonstrations, that ends early.
 
     Args:
-        task: Which.
+        task: Name of the task.
         cameras: Cameras to render, each with height and width.
         max_steps: Number of steps after which an episode is over.
     """
@@ -213,7 +213,7 @@ class Misled:
 
 
 def measure(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
-    """Episodes as the policy is and misled, and how well it predicts tokens."""
+    """Episodes of the policy, also misled, and how well it predicts tokens."""
     policy = make_policy(options, row, dataset)
     budget = policy.schedule.num_tokens
 
@@ -256,7 +256,7 @@ def closed_loop(
 
 
 def token_accuracies(policy: VlmPolicy, dataset: Dataset) -> dict[str, float]:
-    """Of held-out chunks, as they are and with images or instructions of other chunks."""
+    """Token accuracy on held-out chunks: as they are, and with images or texts of others."""
     split = policy.extras["split"]
     _, held_out = dataset.split(fraction=split["held_out"], seed=split["seed"])
     observations, actions, _ = observations_to_measure(policy, held_out, 512)
@@ -311,7 +311,7 @@ def replay(mean_TA: NDArray[np.float32], step: int) -> NDArray[np.float32]:
 
 
 def played(task: str, episode: int, seed: int, steps: int, is_success: bool) -> dict[str, Any]:
-    """An episode without a policy."""
+    """The record of an episode without a policy."""
     return asdict(
         EpisodeResult(
             task=task,
@@ -343,7 +343,7 @@ def mean_demonstration(dataset: Dataset, instruction: str) -> NDArray[np.float32
 
 
 def overfit(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
-    """16 chunks are learnt by heart: all tokens by AR, the chunks themselves by co-training."""
+    """Learn 16 chunks by heart: their tokens, and with co-training the chunks themselves."""
     torch.manual_seed(options.seed)
     policy = VlmPolicy.for_dataset(
         VlmConfig(row.objective, expert=ExpertConfig(width=64)),  # type: ignore[arg-type]

@@ -1,9 +1,10 @@
-"""How the rows of new action tokens should begin: around the mean of the known rows, how widely?
+"""How widely the embedding rows of new action tokens should be spread around those of known tokens.
 
     python -m benchmarks.vlm_rows    # minutes; data, tokenizer and backbones of vlm_pipeline
 
-Spread 0 gives every action token the mean of the known rows, 1 their covariance too. The loss
-before training, after it, and on held-out chunks, of `vlm-ar` in powers of two.
+With spread 0 every action token begins at the mean of the known rows, with spread 1 the new rows
+also have their covariance. The numbers are the losses of `vlm-ar` in powers of two: before
+training, after it, and on held-out chunks.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import torch
 import tyro
 
 from benchmarks.record import write_result
-from benchmarks.vlm_making import FAMILIES, make_backbone, make_demonstrations, make_tokenizer
-from benchmarks.vlm_making import Options as Pipeline
+from benchmarks.vlm_training import FAMILIES, make_backbone, make_demonstrations, make_tokenizer
+from benchmarks.vlm_training import Options as Pipeline
 from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.policy_training import PolicyJob
@@ -73,8 +74,8 @@ def measure(options: Options, family: str, spread: float, dataset: Dataset) -> d
         torch.nn.utils.clip_grad_norm_(policy.net.parameters(), 1.0)
         optimizer.step()
         losses.append(loss.item())
-    unseen, actions, _ = observations_to_measure(policy, held_out, 256)
-    held_out_loss, _ = measure_slots(policy, unseen, actions)
+    observations, actions, _ = observations_to_measure(policy, held_out, 256)
+    held_out_loss, _ = measure_slots(policy, observations, actions)
     return {"first": losses[0], "last": fmean(losses[-20:]), "held out": held_out_loss}
 
 

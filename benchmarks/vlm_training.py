@@ -1,6 +1,7 @@
-"""What the benchmarks of vision-language policies are made of: sizes, demonstrations, artifacts.
+"""Demonstrations, backbones, tokenizers and policies of the benchmarks of vision-language policies.
 
-Simulator processes import this file too: what imports transformers is imported where it is used.
+Each is made unless it is there. Simulator processes import this file too, so transformers is only
+imported where it is used.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ import oatkit
 from oatkit.data import Dataset
 from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
-from oatkit.jobs.policy_training import train_policy
-from oatkit.jobs.tokenizer_training import train_tokenizer
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies import VlmConfig, VlmPolicy, load_policy
 from oatkit.policies.vlm.backbones.family import ScratchSize
@@ -25,36 +24,37 @@ FAMILIES = ("paligemma2", "qwen3-vl")
 
 @dataclass(frozen=True)
 class Options:
-    """Of the whole run."""
+    """Options of the pipeline."""
 
     out: Path = Path("out/vlm_pipeline")
     tasks: tuple[str, ...] = ("door-lock", "door-unlock")
     demonstrations: int = 100
-    """Of each task."""
+    """Number of demonstrations of each task."""
     image_size: int = 64
     horizon: int = 16
     tokens: int = 8
-    """Of a chunk, where a tokenizer can choose."""
+    """Number of tokens of a chunk, for kinds that can choose."""
     tokenizer_steps: int = 800
     steps: int = 2000
     batch_size: int = 32
     episodes: int = 30
-    """Of each task, to evaluate."""
+    """Number of episodes of each task that are evaluated."""
     max_steps: int = 200
-    """Of an episode; demonstrations take 40 to 130."""
+    """Maximum number of steps of an episode; demonstrations take 40 to 130."""
     overfit_steps: int = 2000
     seed: int = 0
     only: tuple[str, ...] = ()
     """Rows to run, by how their names begin; all by default."""
     tiny: bool = False
-    """Only show that everything runs."""
+    """Whether only to show that everything runs."""
 
     @property
     def grouped(self) -> tuple[int, ...]:
+        """Endpoints of the power-of-two schedule."""
         return Schedule.pow2(self.tokens).endpoints
 
     def backbone(self, family: str) -> ScratchSize:
-        """Small enough for a CPU; both families give an image 16 slots."""
+        """Size of a backbone for a CPU; both families use 16 slots for an image."""
         if self.tiny:
             return ScratchSize()
         return ScratchSize(
@@ -84,14 +84,14 @@ TINY: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Row:
-    """A policy.
+    """A policy of the pipeline.
 
     Attributes:
-        objective: Of the policy.
-        kind: Of the tokenizer; of pure flow it gives only the shape of chunks.
-        family: Of the backbone.
-        is_misled: Whether it is also shown other images and told another task.
-        is_grouped: Whether it is trained in powers of two on a tokenizer that is not.
+        objective: Objective of the policy.
+        kind: Kind of the tokenizer; pure flow takes only the shape of chunks from it.
+        family: Family of the backbone.
+        is_misled: Whether it is also evaluated with other images and with another instruction.
+        is_grouped: Whether it generates in powers of two though its tokenizer does not.
     """
 
     objective: str
@@ -108,6 +108,7 @@ class Row:
 
 
 def make_demonstrations(options: Options) -> Path:
+    """Folder of the demonstrations."""
     wanted = Demonstrations(
         options.tasks,
         options.demonstrations,
@@ -120,6 +121,7 @@ def make_demonstrations(options: Options) -> Path:
 
 
 def make_backbone(options: Options, family: str, dataset: Dataset) -> Path:
+    """Folder of a backbone with random weights."""
     from oatkit.policies.vlm.backbones.loading import write_scratch
 
     folder = options.out / "backbones" / family
@@ -130,13 +132,14 @@ def make_backbone(options: Options, family: str, dataset: Dataset) -> Path:
 
 
 def make_tokenizer(options: Options, kind: str) -> Path:
+    """Folder of the trained tokenizer of a kind."""
     out = options.out / "tokenizers" / kind
     if not (out / "config.json").exists():
         sizes: dict[str, Any] = {"horizon": options.horizon}
         if kind in ("oat", "oat-pow2", "acodec"):
             sizes["num_tokens"] = options.tokens
         recipe = {"steps": options.tokenizer_steps, "batch_size": 64, "seed": options.seed}
-        train_tokenizer(
+        oatkit.train_tokenizer(
             oatkit.open_dataset(options.out / "demonstrations"),
             kind,
             out,
@@ -149,6 +152,7 @@ def make_tokenizer(options: Options, kind: str) -> Path:
 
 
 def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
+    """The trained policy of a row."""
     out = options.out / "policies" / row.name.replace("/", "_")
     if not (out / "config.json").exists():
         preset = "tiny" if options.tiny else "small"
@@ -156,7 +160,7 @@ def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
         assert isinstance(config, VlmConfig)
         endpoints = options.grouped if row.is_grouped else None
         recipe = {"steps": options.steps, "batch_size": options.batch_size, "workers": 0}
-        train_policy(
+        oatkit.train_policy(
             oatkit.open_dataset(options.out / "demonstrations"),
             make_tokenizer(options, row.kind),
             replace(config, expert=replace(config.expert, width=64), endpoints=endpoints),
