@@ -7,14 +7,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from statistics import median
 
 import numpy as np
 import torch
 
 from benchmarks.record import write_result
+from benchmarks.timing import Job, seconds
 from oatkit.tokenizers.fast import Fast, FastConfig
 
 SEED = 0
@@ -41,13 +40,9 @@ def main() -> None:
     write_result("fast_speed", seed=SEED, settings=settings, results=results)
 
 
-def rate(work: Callable[[], object]) -> int:
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return round(NUM_CHUNKS / median(times))
+def rate(work: Job) -> int:
+    """Chunks a second."""
+    return round(NUM_CHUNKS / median(seconds(work) for _ in range(REPEATS)))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 from benchmarks.record import write_result
+from benchmarks.timing import Job, seconds
 from oatkit.data import open_dataset
 from oatkit.lab import Lab
 from oatkit.lab.app import serving
@@ -86,15 +87,12 @@ def measure_tokens(lab: Lab, name: str, what: str) -> dict[str, float]:
         return timed(lambda: ask(f"/api/{what}", json.dumps({"name": name, "ids": changed()})))
 
 
-def timed(work: Callable[[], object]) -> dict[str, float]:
+def timed(work: Job) -> dict[str, float]:
     """Milliseconds of one answer: median and best elapsed time, and mean time of the processor."""
     for _ in range(5):
         work()
-    elapsed, cpu = [], time.process_time()
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        work()
-        elapsed.append(1e3 * (time.perf_counter() - start))
+    cpu = time.process_time()
+    elapsed = [1e3 * seconds(work) for _ in range(REPEATS)]
     cpu_ms = 1e3 * (time.process_time() - cpu) / REPEATS
     return {
         "median_ms": round(median(elapsed), 1),

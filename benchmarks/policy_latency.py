@@ -3,20 +3,18 @@
     python -m benchmarks.policy_latency [--repeats 200]
 
 The paper's size (about 5M parameters), batch 1, from state. `generate` is from the encoded
-observation to the last id; encoding the observation and decoding the tokens are timed apart. A
+observation to the last id; encoding the observation and decoding the tokens are timed separately. A
 "bare pass" multiplies a vector with each matrix of the generating network once, in the layout that
-is faster here: what reading the weights costs. Everything is timed in turn, round after round in
-one process, and medians are given; so a machine that is slow for a while is slow for all.
+is faster here, which is what reading the weights costs. Every round times everything, in one
+process, and medians are given: a machine that is slow for a while slows everything down alike.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,7 @@ from torch import Tensor
 
 import oatkit
 from benchmarks.record import write_result
-from benchmarks.tokenizer_speed import matmul_gflops, seconds
+from benchmarks.timing import Job, matmul_gflops, median_ms_in_turns
 from oatkit.data import Dataset
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.policies import LightPolicy
@@ -44,7 +42,6 @@ SCHEDULES = {
     "8 tokens, token-wise": Schedule.tokenwise(8),
 }
 WARM_UP = 10
-Job = Callable[[], object]
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -79,7 +76,7 @@ def measure(preset: str, repeats: int) -> dict[str, Any]:
     first = policies["16 tokens, token-wise"]
     weights = matrices(first.net.decoder)
     jobs |= {"one call": generating(first, budget=1), **bare_passes(weights)}
-    ms = interleaved(jobs, repeats)
+    ms = median_ms_in_turns(jobs, repeats, warm_up=WARM_UP)
     bare = min(ms["bare, by rows"], ms["bare, by columns"])
     token_wise = ms["16 tokens, token-wise/generate"]
     rows = {}
@@ -103,7 +100,7 @@ def measure(preset: str, repeats: int) -> dict[str, Any]:
 
 
 def made_up_data(folder: Path) -> Dataset:
-    """Of the right dimensions: what is in it does not change how long anything takes."""
+    """A dataset of the right dimensions; its numbers do not matter for the time."""
     rng = np.random.default_rng(SEED)
     for index in range(2):
         columns: dict[str, Any] = {
@@ -115,7 +112,7 @@ def made_up_data(folder: Path) -> Dataset:
 
 
 def make_policy(preset: str, schedule: Schedule, dataset: Dataset) -> LightPolicy:
-    """Untrained."""
+    """An untrained policy that generates by a schedule."""
     config = make_config(
         "oat",
         horizon=HORIZON,
@@ -159,7 +156,7 @@ def generating(policy: LightPolicy, budget: int) -> Job:
 
 
 def matrices(decoder: TokenDecoder) -> list[Tensor]:
-    """What a call multiplies with, (outputs, inputs); the context's keys are made before."""
+    """Matrices (outputs, inputs) that a call multiplies with; keys of the context are older."""
     layers = (decoder.attention, decoder.reading, decoder.mlp)
     found = [p.detach() for layer in layers for p in layer.parameters() if p.ndim == 2]
     return [*found, decoder.symbols.detach()[: len(decoder.bias)]]
@@ -173,15 +170,6 @@ def bare_passes(weights: list[Tensor]) -> dict[str, Job]:
         "bare, by rows": lambda: [torch.mv(w, x) for w, x in pairs],
         "bare, by columns": lambda: [torch.mm(x, w) for w, x in turned],
     }
-
-
-def interleaved(jobs: dict[str, Job], repeats: int) -> dict[str, float]:
-    """Median milliseconds of each, all timed in turn; the first rounds warm up."""
-    times: dict[str, list[float]] = {name: [] for name in jobs}
-    for _ in range(WARM_UP + repeats):
-        for name, job in jobs.items():
-            times[name].append(1e3 * seconds(job))
-    return {name: median(found[WARM_UP:]) for name, found in times.items()}
 
 
 if __name__ == "__main__":

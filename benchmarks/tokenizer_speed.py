@@ -10,8 +10,6 @@ first public OAT code, whose speed is known: in parts, and in one.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -19,6 +17,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.record import write_result
+from benchmarks.timing import Job, matmul_gflops, seconds
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.tokenizers import make_codec, make_config
 from oatkit.tokenizers.codec import LearnedCodec, decode_in_parts, encode_in_parts
@@ -77,12 +76,6 @@ def main() -> None:
     write_result("tokenizer_speed", seed=SEED, settings=settings, results=results)
 
 
-def matmul_gflops() -> float:
-    a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
-    best = min(seconds(lambda: a @ b) for _ in range(10))
-    return 2 * 2048**3 / best / 1e9
-
-
 def measure(row: Row) -> dict[str, float]:
     batch_size = row.batch_size
     config = make_config(row.kind, horizon=HORIZON, action_dim=ACTION_DIM, **row.size)
@@ -114,7 +107,7 @@ def measure(row: Row) -> dict[str, float]:
     return {name: round(value, 2) for name, value in found.items()}
 
 
-def speed(job: str, work: Callable[[], object], batch_size: int) -> dict[str, float]:
+def speed(job: str, work: Job, batch_size: int) -> dict[str, float]:
     with FlopCounterMode(display=False) as counter:
         work()
     taken = median(seconds(work) for _ in range(REPEATS))
@@ -124,14 +117,8 @@ def speed(job: str, work: Callable[[], object], batch_size: int) -> dict[str, fl
     }
 
 
-def speed_of_one(work: Callable[[], object]) -> float:
+def speed_of_one(work: Job) -> float:
     return median(seconds(work) for _ in range(50))
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

@@ -1,22 +1,20 @@
-"""Time of a vision-language policy on the CPU: prefill, one call, a chunk by every way there is.
+"""How long a vision-language policy takes on the CPU: prefill, one call, a chunk in every way.
 
     python -m benchmarks.vlm_speed
 
-A backbone of about 100M parameters with random weights, one image and a state, batch 1; a few
-minutes. "Recomputed" runs context and tokens anew for every token, as generation without a cache
-does. The last table is a roofline for published backbones: what a call computes and reads, from
-counts that were measured on the small backbone, over the rates in the data sheets of two cards.
+The backbone has about 100M parameters with random weights and sees one image and a state, batch 1;
+this takes a few minutes. "Recomputed" runs context and tokens again for every token, as generation
+without a cache does. The last table is a roofline for published backbones: what a call computes and
+reads, from counts that were measured on the small backbone, over the rates in the data sheets of
+two cards.
 """
 
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.record import write_result
+from benchmarks.timing import Job, median_ms_in_turns
 from oatkit.data import Normalizer
 from oatkit.data.statistics import compute_statistics
 from oatkit.nn.flow_expert import FlowExpert
@@ -121,7 +120,7 @@ REAL: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Families and configs of published checkpoints, as far as they decide sizes."""
 PATCHES = {"PaliGemma 2 3B": (256, 256), "Qwen3-VL 2B": (196, 49)}
-"""Of an image of 224 x 224, and slots of the context that it takes."""
+"""Patches of an image of 224 x 224, and slots of the context that it takes."""
 CARDS = {"A100 80GB": (312e12, 2.04e12), "RTX 4090": (165e12, 1.01e12)}
 """Dense bfloat16 FLOP/s and bytes/s of the data sheet."""
 FACTOR = "flops_per_parameter_slot"
@@ -135,13 +134,13 @@ class RealSize:
 
     whole: int
     layers: int
-    """Of the language model; embeddings are looked up, not multiplied."""
+    """Layers of the language model; embeddings are looked up, not multiplied."""
     vision: int
     expert: int
 
     @classmethod
     def of(cls, name: str) -> RealSize:
-        """Counted in models without weights."""
+        """Counts in models without weights."""
         family_name, values = REAL[name]
         family = family_named(family_name)
         with torch.device("meta"):
@@ -194,14 +193,14 @@ def timed(spoken: VlmPolicy, taught: VlmPolicy, observations: Observations) -> d
     """Milliseconds and ratios."""
     context, read = spoken.net.encode(observations), taught.net.encode(observations)
     noise = torch.randn(1, HORIZON, ACTION_DIM)
-    works: dict[str, Callable[[], object]] = {
+    works: dict[str, Job] = {
         "prefill": lambda: spoken.net.encode(observations),
         "token-wise, recomputed, with prefill": lambda: recompute(spoken, observations),
         "co-trained flow": lambda: taught.net.flow(read, noise),
     }
     works |= {f"call of {count}": partial(one_call, spoken, context, count) for count in (1, 4, 16)}
     works |= {way: partial(speak, spoken, context, schedule) for way, schedule in SCHEDULES.items()}
-    ms = in_turns(works)
+    ms = median_ms_in_turns(works, REPEATS)
     recomputed = ms["token-wise, recomputed, with prefill"]
     return {
         "parameters": num_parameters(spoken.net.backbone),
@@ -275,7 +274,7 @@ def flops_factor(policy: VlmPolicy, observations: Observations) -> float:
 
 
 def predict(name: str, factor: float) -> dict[str, Any]:
-    """Milliseconds of a roofline, and calls, of every way to a chunk."""
+    """Milliseconds of a roofline, and the number of calls, of every way to a chunk."""
     size, (num_patches, image_slots) = RealSize.of(name), PATCHES[name]
     slots = image_slots + TEXT_SLOTS + 1
     found: dict[str, Any] = {"parameters": asdict(size), "context_slots": slots}
@@ -305,17 +304,6 @@ def predict(name: str, factor: float) -> dict[str, Any]:
 
 def num_parameters(module: torch.nn.Module) -> int:
     return sum(p.numel() for p in module.parameters())
-
-
-def in_turns(works: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Median milliseconds of each, all timed in every round, so that other work hits all alike."""
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(REPEATS + 1):
-        for name, work in works.items():
-            began = time.perf_counter()
-            work()
-            times[name].append(1e3 * (time.perf_counter() - began))
-    return {name: median(own[1:]) for name, own in times.items()}  # the first warms up
 
 
 def rounded(value: Any) -> Any:

@@ -1,0 +1,24 @@
+"""Timing of jobs."""
+
+from __future__ import annotations
+
+import time
+
+from benchmarks.timing import median_ms_in_turns, seconds
+
+
+def test_jobs_take_turns_and_the_first_rounds_do_not_count() -> None:
+    ran: list[str] = []
+
+    def slow_at_first() -> None:
+        ran.append("a")
+        time.sleep(0.05 if len(ran) < 3 else 0.001)
+
+    found = median_ms_in_turns({"a": slow_at_first, "b": lambda: ran.append("b")}, 3, warm_up=1)
+    assert ran == ["a", "b"] * 4
+    assert 1 <= found["a"] < 40
+    assert found["b"] < found["a"]
+
+
+def test_seconds_are_those_of_one_run() -> None:
+    assert 0.01 <= seconds(lambda: time.sleep(0.01)) < 1
