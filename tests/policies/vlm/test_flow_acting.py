@@ -24,7 +24,7 @@ def test_acting_prefills_once_and_samples_nothing(
 ) -> None:
     policy = cotrained[family]
     calls: list[str] = []
-    for name in ("prefill", "run", "run_growing"):
+    for name in ("prefill", "run", "run_cached"):
         real = getattr(Backbone, name)
 
         def counted(*args: object, _real: object = real, _name: str = name, **kw: object) -> object:

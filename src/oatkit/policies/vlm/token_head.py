@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from oatkit.policies.generation.blockwise import Feed, Packing, Stage, pack, pack_shifted
 from oatkit.policies.vlm.backbones.backbone import Backbone, Context
-from oatkit.policies.vlm.backbones.key_value_cache import Growing
+from oatkit.policies.vlm.backbones.key_value_cache import GrowingCache
 from oatkit.types import Schedule
 
 SPREAD = 1.0
@@ -52,7 +52,7 @@ class TokenHead(nn.Module):
 
     def start(self, backbone: Backbone, context: Context, schedule: Schedule) -> Feed:
         """The backbone with a cache that holds the context alone."""
-        cache = Growing(context.pairs, schedule.num_tokens)
+        cache = GrowingCache(context.pairs, schedule.num_tokens)
         num_before = cache.length
         stages = iter(self._packing(schedule, self.rows.device).stages)
 
@@ -63,7 +63,7 @@ class TokenHead(nn.Module):
                 num_seen = cache.length - num_before + num_slots
                 mask_GS = torch.ones(num_slots, num_seen, dtype=torch.bool, device=inputs_BG.device)
             embeds_BGD = self.rows[inputs_BG]
-            hidden_BGD = backbone.run_growing(embeds_BGD, stage.positions, mask_GS, context, cache)
+            hidden_BGD = backbone.run_cached(embeds_BGD, stage.positions, mask_GS, context, cache)
             cache.keep(stage.num_kept)
             return self._scores(hidden_BGD)
 

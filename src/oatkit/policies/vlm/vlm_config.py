@@ -1,4 +1,4 @@
-"""What a vision-language policy is: its objective, its expert and how its backbone is trained."""
+"""Configuration of a vision-language policy: objective, flow expert, options of the backbone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADS: dict[str, tuple[Head, ...]] = {
     "vlm-tc": ("flow", "tokens"),
     "vlm-flow": ("flow",),
 }
-"""What each objective trains; the first one acts."""
+"""Heads that each objective trains; the first of them acts."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,11 @@ class ExpertConfig:
     """Size of the flow expert."""
 
     width: int = 1024
+    """Width of an action slot."""
     num_layers: int | None = None
-    """As many as the backbone by default; fewer read evenly spread layers of it, the last too."""
+    """Number of layers, by default that of the backbone; fewer read evenly spread layers of it."""
     num_steps: int = 10
-    """Euler steps."""
+    """Number of Euler steps from noise to actions."""
 
     def __post_init__(self) -> None:
         for name in ("width", "num_steps"):
@@ -39,18 +40,18 @@ class ExpertConfig:
 
 @dataclass(frozen=True)
 class VlmConfig:
-    """An objective and all that it takes.
+    """An objective and its settings.
 
-        vlm-ar     tokens block by block, decoded into the chunk
-        vlm-tc     tokens teach the backbone; a flow expert that reads it, detached, acts
-        vlm-flow   the same expert without tokens, its gradient reaching the backbone
+        vlm-ar     the backbone generates tokens block by block, which are decoded into the chunk
+        vlm-tc     tokens train the backbone; a flow expert, which reads it without gradient, acts
+        vlm-flow   the same expert without tokens, and its gradient reaches the backbone
 
     Attributes:
-        objective: One of these.
-        endpoints: The schedule of `vlm-ar`; the tokenizer's own by default.
-        flow_weight: Of the flow loss beside the token loss.
-        expert: Of `vlm-tc` and `vlm-flow`.
-        backbone: How it is loaded and trained.
+        objective: One of the three objectives above.
+        endpoints: Endpoints of the schedule of `vlm-ar`; those of the tokenizer by default.
+        flow_weight: Weight of the flow loss beside the token loss.
+        expert: Size of the flow expert of `vlm-tc` and `vlm-flow`.
+        backbone: How the backbone is loaded and trained.
     """
 
     objective: Objective = "vlm-ar"
@@ -65,11 +66,12 @@ class VlmConfig:
 
     @property
     def heads(self) -> tuple[Head, ...]:
+        """Heads that the objective trains; the first of them acts."""
         return HEADS[self.objective]
 
     @property
     def is_insulated(self) -> bool:
-        """Whether the expert reads detached keys and values."""
+        """Whether the expert reads keys and values without a gradient to the backbone."""
         return self.objective == "vlm-tc"
 
     @classmethod

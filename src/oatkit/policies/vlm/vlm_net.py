@@ -61,7 +61,7 @@ class VlmNet(nn.Module):
         self.tokens = None
         if "tokens" in config.heads:
             self.tokens = TokenHead(
-                backbone.known_rows(),
+                backbone.text_embeddings(),
                 vocab_size=tokenizer.vocab_size,
                 has_end=not tokenizer.is_fixed_length,
                 is_shifted=config.objective == "vlm-tc",
@@ -72,7 +72,7 @@ class VlmNet(nn.Module):
         if "flow" in config.heads:
             self.expert, self._layers = _expert(config, backbone, tokenizer.action_dim)
         if self.tokens is None:
-            backbone.freeze_unread()
+            backbone.freeze_after_keys_and_values()
 
     @property
     def blocks(self) -> list[nn.Module]:

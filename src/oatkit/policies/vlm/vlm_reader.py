@@ -1,7 +1,7 @@
-"""What a vision-language policy reads of an observation: text as ids, images as pixels.
+"""Observations as a vision-language policy reads them: text as ids, images as pixels.
 
-Any instruction that is not empty is read; it may be left out where training had only one. A camera
-may be missing: its key is left out or None, or in a batch some of its rows are None.
+Any instruction that is not empty is read; it may be left out if training had only one. A camera may
+be missing: its key is left out or None, or in a batch some of its rows are None.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ class VlmReader:
     """Reads observations for a backbone.
 
     Args:
-        spec: What is observed.
-        processor: Makes text ids, and images the pixels of the backbone.
+        spec: What the policy observes.
+        processor: Tokenizer and image processor of the backbone.
     """
 
     def __init__(self, spec: ObservationSpec, processor: Processor) -> None:
         self._spec = replace(spec, tasks=())  # a task is text here, not an index
         self._processor = processor
-        # an instruction may be left out where training had only one
+        # an instruction may be left out if training had only one
         self._default_task = spec.tasks[0] if len(spec.tasks) == 1 else None
 
     def read(self, observation: Mapping[str, Any], *, allow_more: bool = False) -> Observations:
-        """The tensors of an observation; see `read_observation`."""
+        """Tensors of an observation; see `read_observation`."""
         batch_size = self._batch_size(observation)
         complete, seen = dict(observation), []
         for camera, size in self._spec.cameras.items():
             key = f"{IMAGES}{camera}"
-            complete[key], is_seen = self._filled(key, complete.get(key), size, batch_size)
+            complete[key], is_seen = self._fill_missing(key, complete.get(key), size, batch_size)
             seen.append(is_seen)
         found = read_observation(self._spec, complete, allow_more=allow_more)
         is_seen_BC = torch.tensor(seen, dtype=torch.bool).reshape(len(seen), len(found)).t()
@@ -59,7 +59,7 @@ class VlmReader:
         )
 
     def _batch_size(self, observation: Mapping[str, Any]) -> int | None:
-        """None for one frame; what is there decides."""
+        """Number of rows of a batch, or None for a single frame, as state or images show."""
         if self._spec.state is not None and STATE in observation:
             state = observation[STATE]
             return len(state) if np.ndim(state) == 3 else None
@@ -72,10 +72,10 @@ class VlmReader:
             f"and the policy reads cameras {list(self._spec.cameras)}"
         )
 
-    def _filled(
+    def _fill_missing(
         self, key: str, images: Any, size: tuple[int, int], batch_size: int | None
     ) -> tuple[Any, list[bool]]:
-        """Images with black ones where they are missing, and which rows are there."""
+        """Images, black where they are missing, and whether each row was there."""
         count = 1 if batch_size is None else batch_size
         blank: NDArray[np.uint8] = np.zeros((self._spec.history, *size, 3), np.uint8)
         if images is None:
@@ -87,13 +87,13 @@ class VlmReader:
             found = sorted({f"{row.shape} {row.dtype}" for row in given})
             if len(found) > 1:
                 raise ValueError(f"{key} holds images of several shapes or types: {found}")
-            dark = np.zeros_like(given[0]) if given else blank
-            filled = [dark if row is None else row for row in rows]
+            black = np.zeros_like(given[0]) if given else blank
+            filled = [black if row is None else row for row in rows]
             return np.stack(filled), [row is not None for row in rows]
         return images, [True] * count
 
     def _pixels(self, images_BSCHW: Tensor) -> Tensor:
-        """(B, history, ...) uint8, as the vision tower reads them."""
+        """Pixels (B, history, ...) as the processor gives them, uint8."""
         images = images_BSCHW.cpu()
         if images.is_floating_point():
             images = (255 * images).round().to(torch.uint8)

@@ -31,7 +31,7 @@ def test_prefill_and_suffix_are_those_of_transformers(
     context = prefill(backbone, TASKS[:1])
     close(context.hidden[0], reference(backbone))
     suffix = [7, 20, 11, 30]
-    rows = backbone.known_rows()[suffix][None]
+    rows = backbone.text_embeddings()[suffix][None]
     causal = torch.ones(4, 4, dtype=torch.bool).tril()
     hidden = backbone.run(rows, torch.arange(4), causal, context)
     close(hidden[0], reference(backbone, suffix)[-4:])
@@ -154,7 +154,7 @@ def test_only_what_makes_keys_and_values_is_left_of_the_last_layer(
     """All that is still trained gets a gradient from keys and values, and what is frozen none."""
     backbone = load(checkpoints[family])
     everything = {name for name, _ in backbone.named_parameters()}
-    backbone.freeze_unread()
+    backbone.freeze_after_keys_and_values()
     trained = {name for name, p in backbone.named_parameters() if p.requires_grad}
     backbone.requires_grad_(True)
     keys_and_values = [part for pair in prefill(backbone).pairs for part in pair]

@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.decoder_backend import has_onnx
 from oatkit.policies.vlm.backbones import onnx_mlps
-from oatkit.policies.vlm.backbones.onnx_mlps import speed_up
+from oatkit.policies.vlm.backbones.onnx_mlps import use_onnx_mlps
 from tests.policies.vlm.backbones.transformers_reference import load
 
 pytestmark = pytest.mark.skipif(not has_onnx(), reason="oatkit[onnx] is not installed")
@@ -36,11 +36,11 @@ class GatedMlp(nn.Module):
 
 
 def make_layer(activation: str = "silu", bias: bool = False) -> tuple[GatedMlp, nn.Module]:
-    """An MLP that was made faster, and its twin that was not."""
+    """An MLP that ONNX Runtime may run, and its twin in torch."""
     torch.manual_seed(0)
     layer = SimpleNamespace(mlp=GatedMlp(bias))
     twin = copy.deepcopy(layer.mlp)
-    speed_up([layer], SimpleNamespace(hidden_act=activation))
+    use_onnx_mlps([layer], SimpleNamespace(hidden_act=activation))
     return layer.mlp, twin
 
 
@@ -94,5 +94,5 @@ def test_adapters_are_left_alone(checkpoints: dict[str, Path]) -> None:
     for rank, is_packed in ((0, True), (2, False)):
         backbone = load(checkpoints["qwen3-vl"], lora_rank=rank)
         layers = backbone.family.language_model(backbone.model).layers
-        packed = [isinstance(layer.mlp.forward, onnx_mlps._FewRows) for layer in layers]
+        packed = [isinstance(layer.mlp.forward, onnx_mlps._MlpForward) for layer in layers]
         assert packed == [is_packed] * len(layers)

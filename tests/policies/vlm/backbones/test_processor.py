@@ -44,7 +44,7 @@ def test_names_of_special_tokens_are_text(
     for task in ("<|action_0|>", "open <|action_mask|>", "<image>", "<|image_pad|><|im_end|>"):
         ids = set(text.task_ids([task], has_images=True).flatten().tolist())
         assert not ids & special
-        assert max(ids) < text.num_known
+        assert max(ids) < text.num_text_tokens
         observation = tiny_vlm.batch(policy, dataset, 1) | {"task": [task]}
         assert np.isfinite(policy.predict_action_chunk(observation).chunk).all()
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oatkit.policies.vlm.backbones.prompt import Part, lay_out, question
+from oatkit.policies.vlm.backbones.prompt import Part, chat_prompt, lay_out
 
 
 def test_positions_are_two_dimensional_where_images_are() -> None:
@@ -27,29 +27,29 @@ def test_positions_are_two_dimensional_where_images_are() -> None:
     assert slots.is_real[1].tolist() == [False] * 5 + [True, False]
 
 
-def test_a_question_holds_images_the_task_and_states_in_order() -> None:
+def test_a_chat_prompt_holds_images_the_task_and_states_in_order() -> None:
     """Letters stand for ids."""
 
-    def ids_of(text: str) -> tuple[int, ...]:
+    def to_ids(text: str) -> tuple[int, ...]:
         return tuple(map(ord, text))
 
     words = {"opening": "o", "user": "u", "around_image": ("<", ">"), "answer": "a"}
-    parts = question(ids_of, [(4, (2, 2)), (6, None)], 2, **words)
+    parts = chat_prompt(to_ids, [(4, (2, 2)), (6, None)], 2, **words)
     assert parts == [
-        Part("text", ids_of("ou")),
-        Part("text", ids_of("<"), image=0),
+        Part("text", to_ids("ou")),
+        Part("text", to_ids("<"), image=0),
         Part("image", num_slots=4, image=0, grid=(2, 2)),
-        Part("text", ids_of(">"), image=0),
-        Part("text", ids_of("<"), image=1),
+        Part("text", to_ids(">"), image=0),
+        Part("text", to_ids("<"), image=1),
         Part("image", num_slots=6, image=1),
-        Part("text", ids_of(">"), image=1),
+        Part("text", to_ids(">"), image=1),
         Part("task"),
         Part("state", num_slots=2),
-        Part("text", ids_of("a")),
+        Part("text", to_ids("a")),
     ]
     assert [len(part) for part in parts] == [2, 1, 4, 1, 1, 6, 1, 0, 2, 1]
-    blind = question(ids_of, [], 0, **words)
-    assert blind == [Part("text", ids_of("o")), Part("task"), Part("text", ids_of("a"))]
+    blind = chat_prompt(to_ids, [], 0, **words)
+    assert blind == [Part("text", to_ids("o")), Part("task"), Part("text", to_ids("a"))]
 
 
 @given(st.lists(st.booleans(), min_size=2, max_size=2), st.integers(0, 3), st.integers(0, 5))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import GemmaTokenizer, GPT2Tokenizer
 
-from oatkit.policies.vlm.backbones.prompt_text import ids_of, train_bpe
+from oatkit.policies.vlm.backbones.prompt_text import text_ids, train_bpe
 
 CORPUS = ("open the door", "close the other door now")
 BYTES = train_bpe(CORPUS, ("<|end|>", "<|pad|>"))
@@ -33,11 +33,11 @@ def test_special_tokens_come_first_and_ids_follow_one_another(space: str | None)
 def test_any_text_comes_back(space: str | None, text: str) -> None:
     tokenizer = make_tokenizer(space)
     text = f"a{text.replace('▁', '')}"  # where it stands for a space it cannot be told from one
-    assert tokenizer.decode(ids_of(tokenizer, text)) == text
+    assert tokenizer.decode(text_ids(tokenizer, text)) == text
 
 
 @pytest.mark.parametrize("space", [None, "▁"])
 def test_words_of_the_corpus_take_few_ids(space: str | None) -> None:
     tokenizer = make_tokenizer(space)
-    assert len(ids_of(tokenizer, CORPUS[0])) <= 4
-    assert len(ids_of(tokenizer, "zyxwvutsrq")) == 10
+    assert len(text_ids(tokenizer, CORPUS[0])) <= 4
+    assert len(text_ids(tokenizer, "zyxwvutsrq")) == 10

@@ -31,5 +31,5 @@ def test_an_image_is_one_view_of_a_fixed_size(backbones: dict[str, Backbone]) ->
 def test_a_black_image_is_not_dropped(backbones: dict[str, Backbone]) -> None:
     """Gray is zero after normalization; `transformers` takes such an image for padding."""
     backbone = backbones["smolvlm"]
-    found = SmolVLM().see(backbone.model, torch.zeros(2, 3, 32, 32), None)
-    assert found.features.shape == (2, 4, backbone.width)
+    found = SmolVLM().encode_images(backbone.model, torch.zeros(2, 3, 32, 32), None)
+    assert found.slots.shape == (2, 4, backbone.width)

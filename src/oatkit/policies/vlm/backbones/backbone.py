@@ -1,7 +1,7 @@
-"""A vision-language model as a policy uses it: prefill a context once, then run suffixes on it.
+"""A vision-language model as a policy uses it: prefill a context once, then run suffixes after it.
 
-    prompt parts ── embed ── prefill, the backbone's own attention ── Context: keys and values
-    suffix slots ── run, with any mask and positions ─────────────── hidden states
+    prompt parts ── embed ── prefill, the model's own attention ── Context: keys and values
+    suffix slots ── run, with any mask and positions ───────────── hidden states
 
 Shape letters: B batch, S context slot, G suffix slot, D width, H head, C head width, N image.
 """
@@ -16,14 +16,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from oatkit.policies.vlm.backbones.family import Family, Seen
-from oatkit.policies.vlm.backbones.key_value_cache import Growing, Noted, Pairs
-from oatkit.policies.vlm.backbones.onnx_mlps import speed_up
+from oatkit.policies.vlm.backbones.family import Family, ImageFeatures
+from oatkit.policies.vlm.backbones.key_value_cache import GrowingCache, Pairs, RecordingCache
+from oatkit.policies.vlm.backbones.onnx_mlps import use_onnx_mlps
 from oatkit.policies.vlm.backbones.processor import Processor
 from oatkit.policies.vlm.backbones.prompt import Part, lay_out
 
-READ_OF_A_LAYER = ("input_layernorm", "k_proj", "v_proj", "k_norm")
-"""What keys and values of a layer are made with, in every family."""
+KEY_VALUE_MODULES = ("input_layernorm", "k_proj", "v_proj", "k_norm")
+"""Names of the modules that compute keys and values in a layer, in every family."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +31,10 @@ class Context:
     """A prefilled context.
 
     Attributes:
-        pairs: Keys and values of every layer, (B, H, S, C), keys with their positions in them.
-        is_seen: (B, S) bool, which slots count.
-        length: (B,) the position of the first suffix slot.
-        hidden: (B, S, D) what the last layer gives.
+        pairs: Keys and values of every layer, (B, H, S, C); keys are rotated by their positions.
+        is_seen: (B, S) bool, whether a slot takes part in attention.
+        length: (B,) position of the first suffix slot.
+        hidden: (B, S, D) hidden states of the last layer.
     """
 
     pairs: Pairs
@@ -43,22 +43,22 @@ class Context:
     hidden: Tensor
 
     def rows(self, rows_N: Tensor) -> Context:
-        """The contexts of some rows of the batch."""
+        """The context of some rows of the batch."""
         pairs = [(keys[rows_N], values[rows_N]) for keys, values in self.pairs]
         return Context(pairs, self.is_seen[rows_N], self.length[rows_N], self.hidden[rows_N])
 
     def detached_pairs(self) -> Pairs:
-        """The pairs, with no way for a gradient back into the backbone."""
+        """Keys and values through which no gradient reaches the backbone."""
         return [(keys.detach(), values.detach()) for keys, values in self.pairs]
 
 
 class Backbone(nn.Module):
-    """A model of any family.
+    """A vision-language model of any family.
 
     Args:
-        family: Which.
-        model: Of `transformers`, without its head.
-        processor: Of its text and images.
+        family: Family of the model.
+        model: Model of `transformers`, without its head.
+        processor: Tokenizer and image processor of the model.
     """
 
     mean: Tensor
@@ -76,10 +76,12 @@ class Backbone(nn.Module):
 
     @property
     def width(self) -> int:
+        """Width of the language model."""
         return int(self.text_config.hidden_size)
 
     @property
     def num_layers(self) -> int:
+        """Number of layers of the language model."""
         return int(self.text_config.num_hidden_layers)
 
     @property
@@ -97,35 +99,38 @@ class Backbone(nn.Module):
 
     @property
     def max_slots(self) -> int:
-        """That a slot may see; all layers see the same, so a sliding window bounds them too."""
+        """Maximum number of slots that a slot may see.
+
+        All layers get the same mask, so the sliding window of some layers bounds it too.
+        """
         most = int(self.text_config.max_position_embeddings)
         return min(most, getattr(self.text_config, "sliding_window", None) or most)
 
     @property
     def dtype(self) -> torch.dtype:
-        return self._table.weight.dtype
+        return self._embedding.weight.dtype
 
     @property
     def embed_scale(self) -> float:
-        """What the model multiplies embeddings with; Gemma's alone is not 1."""
-        return float(getattr(self._table, "scalar_embed_scale", 1.0))
+        """Factor by which the model multiplies embeddings; 1 except in Gemma."""
+        return float(getattr(self._embedding, "scalar_embed_scale", 1.0))
 
     @property
-    def _language(self) -> Any:
+    def _language_model(self) -> Any:
         return self.family.language_model(self.model)
 
     @property
-    def _table(self) -> nn.Embedding:
-        return cast(nn.Embedding, self._language.get_input_embeddings())
+    def _embedding(self) -> nn.Embedding:
+        return cast(nn.Embedding, self._language_model.get_input_embeddings())
 
     @property
     def layers(self) -> list[nn.Module]:
-        """Of the language model, then of the vision tower."""
-        return [*self._language.layers, *self.family.vision_layers(self.model)]
+        """Layers of the language model, then those of the vision tower."""
+        return [*self._language_model.layers, *self.family.vision_layers(self.model)]
 
-    def known_rows(self) -> Tensor:
-        """(tokens, D): the embeddings of the tokens that the checkpoint knows."""
-        return self._table.weight.detach()[: self.processor.num_known]
+    def text_embeddings(self) -> Tensor:
+        """Embeddings (N, D) of the tokens that the checkpoint has."""
+        return self._embedding.weight.detach()[: self.processor.num_text_tokens]
 
     def prefill(
         self,
@@ -136,69 +141,88 @@ class Backbone(nn.Module):
         is_seen_BN: Tensor,
         states_BSD: Tensor,
     ) -> Context:
-        """Run a context.
+        """Run the context of a batch.
 
         Args:
-            parts: Of the prompt.
-            task_BL: Ids of the instructions, -1 where there is none.
-            images: For each image of the prompt processed pixels (B, ...), uint8.
-            grids: For each image rows and columns of its slots, or None.
-            is_seen_BN: bool, which images are there.
-            states_BSD: Vectors for the state slots.
+            parts: Parts of the prompt, in order.
+            task_BL: Ids of the instructions; -1 is padding.
+            images: Processed pixels (B, ...), uint8, of each image of the prompt.
+            grids: Rows and columns of the slots of each image, or None.
+            is_seen_BN: bool, whether an image is there.
+            states_BSD: Vectors of the state slots.
         """
         slots = lay_out(parts, task_BL, is_seen_BN, self.family.first_position)
-        seen = [self._see(pixels, grid) for pixels, grid in zip(images, grids, strict=True)]
-        features = iter(seen)
-        embedded = []
-        for part in parts:
-            if part.kind == "image":
-                embedded.append(next(features).features)
-            elif part.kind == "state":
-                embedded.append(states_BSD.to(self.dtype))
-            elif part.kind == "task":
-                embedded.append(self._table(task_BL.clamp(min=0)))
-            else:
-                ids_S = torch.tensor(part.ids, device=task_BL.device)
-                embedded.append(self._table(ids_S).expand(len(task_BL), -1, -1))
-        deeper = tuple(
-            torch.cat(level, dim=1) for level in zip(*(s.deeper for s in seen), strict=True)
-        )
+        encoded = [
+            self._encode_images(pixels, grid) for pixels, grid in zip(images, grids, strict=True)
+        ]
+        levels = zip(*(image.deepstack for image in encoded), strict=True)
+        deepstack = tuple(torch.cat(level, dim=1) for level in levels)
         is_allowed_BSS = slots.is_real[:, None, :].expand(-1, slots.is_real.shape[1], -1)
         if self.family.is_context_causal:
             is_allowed_BSS = is_allowed_BSS.tril()
-        cache = Noted()
+        cache = RecordingCache()
         hidden_BSD = self.family.run(
             self.model,
-            torch.cat(embedded, dim=1),
+            self._embed(parts, task_BL, encoded, states_BSD),
             slots.positions,
-            self._additive(is_allowed_BSS),
+            self._additive_mask(is_allowed_BSS),
             cache,
-            (slots, deeper) if deeper else None,
+            (slots, deepstack) if deepstack else None,
         )
         return Context(cache.pairs, slots.is_real, slots.length, hidden_BSD)
+
+    def _embed(
+        self,
+        parts: Sequence[Part],
+        task_BL: Tensor,
+        images: Sequence[ImageFeatures],
+        states_BSD: Tensor,
+    ) -> Tensor:
+        """Vectors (B, S, D) of the slots of a context."""
+        features = iter(images)
+        embedded = []
+        for part in parts:
+            if part.kind == "image":
+                embedded.append(next(features).slots)
+            elif part.kind == "state":
+                embedded.append(states_BSD.to(self.dtype))
+            elif part.kind == "task":
+                embedded.append(self._embedding(task_BL.clamp(min=0)))
+            else:
+                ids_S = torch.tensor(part.ids, device=task_BL.device)
+                embedded.append(self._embedding(ids_S).expand(len(task_BL), -1, -1))
+        return torch.cat(embedded, dim=1)
 
     def run(
         self, embeds_BGD: Tensor, positions_G: Tensor, mask_GG: Tensor, context: Context
     ) -> Tensor:
-        """Hidden states (B, G, D) of suffix slots; the context does not notice.
+        """Hidden states (B, G, D) of suffix slots; the context stays as it is.
 
         Args:
-            embeds_BGD: What the slots hold, without the embedding scale.
-            positions_G: After the context.
+            embeds_BGD: Embeddings of the slots, not yet multiplied by `embed_scale`.
+            positions_G: Positions of the slots, counted from the end of the context.
             mask_GG: bool, which slot (row) sees which (column); all see the context.
-            context: Of the same batch.
+            context: Context of the same batch.
         """
-        return self._run(embeds_BGD, positions_G, mask_GG, context, Noted(context.pairs))
+        return self._run(embeds_BGD, positions_G, mask_GG, context, RecordingCache(context.pairs))
 
-    def run_growing(
+    def run_cached(
         self,
         embeds_BGD: Tensor,
         positions_G: Tensor,
         mask_GS: Tensor,
         context: Context,
-        cache: Growing,
+        cache: GrowingCache,
     ) -> Tensor:
-        """The same with what `cache` keeps between context and slots; (G, S) covers both."""
+        """Hidden states (B, G, D) of suffix slots that also see the suffix slots in a cache.
+
+        Args:
+            embeds_BGD: Embeddings of the slots, not yet multiplied by `embed_scale`.
+            positions_G: Positions of the slots, counted from the end of the context.
+            mask_GS: bool, which slot (row) sees which (column) of the cached and new suffix slots.
+            context: Context of the same batch.
+            cache: Keys and values of the context and of the suffix slots before.
+        """
         return self._run(embeds_BGD, positions_G, mask_GS, context, cache)
 
     def _run(
@@ -207,7 +231,7 @@ class Backbone(nn.Module):
         positions_G: Tensor,
         mask_GS: Tensor,
         context: Context,
-        cache: Noted | Growing,
+        cache: RecordingCache | GrowingCache,
     ) -> Tensor:
         batch_size, num_slots = embeds_BGD.shape[:2]
         before_BGS = context.is_seen[:, None, :].expand(-1, num_slots, -1)
@@ -217,61 +241,62 @@ class Backbone(nn.Module):
             self.model,
             (embeds_BGD * self.embed_scale).to(self.dtype),
             positions_BG.expand(3, -1, -1),
-            self._additive(is_allowed_BGS),
+            self._additive_mask(is_allowed_BGS),
             cache,
         )
 
     def rotary(self, context: Context, num_slots: int) -> tuple[Tensor, Tensor]:
-        """Cosines and sines, (B, G, C), of slots that follow the context."""
+        """Cosines and sines (B, G, C) of the rotary positions that follow the context."""
         positions_BG = context.length[:, None] + torch.arange(
             num_slots, device=context.length.device
         )
         like = context.hidden.new_zeros((), dtype=torch.float32)
-        cos, sin = self._language.rotary_emb(like, positions_BG)
+        cos, sin = self._language_model.rotary_emb(like, positions_BG)
         return cos, sin
 
-    def _see(self, pixels_N: Tensor, grid: tuple[int, int] | None) -> Seen:
+    def _encode_images(self, pixels_N: Tensor, grid: tuple[int, int] | None) -> ImageFeatures:
         shape = pixels_N.shape[: self.family.color_axis]
         by_color = pixels_N.float().reshape(*shape, 3, -1)
         normal = ((by_color - self.mean) / self.std).view_as(pixels_N)
-        return self.family.see(self.model, normal.to(self.dtype), grid)
+        return self.family.encode_images(self.model, normal.to(self.dtype), grid)
 
-    def _additive(self, is_allowed_BGS: Tensor) -> Tensor:
-        """(B, 1, G, S): 0 where a slot is seen; a bool mask would be wrong in eager attention."""
+    def _additive_mask(self, is_allowed_BGS: Tensor) -> Tensor:
+        """Mask (B, 1, G, S) that is added to the scores, as eager attention needs it."""
         mask = torch.zeros(is_allowed_BGS.shape, dtype=self.dtype, device=is_allowed_BGS.device)
         return mask.masked_fill(~is_allowed_BGS, torch.finfo(self.dtype).min)[:, None]
 
-    def speed_up(self) -> None:
-        """Make ready for generation, where there is a faster way on a CPU."""
-        speed_up(self._language.layers, self.text_config)
+    def use_onnx_mlps(self) -> None:
+        """Run the MLPs of generation on a CPU in ONNX Runtime, where that is installed."""
+        use_onnx_mlps(self._language_model.layers, self.text_config)
 
     # Training
 
     def freeze(self, *, vision: bool, language: bool) -> None:
-        """Let parts stay as they are."""
+        """Exclude the vision tower, the language model or both from training."""
         if vision:
             for module in self.family.vision_modules(self.model):
                 module.requires_grad_(False)
         if language:
-            self._language.requires_grad_(False)
+            self._language_model.requires_grad_(False)
 
-    def freeze_unread(self) -> None:
-        """Freeze what follows the last keys and values, where nothing else is read of the model.
+    def freeze_after_keys_and_values(self) -> None:
+        """Freeze what comes after the keys and values of the last layer.
 
-        It would never get a gradient, which training on several devices does not forgive.
+        A policy that reads only keys and values never gives it a gradient, which is an error in
+        training on several devices.
         """
-        self._language.norm.requires_grad_(False)
-        for name, parameter in self._language.layers[-1].named_parameters():
-            if not any(part in name for part in READ_OF_A_LAYER):
+        self._language_model.norm.requires_grad_(False)
+        for name, parameter in self._language_model.layers[-1].named_parameters():
+            if not any(part in name for part in KEY_VALUE_MODULES):
                 parameter.requires_grad_(False)
 
-    def save_memory(self) -> None:
-        """Compute the layers again in the backward pass instead of keeping what they gave."""
+    def checkpoint_activations(self) -> None:
+        """Compute layers again in the backward pass instead of keeping their activations."""
         for layer in self.layers:
-            layer.forward = _recomputed(layer.forward)
+            layer.forward = _checkpointed(layer.forward)
 
 
-def _recomputed(forward: Callable[..., Any]) -> Callable[..., Any]:
+def _checkpointed(forward: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         if not torch.is_grad_enabled():
             return forward(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""How a backbone is loaded and which of its parts are trained."""
+"""Options of loading and training a backbone."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class BackboneOptions:
-    """Of loading and training a backbone."""
+    """How a backbone is loaded, and which of its parts are trained."""
 
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    """Of its weights."""
+    """Type of its weights."""
     attention: Literal["eager", "sdpa"] | None = None
-    """Attention implementation; the family's own by default."""
+    """Attention implementation of `transformers`; the default depends on the family."""
     device_map: str | None = None
-    """Where its layers go, as in `transformers`; one device by default."""
+    """Devices of its layers, as in `transformers`; all on one by default."""
     freeze_vision: bool = False
-    """Leave the vision tower as it is."""
+    """Do not train the vision tower."""
     freeze_language: bool = False
-    """Leave the language model as it is; action tokens are trained all the same."""
+    """Do not train the language model; action tokens are trained nevertheless."""
     lora_rank: int = 0
-    """Train low-rank adapters of the language model instead of its weights; 0 for none."""
+    """Rank of adapters that are trained in place of the language model; 0 trains the model."""
     save_memory: bool = False
-    """Compute layers again in the backward pass instead of keeping what they gave."""
+    """Compute layers again in the backward pass instead of keeping their activations."""
 
     def __post_init__(self) -> None:
         if self.lora_rank < 0:

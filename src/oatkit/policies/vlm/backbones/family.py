@@ -1,4 +1,4 @@
-"""What differs between families of vision-language models; one file each implements it."""
+"""What differs between families of vision-language models; each family has a file of its own."""
 
 from __future__ import annotations
 
@@ -10,91 +10,103 @@ from torch import Tensor, nn
 
 from oatkit.policies.vlm.backbones.prompt import Part, Slots
 
-ROOM = 4096
-"""Positions of a model with random weights."""
+SCRATCH_POSITIONS = 4096
+"""Number of positions of a model with random weights."""
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What the vision tower makes of images.
+class ImageFeatures:
+    """Images as the vision tower encodes them.
 
     Attributes:
-        features: (N, slots, width), one vector for every slot.
-        deeper: Of the same shape, added to the slots after the first layers; often none.
+        slots: (N, slots, width), one vector for every slot of an image.
+        deepstack: Tensors of the same shape that are added to the slots after the first layers of
+            the language model, one tensor per layer; most families have none.
     """
 
-    features: Tensor
-    deeper: tuple[Tensor, ...] = ()
+    slots: Tensor
+    deepstack: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True)
 class ScratchSize:
-    """Of a backbone with random weights."""
+    """Size of a backbone with random weights."""
 
     width: int = 32
-    """Of the language model."""
+    """Width of the language model."""
     num_layers: int = 2
-    """Of the language model."""
+    """Number of layers of the language model."""
     num_heads: int = 4
-    """Attention heads of a layer."""
+    """Number of attention heads of a layer."""
     num_kv_heads: int = 2
-    """Heads that keys and values have; it divides the former."""
+    """Number of key and value heads of a layer; it divides the number of attention heads."""
     head_dim: int = 8
     """Width of a head."""
     vision_width: int = 32
-    """Of the vision tower."""
+    """Width of the vision tower."""
     vision_layers: int = 2
-    """Of the vision tower."""
+    """Number of layers of the vision tower."""
     image_size: int = 32
-    """Height and width of what the vision tower reads, where it is fixed."""
+    """Height and width of the images that the vision tower reads, where they are fixed."""
     patch_size: int = 8
-    """Pixels that a patch has on each side."""
+    """Height and width of a patch in pixels."""
 
 
 class Family(Protocol):
-    """One family; all arguments named `model` are its `transformers` model without a head."""
+    """A family of vision-language models.
+
+    All arguments named `model` are its `transformers` model without a head.
+    """
 
     name: str
+    """Name in the table of families."""
     model_type: str
-    """In the `config.json` of its checkpoints."""
+    """`model_type` in the `config.json` of its checkpoints."""
     is_context_causal: bool
+    """Whether a slot of the context sees only those before it; otherwise it sees all."""
     first_position: int
+    """Position of the first slot."""
     color_axis: int
-    """Of processed pixels (N, ...): where the three colors are, outermost in that axis."""
+    """Axis of processed pixels (N, ...) that holds the three colors, as its outermost part."""
     attention: str
-    """The attention implementation that is right for it, unless the user asks for another."""
+    """Default attention implementation of `transformers`."""
 
     @property
     def model_class(self) -> Any:
-        """With its head."""
+        """Class of `transformers` that loads a checkpoint, with its head."""
 
-    def language_model(self, model: nn.Module) -> nn.Module: ...
+    def language_model(self, model: nn.Module) -> nn.Module:
+        """The language model, whose `layers` have the modules that those of Llama have."""
 
-    def vision_modules(self, model: nn.Module) -> list[nn.Module]: ...
+    def vision_modules(self, model: nn.Module) -> list[nn.Module]:
+        """All modules that images go through, which are frozen together."""
 
-    def vision_layers(self, model: nn.Module) -> Sequence[nn.Module]: ...
+    def vision_layers(self, model: nn.Module) -> Sequence[nn.Module]:
+        """The layers of the vision tower."""
 
     def image_options(self) -> dict[str, Any]:
         """Further arguments of the image processor."""
 
     def pixel_shape(self, num_images: int, pixels: Tensor) -> tuple[int, ...]:
-        """(N, ...) for what the image processor gives for images of one size."""
+        """Shape (N, ...) of the pixels that the image processor gives for images of one size."""
 
     def num_image_slots(self, config: Any, pixel_shape: Sequence[int]) -> int:
-        """Of one image whose processed pixels have this shape."""
+        """Number of slots of an image whose processed pixels have this shape."""
 
     def image_grid(self, processor: Any, size: tuple[int, int]) -> tuple[int, int] | None:
-        """Rows and columns of an image's slots, where positions are two-dimensional."""
+        """Rows and columns of an image's slots; None where positions are one-dimensional."""
 
     def parts(
         self, tokenizer: Any, image_slots: Sequence[tuple[int, Any]], num_states: int
     ) -> list[Part]:
-        """The prompt with images of so many slots and that grid each."""
+        """The prompt, given the number of slots and the grid of every image."""
 
     def task_text(self, task: str, has_images: bool) -> str:
-        """What is tokenized for the `task` part."""
+        """Text of the `task` part of the prompt, which is tokenized as one piece."""
 
-    def see(self, model: nn.Module, pixels_N: Tensor, grid: tuple[int, int] | None) -> Seen:
+    def encode_images(
+        self, model: nn.Module, pixels_N: Tensor, grid: tuple[int, int] | None
+    ) -> ImageFeatures:
         """Features of normalized pixels (N, ...)."""
 
     def run(
@@ -104,9 +116,18 @@ class Family(Protocol):
         positions_3BG: Tensor,
         mask_B1GS: Tensor,
         cache: Any,
-        seen: tuple[Slots, tuple[Tensor, ...]] | None = None,
+        deepstack: tuple[Slots, tuple[Tensor, ...]] | None = None,
     ) -> Tensor:
-        """Hidden states (B, G, D) of the language model; `mask` is added to the scores."""
+        """Hidden states (B, G, D) of the language model.
+
+        Args:
+            model: The model without a head.
+            embeds_BGD: Vectors of the slots.
+            positions_3BG: Positions of the slots: time, row and column, equal outside of images.
+            mask_B1GS: Numbers that are added to the attention scores.
+            cache: Keys and values before, whose `update` every layer calls.
+            deepstack: The slots of the context, and `ImageFeatures.deepstack` of its images.
+        """
 
     def scratch(self, size: ScratchSize, corpus: Sequence[str]) -> tuple[Any, Any, Any]:
         """Config, tokenizer and image processor of a model with random weights."""

@@ -1,7 +1,7 @@
-"""Checkpoints of `transformers` to backbones and back; its version is checked here.
+"""Backbones from checkpoints of `transformers`, and checkpoints with random weights.
 
-`transformers` moved the scale of Gemma's embeddings and changed its caches in 5.4; one code path
-serves what came after.
+The version of `transformers` is checked here: 5.4 moved the scale of Gemma's embeddings and changed
+the caches, and the families are written for what came after.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ except ImportError as error:
 
 from oatkit.policies.vlm.backbones.backbone import Backbone
 from oatkit.policies.vlm.backbones.family import Family, ScratchSize
-from oatkit.policies.vlm.backbones.family_table import family_named, family_of
+from oatkit.policies.vlm.backbones.family_table import family_named, family_of_checkpoint
 from oatkit.policies.vlm.backbones.processor import Processor
 
 OLDEST, TOO_NEW = (5, 4), (6, 0)
+"""First version of `transformers` that is supported, and the first that is not any more."""
 
 
 def require_version(found: str = transformers.__version__) -> None:
-    """Refuse a version of `transformers` that the families are not written for."""
+    """Raise an error for a version of `transformers` that the families are not written for."""
     release = tuple(int(part) for part in found.split(".")[:2])
     if not OLDEST <= release < TOO_NEW:
         raise OatkitError(
@@ -43,9 +44,9 @@ def require_version(found: str = transformers.__version__) -> None:
 def load_backbone(checkpoint: str, options: BackboneOptions) -> Backbone:
     """A pretrained backbone from a folder or, by its id, from the Hugging Face hub."""
     require_version()
-    family, _ = _family_at(checkpoint)
+    family, _ = _read_family(checkpoint)
     attention = _attention(family, options)
-    with _problems_named(checkpoint):
+    with _as_artifact_errors(checkpoint):
         model = family.model_class.from_pretrained(
             checkpoint,
             dtype=getattr(torch, options.dtype),
@@ -53,24 +54,24 @@ def load_backbone(checkpoint: str, options: BackboneOptions) -> Backbone:
             device_map=options.device_map,
         )
         processor = _load_processor(family, checkpoint, model.config)
-    return _prepared(Backbone(family, model.model, processor), options)
+    return _apply_options(Backbone(family, model.model, processor), options)
 
 
 def build_backbone(folder: Path, options: BackboneOptions) -> Backbone:
-    """A backbone without its weights, from what `Processor.save_pretrained` wrote."""
+    """A backbone with random weights from a folder that `Processor.save_pretrained` wrote."""
     require_version()
-    family, config = _family_at(str(folder))
+    family, config = _read_family(str(folder))
     config._attn_implementation = _attention(family, options)
-    with _problems_named(str(folder)):
+    with _as_artifact_errors(str(folder)):
         model = family.model_class._from_config(config, dtype=getattr(torch, options.dtype))
         processor = _load_processor(family, str(folder), config)
-    return _prepared(Backbone(family, model.model, processor), options)
+    return _apply_options(Backbone(family, model.model, processor), options)
 
 
 def write_scratch(
     name: str, folder: Path, size: ScratchSize, corpus: Sequence[str], seed: int = 0
 ) -> Path:
-    """Write a checkpoint of a family with random weights and a vocabulary fitted to `corpus`."""
+    """Write a checkpoint of a family with random weights and a vocabulary trained on `corpus`."""
     require_version()
     family = family_named(name)
     config, tokenizer, images = family.scratch(size, corpus)
@@ -81,16 +82,16 @@ def write_scratch(
     return folder
 
 
-def _family_at(checkpoint: str) -> tuple[Family, Any]:
+def _read_family(checkpoint: str) -> tuple[Family, Any]:
     """The family of a checkpoint and its config."""
     path = Path(checkpoint)
     if (path / "config.json").exists() and (path / "tokenizer/config.json").exists():
         raise ArtifactError(f"{path} is a policy, not a backbone: start from it with --init {path}")
     if not path.exists() and (path.is_absolute() or len(path.parts) > 2):
         raise ArtifactError(f"{path} does not exist, and is no id of the Hugging Face hub")
-    with _problems_named(checkpoint):
+    with _as_artifact_errors(checkpoint):
         config = AutoConfig.from_pretrained(checkpoint)
-    return family_of(config.model_type, checkpoint), config
+    return family_of_checkpoint(config.model_type, checkpoint), config
 
 
 def _load_processor(family: Family, where: str, config: Any) -> Processor:
@@ -107,20 +108,20 @@ def _attention(family: Family, options: BackboneOptions) -> str:
     return options.attention or family.attention
 
 
-def _prepared(backbone: Backbone, options: BackboneOptions) -> Backbone:
+def _apply_options(backbone: Backbone, options: BackboneOptions) -> Backbone:
     if options.lora_rank and options.freeze_language:
         raise ValueError("--lora-rank trains what --freeze-language freezes: leave one of them out")
     if options.lora_rank:
         _add_adapters(backbone, options.lora_rank)
     backbone.freeze(vision=options.freeze_vision, language=options.freeze_language)
     if options.save_memory:
-        backbone.save_memory()
-    backbone.speed_up()
+        backbone.checkpoint_activations()
+    backbone.use_onnx_mlps()
     return backbone.eval()
 
 
 def _add_adapters(backbone: Backbone, rank: int) -> None:
-    """Adapters in every linear layer of the language model, whose own weights are frozen."""
+    """Add adapters to every linear layer of the language model and freeze its own weights."""
     from peft import LoraConfig, inject_adapter_in_model
 
     language = backbone.family.language_model(backbone.model)
@@ -130,8 +131,8 @@ def _add_adapters(backbone: Backbone, rank: int) -> None:
 
 
 @contextmanager
-def _problems_named(checkpoint: str) -> Iterator[None]:
-    """What `transformers` cannot read becomes one sentence."""
+def _as_artifact_errors(checkpoint: str) -> Iterator[None]:
+    """Turn errors of `transformers` into one sentence that names the checkpoint."""
     try:
         yield
     except (OSError, KeyError, ValueError) as error:

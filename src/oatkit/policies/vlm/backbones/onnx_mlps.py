@@ -1,4 +1,4 @@
-"""Generation on a CPU: the MLPs of a language model run by ONNX Runtime where it is installed."""
+"""MLPs of a language model in ONNX Runtime, which makes generation on a CPU faster."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from oatkit.nn.decoder_backend import has_onnx
 from oatkit.nn.onnx.gated_mlp import MAX_ROWS, Activation, OnnxMlp
 
 ACTIVATIONS: dict[str, Activation] = {"gelu_pytorch_tanh": "gelu", "silu": "silu"}
+"""Activations that ONNX Runtime computes, by their names in `transformers`."""
 
 
-def speed_up(layers: Sequence[Any], text_config: Any) -> None:
-    """Let MLPs compute a few slots by ONNX Runtime; all else, and gradients, stay with torch.
+def use_onnx_mlps(layers: Sequence[Any], text_config: Any) -> None:
+    """Run MLPs on a few slots in ONNX Runtime; all else, and gradients, stay with torch.
+
+    Nothing changes where ONNX Runtime is not installed, or for an MLP that has biases, adapters or
+    another activation.
 
     Args:
-        layers: Of the language model.
-        text_config: Its config.
+        layers: Layers of a language model of `transformers`.
+        text_config: Config of that language model.
     """
     name = getattr(text_config, "hidden_activation", None) or text_config.hidden_act
     if name not in ACTIVATIONS or not has_onnx():
@@ -28,11 +32,11 @@ def speed_up(layers: Sequence[Any], text_config: Any) -> None:
         mlp = layer.mlp
         parts = (mlp.gate_proj, mlp.up_proj, mlp.down_proj)
         if all(type(part) is nn.Linear and part.bias is None for part in parts):  # no adapters
-            mlp.forward = _FewRows(mlp.forward, parts, ACTIVATIONS[name])
+            mlp.forward = _MlpForward(mlp.forward, parts, ACTIVATIONS[name])
 
 
-class _FewRows:
-    """The forward pass of an MLP; weights are packed when they are first needed so."""
+class _MlpForward:
+    """The forward pass of an MLP, which copies the weights when it first runs them in ONNX."""
 
     def __init__(
         self,
@@ -43,12 +47,12 @@ class _FewRows:
         self._forward = forward
         self._parts = parts
         self._activation = activation
-        self._packed: OnnxMlp | None = None
+        self._onnx_mlp: OnnxMlp | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
         is_plain = x.device.type == "cpu" and x.dtype == torch.float32
         if torch.is_grad_enabled() or not is_plain or x[..., 0].numel() > MAX_ROWS:
             return self._forward(x)
-        if self._packed is None or not self._packed.is_current:
-            self._packed = OnnxMlp(*self._parts, self._activation)
-        return self._packed(x)
+        if self._onnx_mlp is None or not self._onnx_mlp.is_current:
+            self._onnx_mlp = OnnxMlp(*self._parts, self._activation)
+        return self._onnx_mlp(x)

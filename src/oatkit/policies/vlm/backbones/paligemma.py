@@ -1,4 +1,4 @@
-"""PaliGemma 2: SigLIP and Gemma 2; a context of full attention, positions from 1."""
+"""PaliGemma 2: SigLIP and Gemma 2, with full attention over the context and positions from 1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformers import (
 )
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
-from oatkit.policies.vlm.backbones.family import ROOM, ScratchSize, Seen
+from oatkit.policies.vlm.backbones.family import SCRATCH_POSITIONS, ImageFeatures, ScratchSize
 from oatkit.policies.vlm.backbones.prompt import Part, Slots
 from oatkit.policies.vlm.backbones.prompt_text import train_bpe
 
@@ -23,6 +23,8 @@ IMAGE = "<image>"
 
 
 class PaliGemma2:
+    """The family; see `Family`."""
+
     name = "paligemma2"
     model_type = "paligemma"
     is_context_causal = False
@@ -58,7 +60,7 @@ class PaliGemma2:
     def parts(
         self, tokenizer: Any, image_slots: Sequence[tuple[int, Any]], num_states: int
     ) -> list[Part]:
-        """Images, <bos>, the instruction and a line break, states."""
+        """Images, then <bos>, then the instruction and a line break, then states."""
         images = [
             Part("image", num_slots=slots, image=number)
             for number, (slots, _) in enumerate(image_slots)
@@ -69,8 +71,10 @@ class PaliGemma2:
     def task_text(self, task: str, has_images: bool) -> str:
         return f"{task}\n"
 
-    def see(self, model: Any, pixels_N: Tensor, grid: tuple[int, int] | None) -> Seen:
-        return Seen(model.get_image_features(pixels_N).pooler_output)
+    def encode_images(
+        self, model: Any, pixels_N: Tensor, grid: tuple[int, int] | None
+    ) -> ImageFeatures:
+        return ImageFeatures(model.get_image_features(pixels_N).pooler_output)
 
     def run(
         self,
@@ -79,9 +83,9 @@ class PaliGemma2:
         positions_3BG: Tensor,
         mask_B1GS: Tensor,
         cache: Any,
-        seen: tuple[Slots, tuple[Tensor, ...]] | None = None,
+        deepstack: tuple[Slots, tuple[Tensor, ...]] | None = None,
     ) -> Tensor:
-        # contexts are shorter than the sliding window, so both kinds of layers see the same
+        # contexts are shorter than the sliding window, so layers of both types get the same mask
         masks = {"full_attention": mask_B1GS, "sliding_attention": mask_B1GS}
         found: Tensor = model.language_model(
             inputs_embeds=embeds_BGD,
@@ -107,7 +111,7 @@ class PaliGemma2:
                 num_key_value_heads=size.num_kv_heads,
                 head_dim=size.head_dim,
                 query_pre_attn_scalar=size.head_dim,
-                max_position_embeddings=ROOM,
+                max_position_embeddings=SCRATCH_POSITIONS,
                 pad_token_id=0,
                 eos_token_id=1,
                 bos_token_id=2,

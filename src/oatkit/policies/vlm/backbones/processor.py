@@ -1,7 +1,7 @@
-"""Text to ids and images to pixels by a checkpoint's own tokenizer and image processor.
+"""Text to ids and images to pixels, by the tokenizer and the image processor of a checkpoint.
 
-Both run in the processes that read data. Images are only resized and cut into patches there and
-stay uint8, a quarter of the bytes; the backbone normalizes them where it runs.
+Both run in the processes that read data. There, images are only resized and cut into patches, and
+stay uint8, a quarter of the bytes of floats; the backbone normalizes them on its device.
 """
 
 from __future__ import annotations
@@ -17,16 +17,20 @@ from oatkit.policies.vlm.backbones.family import Family
 from oatkit.policies.vlm.backbones.prompt import Part
 
 MAX_TASK_TOKENS = 128
+"""Maximum number of tokens of an instruction."""
 
 
 class Processor:
     """A tokenizer and an image processor of `transformers`.
 
     Args:
-        family: Of the model.
-        tokenizer: Its own.
-        images: Its image processor, the one without torchvision.
-        config: Of the model.
+        family: Family of the model.
+        tokenizer: Tokenizer of the checkpoint.
+        images: Image processor of the checkpoint, the implementation without torchvision.
+        config: Config of the model.
+
+    Attributes:
+        num_text_tokens: Number of tokens of the checkpoint, before action tokens are added.
     """
 
     def __init__(self, family: Family, tokenizer: Any, images: Any, config: Any) -> None:
@@ -34,10 +38,10 @@ class Processor:
         self.tokenizer = tokenizer
         self.images = images
         self.config = config
-        self.num_known = len(tokenizer)
+        self.num_text_tokens = len(tokenizer)
 
     def image_statistics(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of uint8 colors, (3, 1)."""
+        """Mean and standard deviation of the colors of uint8 images, (3, 1) each."""
         scale = self.images.rescale_factor if self.images.do_rescale else 1.0
         mean, std = [0.0] * 3, [1.0] * 3
         if self.images.do_normalize:
@@ -45,7 +49,7 @@ class Processor:
         return torch.tensor(mean)[:, None] / scale, torch.tensor(std)[:, None] / scale
 
     def add_action_tokens(self, vocab_size: int, *, has_end: bool) -> None:
-        """Let the vocabulary grow by the action tokens; their ids follow one another."""
+        """Add the action tokens to the vocabulary, with consecutive ids."""
         names = action_token_names(vocab_size, has_end=has_end)
         known = self.tokenizer.get_vocab()
         taken = [name for name in names if name in known]
@@ -62,18 +66,19 @@ class Processor:
         return self.family.parts(self.tokenizer, images, num_states)
 
     def grid(self, size: tuple[int, int]) -> tuple[int, int] | None:
-        """Rows and columns of the slots of an image of this size, where they matter."""
+        """Rows and columns of the slots of an image of this size; see `Family.image_grid`."""
         return self.family.image_grid(self.images, size)
 
     def num_image_slots(self, size: tuple[int, int]) -> int:
+        """Number of slots of an image of this size (height, width)."""
         blank = torch.zeros(1, 3, *size, dtype=torch.uint8)
         return self.family.num_image_slots(self.config, self.pixels(blank).shape[1:])
 
     def task_ids(self, tasks: Sequence[str], *, has_images: bool) -> Tensor:
-        """(B, L): ids of the instructions; -1 after the end of the shorter ones.
+        """Ids (B, L) of the instructions; -1 is padding behind the shorter ones.
 
-        The name of a special token in an instruction is text like any other: it neither ends the
-        question nor speaks an action.
+        The name of a special token in an instruction is tokenized as plain text, so that it neither
+        ends the message nor stands for an action.
         """
         texts = [self.family.task_text(task, has_images) for task in tasks]
         found = self.tokenizer(texts, add_special_tokens=False, split_special_tokens=True)
@@ -88,7 +93,7 @@ class Processor:
         return torch.tensor(rows, dtype=torch.int64)
 
     def pixels(self, images_N3HW: Tensor) -> Tensor:
-        """What the vision tower reads of uint8 images, not yet normalized, (N, ...) uint8."""
+        """Resized pixels (N, ...) of uint8 images, still uint8 and not yet normalized."""
         found = self.images(
             list(images_N3HW.numpy()),
             do_rescale=False,
@@ -100,12 +105,12 @@ class Processor:
         return found.reshape(self.family.pixel_shape(len(images_N3HW), found)).to(torch.uint8)
 
     def save_pretrained(self, folder: Path) -> None:
-        """Write config, tokenizer and image processor, all that a model without weights is."""
+        """Write config, tokenizer and image processor: a checkpoint without weights."""
         for thing in (self.config, self.tokenizer, self.images):
             thing.save_pretrained(folder)
 
 
 def action_token_names(vocab_size: int, *, has_end: bool) -> list[str]:
-    """Of the codes, then of the end symbol if there is one, then of the mask."""
+    """Names of the codes, then of the end symbol if there is one, then of the mask."""
     codes = [f"<|action_{code}|>" for code in range(vocab_size)]
     return [*codes, *(["<|action_end|>"] if has_end else []), "<|action_mask|>"]

@@ -1,8 +1,8 @@
 """The slots of a context: text, images, the instruction and the robot's state in a row.
 
-A family says in which order they come; positions follow from what is there. A slot that does not
-count (padding of the instruction, a camera that is missing) is seen by no slot and takes no
-position, so the others are as if it were not there.
+A family decides their order; positions follow from what is there. A slot that is not real (padding
+of the instruction, or an image of a missing camera) is seen by no slot and takes no position, so
+the other slots are computed as if it did not exist.
 
     slot        <image> x4   bos  open  the  door  \\n   state
     advances    0 0 0 2      1    1     1    1     1    1        with two-dimensional positions
@@ -29,12 +29,12 @@ class Part:
     """Successive slots of one kind.
 
     Attributes:
-        kind: `task` is the instruction, whose ids come with every sample.
-        ids: What text slots hold, in the backbone's vocabulary.
-        num_slots: Of images and states.
-        image: The image that the slots belong to: they count where it is seen. Text around an
-            image has it too.
-        grid: Rows and columns of an image's slots, where positions are two-dimensional.
+        kind: What the slots hold; `task` is the instruction, whose ids come with every sample.
+        ids: Ids of text slots, in the backbone's vocabulary.
+        num_slots: Number of slots of an image or of states.
+        image: Index of the image that the slots belong to, also of text around it; the slots are
+            real where that image is there.
+        grid: Rows and columns of an image's slots; None where positions are one-dimensional.
     """
 
     kind: Literal["text", "task", "image", "state"]
@@ -47,8 +47,8 @@ class Part:
         return len(self.ids) or self.num_slots
 
 
-def question(
-    ids_of: Callable[[str], tuple[int, ...]],
+def chat_prompt(
+    to_ids: Callable[[str], tuple[int, ...]],
     image_slots: Sequence[tuple[int, tuple[int, int] | None]],
     num_states: int,
     *,
@@ -57,39 +57,39 @@ def question(
     around_image: tuple[str, str],
     answer: str,
 ) -> list[Part]:
-    """The parts of a chat template with one question, the state after its text.
+    """Parts of a chat template with one message of the user: images, the instruction, states.
 
     Args:
-        ids_of: Text to ids.
-        image_slots: Slots of every image, and their grid.
-        num_states: State slots.
-        opening: Of the message.
-        user: Who asks; without images the instruction's text says it.
+        to_ids: Function that gives the ids of a text.
+        image_slots: Number of slots and grid of every image.
+        num_states: Number of state slots.
+        opening: Text that opens the message.
+        user: Text that names the user; without images it is left to `Family.task_text`.
         around_image: Text before and after every image.
-        answer: Text that ends the question and opens the answer.
+        answer: Text that ends the message and opens the answer.
     """
-    parts = [Part("text", ids_of(opening + user if image_slots else opening))]
+    parts = [Part("text", to_ids(opening + user if image_slots else opening))]
     before, after = around_image
     for number, (slots, grid) in enumerate(image_slots):
         parts += [
-            Part("text", ids_of(before), image=number),
+            Part("text", to_ids(before), image=number),
             Part("image", num_slots=slots, image=number, grid=grid),
-            Part("text", ids_of(after), image=number),
+            Part("text", to_ids(after), image=number),
         ]
     parts.append(Part("task"))
     parts += [Part("state", num_slots=num_states)] if num_states else []
-    return [*parts, Part("text", ids_of(answer))]
+    return [*parts, Part("text", to_ids(answer))]
 
 
 @dataclass(frozen=True, eq=False)
 class Slots:
-    """Which slots of a context count, and where they are.
+    """The slots of a batch of contexts.
 
     Attributes:
-        is_real: (B, S) bool.
-        is_image: (S,) bool.
-        positions: (3, B, S) int64: time, row, column; all the same outside images.
-        length: (B,) the position after the last.
+        is_real: (B, S) bool, whether a slot takes part in attention.
+        is_image: (S,) bool, whether a slot belongs to an image.
+        positions: (3, B, S) int64: time, row and column, equal outside of images.
+        length: (B,) position after the last slot.
     """
 
     is_real: Tensor
@@ -99,13 +99,13 @@ class Slots:
 
 
 def lay_out(parts: Sequence[Part], task_BL: Tensor, is_seen_BN: Tensor, first: int) -> Slots:
-    """The slots of a batch.
+    """The slots of a batch of contexts.
 
     Args:
-        parts: Of the prompt, in order.
-        task_BL: Ids of the instructions, -1 where there is none.
-        is_seen_BN: bool, which images are there.
-        first: The position of the first slot.
+        parts: Parts of the prompt, in order.
+        task_BL: Ids of the instructions; -1 is padding.
+        is_seen_BN: bool, whether an image is there.
+        first: Position of the first slot.
     """
     device = task_BL.device
     real, advances, offsets, is_image = [], [], [], []

@@ -1,4 +1,4 @@
-"""Text of prompts: ids of fixed pieces, and small vocabularies for models with random weights."""
+"""Ids of fixed pieces of a prompt, and small vocabularies for models with random weights."""
 
 from __future__ import annotations
 
@@ -13,31 +13,33 @@ from tokenizers.pre_tokenizers import ByteLevel, Split
 from tokenizers.trainers import BpeTrainer
 
 NUM_MERGES = 128
+"""Number of merges of a small vocabulary."""
 
 
-def ids_of(tokenizer: Any, text: str) -> tuple[int, ...]:
+def text_ids(tokenizer: Any, text: str) -> tuple[int, ...]:
+    """Ids of a text in which special tokens may be named, without any around it."""
     return tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def train_bpe(
     corpus: Sequence[str], special: Sequence[str], space: str | None = None
 ) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Vocabulary and merges for any text, fitted to some.
+    """Vocabulary and merges that cover any text, trained on a corpus.
 
     Args:
-        corpus: The text.
-        special: Tokens that come first.
-        space: What stands for a space where bytes are only the last resort (Gemma); bytes are the
-            alphabet otherwise (Qwen, Llama).
+        corpus: Texts that the merges are learned from.
+        special: Special tokens, which get the first ids.
+        space: Character that stands for a space in a vocabulary of characters, which falls back
+            to bytes (Gemma); None for a vocabulary of bytes (Qwen, Llama).
     """
-    made = Tokenizer(BPE())
+    tokenizer = Tokenizer(BPE())
     alphabet = ByteLevel.alphabet()
     names = list(special)
     if space is None:
-        made.pre_tokenizer = ByteLevel(add_prefix_space=False)
+        tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
     else:
-        made.normalizer = Replace(" ", space)
-        made.pre_tokenizer = Split(" ", "merged_with_previous")
+        tokenizer.normalizer = Replace(" ", space)
+        tokenizer.pre_tokenizer = Split(" ", "merged_with_previous")
         alphabet = [chr(code) for code in range(33, 127)] + [space, "\n"]
         names += [f"<0x{byte:02X}>" for byte in range(256)]
     trainer = BpeTrainer(
@@ -46,6 +48,6 @@ def train_bpe(
         initial_alphabet=alphabet,
         show_progress=False,
     )
-    made.train_from_iterator(corpus, trainer)
-    model = json.loads(made.to_str())["model"]
+    tokenizer.train_from_iterator(corpus, trainer)
+    model = json.loads(tokenizer.to_str())["model"]
     return model["vocab"], [tuple(pair) for pair in model["merges"]]

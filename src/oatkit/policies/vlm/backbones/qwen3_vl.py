@@ -1,4 +1,4 @@
-"""Qwen3-VL: images of any shape in patches, a causal context, three-dimensional positions."""
+"""Qwen3-VL: images of any shape, a causal context and three-dimensional positions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from transformers import Qwen2Tokenizer, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-from oatkit.policies.vlm.backbones.family import ROOM, ScratchSize, Seen
-from oatkit.policies.vlm.backbones.prompt import Part, Slots, question
-from oatkit.policies.vlm.backbones.prompt_text import ids_of, train_bpe
+from oatkit.policies.vlm.backbones.family import SCRATCH_POSITIONS, ImageFeatures, ScratchSize
+from oatkit.policies.vlm.backbones.prompt import Part, Slots, chat_prompt
+from oatkit.policies.vlm.backbones.prompt_text import text_ids, train_bpe
 
 SPECIAL = (
     *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>"),
@@ -21,6 +21,8 @@ SPECIAL = (
 
 
 class Qwen3VL:
+    """The family; see `Family`."""
+
     name = "qwen3-vl"
     model_type = "qwen3_vl"
     is_context_causal = True
@@ -59,8 +61,8 @@ class Qwen3VL:
     def parts(
         self, tokenizer: Any, image_slots: Sequence[tuple[int, Any]], num_states: int
     ) -> list[Part]:
-        return question(
-            lambda text: ids_of(tokenizer, text),
+        return chat_prompt(
+            lambda text: text_ids(tokenizer, text),
             image_slots,
             num_states,
             opening="<|im_start|>",
@@ -72,13 +74,15 @@ class Qwen3VL:
     def task_text(self, task: str, has_images: bool) -> str:
         return task if has_images else f"user\n{task}"
 
-    def see(self, model: Any, pixels_N: Tensor, grid: tuple[int, int] | None) -> Seen:
+    def encode_images(
+        self, model: Any, pixels_N: Tensor, grid: tuple[int, int] | None
+    ) -> ImageFeatures:
         assert grid is not None
         merge = model.visual.spatial_merge_size
         grid_3 = torch.tensor([1, merge * grid[0], merge * grid[1]], device=pixels_N.device)
         found = model.visual(pixels_N.flatten(0, 1), grid_thw=grid_3.expand(len(pixels_N), 3))
         count = len(pixels_N)
-        return Seen(
+        return ImageFeatures(
             found.pooler_output.unflatten(0, (count, -1)),
             tuple(level.unflatten(0, (count, -1)) for level in found.deepstack_features),
         )
@@ -90,14 +94,14 @@ class Qwen3VL:
         positions_3BG: Tensor,
         mask_B1GS: Tensor,
         cache: Any,
-        seen: tuple[Slots, tuple[Tensor, ...]] | None = None,
+        deepstack: tuple[Slots, tuple[Tensor, ...]] | None = None,
     ) -> Tensor:
-        # the language model alone: the whole one keeps position offsets of its last call
+        # the language model alone: the full model keeps position offsets of its last call
         visual: dict[str, Any] = {}
-        if seen is not None:
-            slots, deeper = seen
+        if deepstack is not None:
+            slots, levels = deepstack
             visual["visual_pos_masks"] = slots.is_image.expand(len(embeds_BGD), -1)
-            visual["deepstack_visual_embeds"] = [level.flatten(0, 1) for level in deeper]
+            visual["deepstack_visual_embeds"] = [level.flatten(0, 1) for level in levels]
         found: Tensor = model.language_model(
             inputs_embeds=embeds_BGD,
             position_ids=positions_3BG,
@@ -123,7 +127,7 @@ class Qwen3VL:
                 "num_attention_heads": size.num_heads,
                 "num_key_value_heads": size.num_kv_heads,
                 "head_dim": size.head_dim,
-                "max_position_embeddings": ROOM,
+                "max_position_embeddings": SCRATCH_POSITIONS,
                 "rope_parameters": {
                     "rope_type": "default",
                     "rope_theta": 5e6,

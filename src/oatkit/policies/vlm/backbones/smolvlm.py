@@ -1,4 +1,4 @@
-"""SmolVLM: SigLIP and a Llama; a causal context, one view of each image and no tiles."""
+"""SmolVLM: SigLIP and Llama, with a causal context; an image is one view, without tiles."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from transformers import GPT2Tokenizer, SmolVLMConfig, SmolVLMForConditionalGeneration
 from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
 
-from oatkit.policies.vlm.backbones.family import ROOM, ScratchSize, Seen
-from oatkit.policies.vlm.backbones.prompt import Part, Slots, question
-from oatkit.policies.vlm.backbones.prompt_text import ids_of, train_bpe
+from oatkit.policies.vlm.backbones.family import SCRATCH_POSITIONS, ImageFeatures, ScratchSize
+from oatkit.policies.vlm.backbones.prompt import Part, Slots, chat_prompt
+from oatkit.policies.vlm.backbones.prompt_text import text_ids, train_bpe
 
 SPECIAL = (
     *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<fake_token_around_image>"),
@@ -20,6 +20,8 @@ SPECIAL = (
 
 
 class SmolVLM:
+    """The family; see `Family`."""
+
     name = "smolvlm"
     model_type = "smolvlm"
     is_context_causal = True
@@ -57,8 +59,8 @@ class SmolVLM:
         self, tokenizer: Any, image_slots: Sequence[tuple[int, Any]], num_states: int
     ) -> list[Part]:
         fake = "<fake_token_around_image>"
-        return question(
-            lambda text: ids_of(tokenizer, text),
+        return chat_prompt(
+            lambda text: text_ids(tokenizer, text),
             image_slots,
             num_states,
             opening="<|im_start|>",
@@ -70,10 +72,12 @@ class SmolVLM:
     def task_text(self, task: str, has_images: bool) -> str:
         return task if has_images else f"User: {task}"
 
-    def see(self, model: Any, pixels_N: Tensor, grid: tuple[int, int] | None) -> Seen:
-        # not get_image_features: it drops images that are all zero
+    def encode_images(
+        self, model: Any, pixels_N: Tensor, grid: tuple[int, int] | None
+    ) -> ImageFeatures:
+        # not `get_image_features`, which drops images that are all zero
         found = model.vision_model(pixel_values=pixels_N).last_hidden_state
-        return Seen(model.connector(found))
+        return ImageFeatures(model.connector(found))
 
     def run(
         self,
@@ -82,7 +86,7 @@ class SmolVLM:
         positions_3BG: Tensor,
         mask_B1GS: Tensor,
         cache: Any,
-        seen: tuple[Slots, tuple[Tensor, ...]] | None = None,
+        deepstack: tuple[Slots, tuple[Tensor, ...]] | None = None,
     ) -> Tensor:
         found: Tensor = model.text_model(
             inputs_embeds=embeds_BGD,
@@ -107,7 +111,7 @@ class SmolVLM:
                 "num_attention_heads": size.num_heads,
                 "num_key_value_heads": size.num_kv_heads,
                 "head_dim": size.head_dim,
-                "max_position_embeddings": ROOM,
+                "max_position_embeddings": SCRATCH_POSITIONS,
                 "pad_token_id": 0,
                 "bos_token_id": 1,
                 "eos_token_id": 2,
