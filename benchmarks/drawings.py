@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from benchmarks.architecture_drawing import architecture
 from benchmarks.record import read_results
 from benchmarks.svg import cell, line, svg, text
-from oatkit.policies.generation.blockwise import pack
+from oatkit.policies.generation.packing import pack
 from oatkit.tokenizers.oat import register_mask
 from oatkit.types import Schedule
 

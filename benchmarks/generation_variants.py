@@ -32,8 +32,8 @@ from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.nn.onnx.stage_decoder import OnnxDecoder
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.policies import LightConfig
-from oatkit.policies.generation.blockwise import generate, uniforms
-from oatkit.policies.light.light_net import cached_feed
+from oatkit.policies.generation.packing import pack
+from oatkit.policies.generation.token_generation import generate_stages
 from oatkit.types import Schedule
 
 SEED = 0
@@ -238,9 +238,11 @@ def generations(
     ways: dict[str, Frozen] = {"torch": frozen, "onnxruntime": OnnxDecoder(frozen)}
 
     def job(way: Frozen, schedule: Schedule) -> Callable[[], object]:
-        uniform = uniforms(None, 1, schedule.num_tokens)
+        uniform, stages = torch.rand(1, schedule.num_tokens), pack(schedule).stages
         return lambda: list(
-            generate(cached_feed(way, context, 1, schedule), schedule, uniform, mask_id=VOCAB)
+            generate_stages(
+                way.start(context, 1, schedule.num_tokens), stages, uniform, mask_id=VOCAB
+            )
         )
 
     jobs = {(n, s): job(way, SCHEDULES[s]) for n, way in ways.items() for s in SCHEDULES}

@@ -27,7 +27,7 @@ from benchmarks.timing import Job, matmul_gflops, median_ms_in_turns
 from oatkit.data import Dataset
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.policies import LightPolicy
-from oatkit.policies.generation.blockwise import covering, generate, uniforms
+from oatkit.policies.generation.token_generation import generate_stages
 from oatkit.presets import policy_preset, tokenizer_preset
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.types import Schedule
@@ -144,12 +144,13 @@ def generating(policy: LightPolicy, budget: int) -> Job:
     state = np.zeros((1, HISTORY, STATE_DIM), np.float32)
     read = policy.read({"observation.state": state, "task": ["a task"]})
     context = policy.net.encode(read)
-    schedule = covering(policy.schedule, budget)
+    schedule = policy.schedule.up_to(budget)
+    stages = policy.net.pack(schedule, policy.device).stages
 
     def job() -> None:
-        feed = policy.start(context, 1, schedule)
-        uniform_BK = uniforms(None, 1, schedule.num_tokens)
-        for _ in generate(feed, schedule, uniform_BK, mask_id=policy.net.mask_id):
+        generation = policy.net.start(context, 1, schedule.num_tokens)
+        uniform_BK = torch.rand(1, schedule.num_tokens)
+        for _ in generate_stages(generation, stages, uniform_BK, mask_id=policy.net.mask_id):
             pass
 
     return job

@@ -379,8 +379,8 @@ def learn(policy: VlmPolicy, read: Observations, actions: torch.Tensor, steps: i
 
 
 def mse(policy: VlmPolicy, read: Observations, actions: torch.Tensor) -> float:
-    drawn, _ = policy.draw_once(read, torch.Generator().manual_seed(0))
-    error = policy.actions.normalize(drawn.chunk) - policy.actions.normalize(actions)
+    generated = policy.generate_once(read, torch.Generator().manual_seed(0))
+    error = policy.actions.normalize(generated.chunk) - policy.actions.normalize(actions)
     return float(error.square().mean())
 
 

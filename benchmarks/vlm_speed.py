@@ -27,7 +27,7 @@ from oatkit.data import Normalizer
 from oatkit.data.statistics import compute_statistics
 from oatkit.nn.flow_expert import FlowExpert
 from oatkit.policies import VlmConfig, VlmPolicy
-from oatkit.policies.generation.blockwise import generate
+from oatkit.policies.generation.token_generation import generate_stages
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone import Context
@@ -240,10 +240,11 @@ def one_call(policy: VlmPolicy, context: Context, num_tokens: int) -> None:
 
 
 def speak(policy: VlmPolicy, context: Context, schedule: Schedule) -> torch.Tensor:
-    feed = policy.net.start(context, schedule)
+    generation = policy.net.start(context, 1, schedule.num_tokens)
     uniform = torch.rand(1, schedule.num_tokens)
-    stages = generate(feed, schedule, uniform, mask_id=policy.net.mask_id)
-    return torch.cat([stage.ids for stage in stages], dim=1)
+    stages = policy.net.pack(schedule, policy.device).stages
+    found = generate_stages(generation, stages, uniform, mask_id=policy.net.mask_id)
+    return torch.cat([stage.ids for stage in found], dim=1)
 
 
 def recompute(policy: VlmPolicy, observations: Observations) -> None:

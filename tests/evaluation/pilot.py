@@ -64,7 +64,7 @@ class Pilot:
             entropy_bits=None,
             budget=tokens,
             calls=tokens,
-            draws=np.ones(size, int),
+            attempts=np.ones(size, int),
             elapsed_ms=1.0,
         )
 
@@ -86,5 +86,5 @@ class Mute(Pilot):
 
     def predict_action_chunk(self, observation: Any, **rest: Any) -> Prediction:
         if (observation[STATE][:, -1, 2] > 0.75).any():
-            raise DecodeError("1 of 1 sequences did not decode in 10 draws")
+            raise DecodeError("1 of 1 sequences did not decode in 10 attempts")
         return super().predict_action_chunk(observation, **rest)

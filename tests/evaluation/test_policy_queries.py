@@ -61,7 +61,7 @@ def test_a_policy_without_a_chunk_fails_the_episode() -> None:
     assert 0 < len(failed) < 6
     for e in failed:
         assert (e.is_success, e.steps, e.queries) == (False, 0, 0)
-        assert e.error == "1 of 1 sequences did not decode in 10 draws"
+        assert e.error == "1 of 1 sequences did not decode in 10 attempts"
     assert all(e.is_success for e in found.values() if not e.error)
 
 

@@ -27,7 +27,7 @@ def prediction(calls: int, tokens: int) -> Prediction:
         entropy_bits=None,
         budget=np.array([0, tokens]),
         calls=np.array([0, calls]),
-        draws=empty,
+        attempts=empty,
         elapsed_ms=float(calls),
     )
 

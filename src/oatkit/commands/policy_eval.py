@@ -20,7 +20,7 @@ from oatkit.evaluation.episode_runner import TIMEOUT_S
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.policy_evaluation import RECORD, evaluate
 from oatkit.measure.reports.report_words import acts_by_flow, result_name
-from oatkit.policies.vlm.vlm_config import Head
+from oatkit.policies.policy import Head
 from oatkit.storage.records import read_record, write_record
 from oatkit.types import Budget, PolicyEvaluation, Sampling, Schedule, SuccessRate
 

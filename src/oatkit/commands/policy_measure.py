@@ -15,7 +15,7 @@ from oatkit.commands.record_output import write_result
 from oatkit.commands.text_output import print_differences, table_row, titled
 from oatkit.jobs.artifact_split import SplitName, select_episodes
 from oatkit.measure.policy_metrics import measure_policy
-from oatkit.policies import AnyPolicy, load_policy
+from oatkit.policies import Policy, load_policy
 from oatkit.types import PolicyMeasurement, budget_name
 
 MAX_SLOTS_SHOWN = 16
@@ -64,7 +64,7 @@ def run(options: MeasurePolicy, console: Console) -> int:
     return 0
 
 
-def _columns(options: MeasurePolicy, policy: AnyPolicy) -> DatasetOptions:
+def _columns(options: MeasurePolicy, policy: Policy) -> DatasetOptions:
     """The columns that are named, and by default the state that the policy was trained on."""
     columns, known = options.columns, policy.extras.get("data", {})
     if columns.state_key or not policy.spec.state_dim:

@@ -13,8 +13,8 @@ from oatkit.commands.sampling_options import SamplingFlags
 from oatkit.commands.text_output import print_lines
 from oatkit.jobs.policy_serving import artifact_fingerprint, serve_until_stopped
 from oatkit.policies import load_policy
+from oatkit.policies.policy import Head
 from oatkit.policies.policy_table import choose_head
-from oatkit.policies.vlm.vlm_config import Head
 from oatkit.serve import PolicyServer, ServeConfig
 from oatkit.serve.access import check_free, exposure, read_api_key, tls_context
 from oatkit.serve.event_log import logging_to_stderr

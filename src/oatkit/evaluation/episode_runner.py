@@ -21,9 +21,10 @@ from oatkit.errors import OatkitError
 from oatkit.evaluation.episode_video import Film
 from oatkit.evaluation.policy_queries import PolicyQueries
 from oatkit.evaluation.policy_view import require_tasks
-from oatkit.evaluation.rollout import ActingPolicy, EpisodePlan, Rollout
+from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.evaluation.running_episode import RunningEpisode
 from oatkit.evaluation.simulator_workers import Begin, Order, Play, Report, View, Worker
+from oatkit.policies import ActingPolicy
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.types import Budget, EpisodeResult
 

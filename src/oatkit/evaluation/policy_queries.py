@@ -14,8 +14,9 @@ from oatkit.envs.simulator import SimulatorKind
 from oatkit.errors import DecodeError
 from oatkit.evaluation.executable_actions import executable
 from oatkit.evaluation.policy_view import needs_task, policy_view
-from oatkit.evaluation.rollout import ActingPolicy, Rollout
+from oatkit.evaluation.rollout import Rollout
 from oatkit.evaluation.running_episode import RunningEpisode, batch_of
+from oatkit.policies import ActingPolicy
 from oatkit.policies.generation.prediction import Prediction
 from oatkit.types import Budget
 from oatkit.types.observation_keys import STATE, TASK

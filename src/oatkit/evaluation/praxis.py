@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from oatkit.errors import unknown_name
 from oatkit.evaluation.executable_actions import executable
-from oatkit.evaluation.rollout import ActingPolicy, seeded_generator
-from oatkit.policies import Prediction
+from oatkit.evaluation.rollout import seeded_generator
+from oatkit.policies import ActingPolicy, Prediction
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.policies.observation.observations import Observations
 from oatkit.types import Budget, Sampling

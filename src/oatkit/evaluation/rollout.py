@@ -7,41 +7,15 @@ of those of a larger one, and not on which episodes are run side by side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
 from zlib import crc32
 
 import numpy as np
 import torch
 
 from oatkit.envs.simulator import evaluation_seed
-from oatkit.policies import Prediction
-from oatkit.policies.observation.observation_spec import ObservationSpec
-from oatkit.policies.observation.observations import Observations
 from oatkit.types import Budget, Sampling, Schedule
-
-
-class ActingPolicy(Protocol):
-    """A policy as simulators see it: it reads observations and predicts chunks."""
-
-    @property
-    def spec(self) -> ObservationSpec: ...
-
-    def read(self, observation: Mapping[str, Any], *, allow_more: bool = False) -> Observations:
-        """The tensors of an observation."""
-
-    def predict_action_chunk(
-        self,
-        observation: Mapping[str, Any] | Observations,
-        *,
-        budget: Budget = None,
-        schedule: Schedule | None = None,
-        sampling: Sampling = Sampling(),
-        generator: Any = None,
-    ) -> Prediction:
-        """Chunks that follow the observations."""
 
 
 @dataclass(frozen=True)

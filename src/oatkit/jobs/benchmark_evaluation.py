@@ -18,8 +18,7 @@ from typing import Any, Protocol
 from oatkit.errors import MissingExtraError
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.evaluation.success_statistics import success_rate
-from oatkit.jobs.evaluation_plan import policy_digest
-from oatkit.policies import AnyPolicy, load_policy
+from oatkit.policies import Policy, load_policy
 from oatkit.presets import BenchmarkPreset, benchmark_preset
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
@@ -44,7 +43,7 @@ class EvaluateByPraxis(Protocol):
 
 
 def evaluate_benchmark(
-    policy: AnyPolicy | str | os.PathLike[str],
+    policy: Policy | str | os.PathLike[str],
     benchmark: str,
     *,
     out: str | os.PathLike[str],
@@ -83,7 +82,7 @@ def evaluate_benchmark(
         "sampling": asdict(sampling),
         "state_keys": list(state_keys),
         "env_kwargs": dict(env_kwargs or {}),
-        "digest": policy_digest(opened),
+        "digest": opened.digest,
     }
     name = opened.kind if opened is policy else str(policy)
     begun = BenchmarkEvaluation(name, benchmark, settings, package_versions())
@@ -102,7 +101,7 @@ def evaluate_benchmark(
 
 
 def _checked_execute(
-    policy: AnyPolicy, name: str, preset: BenchmarkPreset, execute: int | None
+    policy: Policy, name: str, preset: BenchmarkPreset, execute: int | None
 ) -> int:
     """How many steps are executed; a policy that does not fit the benchmark is a `ValueError`."""
     tokenizer = policy.tokenizer

@@ -10,9 +10,8 @@ from oatkit.envs.simulator import SimulatorKind
 from oatkit.envs.simulator_table import SIMULATORS, simulator_kind
 from oatkit.evaluation.policy_view import require_tasks
 from oatkit.evaluation.rollout import Rollout
-from oatkit.policies import AnyPolicy
-from oatkit.policies.generation.prediction import resolve_budget
-from oatkit.storage.digest import digest, settings_part, tensor_parts
+from oatkit.policies import Policy
+from oatkit.policies.generation.budget_limits import resolve_budget
 from oatkit.types import Budget, Sampling, Schedule
 from oatkit.types.observation_keys import STATE
 
@@ -29,7 +28,7 @@ class EvaluationPlan:
         rollout: Protocol of an episode.
     """
 
-    policy: AnyPolicy
+    policy: Policy
     simulator: SimulatorKind
     tasks: tuple[str, ...]
     budgets: tuple[Budget, ...]
@@ -48,13 +47,13 @@ class EvaluationPlan:
             "max_steps": self.simulator.max_steps,
             "shadows": has_shadows if policy.spec.cameras else None,
             **({"head": policy.head} if "flow" in policy.heads else {}),
-            "digest": policy_digest(policy),
+            "digest": policy.digest,
             "packages": simulator.package_versions(),
         }
 
 
 def plan_evaluation(
-    policy: AnyPolicy,
+    policy: Policy,
     simulator: SimulatorKind,
     rollout: Rollout,
     tasks: Sequence[str],
@@ -76,7 +75,7 @@ def plan_evaluation(
 
 
 def choose_simulator(
-    simulator: str | SimulatorKind, policy: AnyPolicy, *, shadows: bool
+    simulator: str | SimulatorKind, policy: Policy, *, shadows: bool
 ) -> SimulatorKind:
     """A simulator by its name, with or without shadows in the images that the policy reads."""
     kind = simulator_kind(simulator) if isinstance(simulator, str) else simulator
@@ -91,7 +90,7 @@ def choose_simulator(
 
 
 def make_rollout(
-    policy: AnyPolicy,
+    policy: Policy,
     execute: int | None,
     sampling: Sampling,
     state_keys: Sequence[str],
@@ -110,12 +109,12 @@ def make_rollout(
     )
 
 
-def _known_tasks(policy: AnyPolicy, simulator: SimulatorKind) -> tuple[str, ...]:
+def _known_tasks(policy: Policy, simulator: SimulatorKind) -> tuple[str, ...]:
     known = [task for task, text in simulator.tasks.items() if text in policy.spec.tasks]
     return tuple(known) or simulator.default_tasks
 
 
-def _budgets(policy: AnyPolicy, rollout: Rollout, budgets: Sequence[Budget]) -> tuple[Budget, ...]:
+def _budgets(policy: Policy, rollout: Rollout, budgets: Sequence[Budget]) -> tuple[Budget, ...]:
     """The budgets, with a number for all tokens; one that the policy cannot have is an error."""
     schedule = Schedule(rollout.endpoints) if rollout.endpoints else policy.schedule
     if policy.head == "flow" and any(budget is not None for budget in budgets):
@@ -127,13 +126,3 @@ def _budgets(policy: AnyPolicy, rollout: Rollout, budgets: Sequence[Budget]) -> 
     if "auto" in found and policy.auto is None:
         raise ValueError("budget 'auto' has no thresholds: `oatkit policy train` finds them")
     return tuple(found)
-
-
-def policy_digest(policy: AnyPolicy) -> str:
-    """Digest of a policy, which changes when the policy would act otherwise."""
-    facts = {k: policy.to_json()[k] for k in ("net", "observation", "auto")}
-    return digest(
-        policy.tokenizer.digest.encode(),
-        settings_part(facts),
-        *tensor_parts(policy.net.state_dict()),
-    )

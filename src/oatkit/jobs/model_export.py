@@ -16,8 +16,8 @@ from oatkit.errors import ArtifactError
 from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.nn.onnx.graph import open_session, ports
 from oatkit.nn.onnx.stage_decoder import OnnxDecoder
-from oatkit.policies import AnyPolicy, LightPolicy, VlmPolicy, load_policy
-from oatkit.policies.generation.blockwise import pack
+from oatkit.policies import LightPolicy, Policy, VlmPolicy, load_policy
+from oatkit.policies.generation.packing import pack
 from oatkit.policies.light.light_onnx import encoder_model, generation_facts, stage_model
 from oatkit.policies.observation.observation_spec import blank_observation
 from oatkit.storage.artifact import local_folder
@@ -52,7 +52,7 @@ class ModelExport:
 
 
 def export_model(
-    artifact: AnyPolicy | ActionTokenizer | str | os.PathLike[str], out: Path
+    artifact: Policy | ActionTokenizer | str | os.PathLike[str], out: Path
 ) -> ModelExport:
     """Write a tokenizer's decoder, and a light policy, as ONNX files that agree with torch.
 
@@ -96,7 +96,7 @@ def _write(out: Path, models: Mapping[str, bytes], facts: dict[str, Any]) -> dic
     return {path: len(models[name]) for name, path in paths.items()}
 
 
-def _open(folder: Path) -> AnyPolicy | ActionTokenizer:
+def _open(folder: Path) -> Policy | ActionTokenizer:
     """The policy or the tokenizer in a folder."""
     try:
         schema = json.loads((folder / "config.json").read_text()).get("schema")

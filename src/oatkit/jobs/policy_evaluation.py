@@ -27,9 +27,9 @@ from oatkit.jobs.evaluation_plan import (
     make_rollout,
     plan_evaluation,
 )
-from oatkit.policies import AnyPolicy, load_policy
+from oatkit.policies import Policy, load_policy
+from oatkit.policies.policy import Head
 from oatkit.policies.policy_table import choose_head
-from oatkit.policies.vlm.vlm_config import Head
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.types import (
@@ -48,7 +48,7 @@ WRITE_EVERY_S = 5.0
 
 
 def evaluate(
-    policy: AnyPolicy | str | os.PathLike[str],
+    policy: Policy | str | os.PathLike[str],
     simulator: str | SimulatorKind = "metaworld",
     *,
     tasks: Sequence[str] = (),

@@ -36,8 +36,8 @@ from oatkit.measure.policy_metrics import measure_flow, measure_slots, observati
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies import (
-    AnyPolicy,
     LightConfig,
+    Policy,
     VlmConfig,
 )
 from oatkit.policies.observation.observations import Observations
@@ -56,7 +56,7 @@ def train_policy(
     config: LightConfig | VlmConfig | str = "light",
     out: Folder | None = None,
     *,
-    init: AnyPolicy | Folder | None = None,
+    init: Policy | Folder | None = None,
     backbone: str | None = None,
     preset: str = "small",
     cameras: Sequence[str] = (),
@@ -68,7 +68,7 @@ def train_policy(
     split_seed: int | None = None,
     allow_drift: bool = False,
     show_progress: bool = False,
-) -> AnyPolicy:
+) -> Policy:
     """Train a policy on a tokenizer's tokens: light, or on a vision-language backbone.
 
     Args:
@@ -115,7 +115,7 @@ def prepare_policy(
     tokenizer: ActionTokenizer | Folder | None = None,
     config: LightConfig | VlmConfig | str = "light",
     *,
-    init: AnyPolicy | Folder | None = None,
+    init: Policy | Folder | None = None,
     backbone: str | None = None,
     preset: str = "small",
     cameras: Sequence[str] = (),
@@ -176,15 +176,15 @@ class PolicyTraining:
         allow_drift: Whether actions may differ from those that the tokenizer was trained on.
     """
 
-    policy: AnyPolicy
-    make: Callable[[], AnyPolicy]
+    policy: Policy
+    make: Callable[[], Policy]
     dataset: Dataset
     split: Mapping[str, Any]
     config: TrainConfig
     identity: Mapping[str, Any]
     allow_drift: bool = False
 
-    def run(self, out: Folder | None = None, *, show_progress: bool = False) -> AnyPolicy:
+    def run(self, out: Folder | None = None, *, show_progress: bool = False) -> Policy:
         """Train the policy, calibrate its thresholds on held-out episodes, and save it."""
         console = Console(highlight=False, quiet=not show_progress)
         self._check(console)
@@ -269,7 +269,7 @@ def _note(console: Console, text: str) -> None:
 class PolicyJob:
     """Training the network on observations and what follows them, as tokens and as actions."""
 
-    def __init__(self, policy: AnyPolicy, train_set: Dataset, held_out: Dataset) -> None:
+    def __init__(self, policy: Policy, train_set: Dataset, held_out: Dataset) -> None:
         self.module: nn.Module = policy.net
         self._policy = policy
         self._tokens = None

@@ -11,9 +11,9 @@ import torch
 
 from oatkit.data import Dataset
 from oatkit.policies import (
-    AnyPolicy,
     LightConfig,
     LightPolicy,
+    Policy,
     VlmConfig,
     VlmPolicy,
     load_policy,
@@ -37,12 +37,10 @@ def policy_recipe(policy: str, preset: str = "small") -> TrainConfig:
     return policy_preset(preset).train if policy == "light" else vlm_preset(preset, policy).train
 
 
-def continue_policy(
-    init: AnyPolicy | Folder, dataset: Dataset, seed: int
-) -> Callable[[], AnyPolicy]:
+def continue_policy(init: Policy | Folder, dataset: Dataset, seed: int) -> Callable[[], Policy]:
     """How to make the policy that starts from another one."""
 
-    def make() -> AnyPolicy:
+    def make() -> Policy:
         torch.manual_seed(seed)
         policy = load_policy(init) if isinstance(init, str | os.PathLike) else _copied(init)
         for name, has, wanted in (
@@ -58,7 +56,7 @@ def continue_policy(
     return make
 
 
-def _copied(policy: AnyPolicy) -> AnyPolicy:
+def _copied(policy: Policy) -> Policy:
     """The same policy, so that the one it was made of stays as it is.
 
     It goes through a folder, because a policy may hold sessions that cannot be copied.
@@ -74,10 +72,10 @@ def new_policy(
     train_set: Dataset,
     observes: dict[str, Any],
     seed: int,
-) -> Callable[[], AnyPolicy]:
+) -> Callable[[], Policy]:
     """How to make an untrained policy."""
 
-    def make() -> AnyPolicy:
+    def make() -> Policy:
         torch.manual_seed(seed)
         # loading a tokenizer takes random numbers; so its folder and itself give the same policy
         make_codec(tokenizer.codec.config)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from oatkit.nn.decoder_backend import Generation
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmPolicy
-from oatkit.policies.generation.blockwise import generate
+from oatkit.policies.generation.token_generation import generate_stages
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone import Context
 from oatkit.types import Invariant, Schedule, Tokens
@@ -114,18 +115,29 @@ def stages_alone(
     return found
 
 
+class _Recorder:
+    """A generation that keeps the logits it gives."""
+
+    def __init__(self, generation: Generation) -> None:
+        self._generation = generation
+        self.logits: list[Tensor] = []
+
+    def feed(
+        self, inputs_BG: Tensor, positions_G: Tensor, mask_GS: Tensor | None, num_kept: int
+    ) -> Tensor:
+        self.logits.append(self._generation.feed(inputs_BG, positions_G, mask_GS, num_kept))
+        return self.logits[-1]
+
+
 def _cached(policy: VlmPolicy, context: Context, schedule: Schedule) -> tuple[Tensor, Tensor]:
-    """Logits of cached generation, and the ids that it sampled."""
-    feed, logits = policy.net.start(context, schedule), []
-
-    def feed_and_keep(inputs_BG: Tensor, stage: object) -> Tensor:
-        logits.append(feed(inputs_BG, stage))  # type: ignore[arg-type]
-        return logits[-1]
-
-    uniform_BK = torch.rand(len(context.length), schedule.num_tokens, device=policy.device)
-    stages = generate(feed_and_keep, schedule, uniform_BK, mask_id=policy.net.mask_id)
-    ids = [stage.ids for stage in stages]
-    return torch.cat(logits, dim=1), torch.cat(ids, dim=1)
+    """Logits of cached generation and the ids that it sampled."""
+    net, batch_size = policy.net, len(context.length)
+    recorder = _Recorder(net.start(context, batch_size, schedule.num_tokens))
+    uniform_BK = torch.rand(batch_size, schedule.num_tokens, device=policy.device)
+    stages = net.pack(schedule, policy.device).stages
+    generated = generate_stages(recorder, stages, uniform_BK, mask_id=net.mask_id)
+    ids = [stage.ids for stage in generated]
+    return torch.cat(recorder.logits, dim=1), torch.cat(ids, dim=1)
 
 
 def _check_own_block_unseen(

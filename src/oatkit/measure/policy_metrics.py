@@ -12,8 +12,9 @@ from torch.nn import functional as F  # noqa: N812
 
 from oatkit.data import Dataset
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.policies import AnyPolicy
-from oatkit.policies.generation.blockwise import bar_loss, entropy_bits, fitted, targets
+from oatkit.policies import Policy
+from oatkit.policies.generation.blockwise_loss import blockwise_loss, fit_to_schedule, targets
+from oatkit.policies.generation.token_generation import entropy_bits
 from oatkit.policies.observation.observations import Observations
 from oatkit.types import Budget, PolicyBudget, PolicyMeasurement, PolicySlot, Tokens
 
@@ -26,7 +27,7 @@ CONSTANT = 1e-12
 
 
 def measure_policy(
-    policy: AnyPolicy, dataset: Dataset, *, path: str = "", split: str = "all", seed: int = 0
+    policy: Policy, dataset: Dataset, *, path: str = "", split: str = "all", seed: int = 0
 ) -> PolicyMeasurement:
     """Token accuracy and entropy of every slot, action errors of every trained budget.
 
@@ -46,9 +47,9 @@ def measure_policy(
     generator = torch.Generator().manual_seed(seed)
     parts, num_invalid = [], 0
     for block in observations.split(policy.rows_at_once):
-        drawn, problems = policy.draw_once(block, generator)
-        num_invalid += len(problems)
-        parts.append(drawn)
+        generated = policy.generate_once(block, generator)
+        num_invalid += len(generated.undecodable)
+        parts.append(generated)
     full_BTA = torch.cat([part.chunk for part in parts]).cpu()
     most = max(part.tokens.ids.shape[1] for part in parts)
     ids_BK = torch.cat([F.pad(p.tokens.ids, (0, most - p.tokens.ids.shape[1])) for p in parts])
@@ -84,7 +85,7 @@ def measure_policy(
 
 
 def observations_to_measure(
-    policy: AnyPolicy, dataset: Dataset, most: int
+    policy: Policy, dataset: Dataset, most: int
 ) -> tuple[Observations, Tensor, NDArray[np.bool_]]:
     """Evenly spread observations, their raw chunks (B, T, A) and padding (B, T)."""
     spec = policy.spec
@@ -95,13 +96,13 @@ def observations_to_measure(
     parts = []
     for some in np.split(indices, range(READ, len(indices), READ)):
         observations = policy.read(chunks.batch(some))
-        parts.append(policy.net.shrunk(observations))
+        parts.append(policy.net.shrink_images(observations))
     actions_BTA, is_pad_BT = chunks.actions(indices)
     return Observations.cat(parts), torch.from_numpy(actions_BTA), is_pad_BT
 
 
 @torch.inference_mode()
-def measure_flow(policy: AnyPolicy, observations: Observations, actions_BTA: Tensor) -> float:
+def measure_flow(policy: Policy, observations: Observations, actions_BTA: Tensor) -> float:
     """The flow part of the training loss, at the same times and noise whenever it is asked."""
     most, total = policy.rows_at_once, 0.0
     blocks = zip(observations.split(most), torch.split(actions_BTA, most), strict=True)
@@ -116,12 +117,12 @@ def measure_flow(policy: AnyPolicy, observations: Observations, actions_BTA: Ten
 
 @torch.inference_mode()
 def measure_slots(
-    policy: AnyPolicy, observations: Observations, actions_BTA: Tensor
+    policy: Policy, observations: Observations, actions_BTA: Tensor
 ) -> tuple[float, list[PolicySlot]]:
     """The training loss, and every slot that some sequence reaches; true tokens are fed."""
     net, tokenizer = policy.net, policy.tokenizer
     encoded = tokenizer.encode(actions_BTA)
-    tokens, schedule = fitted(encoded, policy.schedule, net.end_id)
+    tokens, schedule = fit_to_schedule(encoded, policy.schedule, net.end_id)
     wanted_BK, counts_BK = targets(tokens, schedule.num_tokens, net.end_id)
     losses: list[float] = []
     rows: list[Tensor] = []
@@ -131,7 +132,7 @@ def measure_slots(
         done += len(block)
         own = Tokens(tokens.ids[part].to(policy.device), tokens.lengths[part].to(policy.device))
         logits = policy.logits(block.to(policy.device), own.ids, schedule)
-        losses.append(len(block) * float(bar_loss(logits, own, schedule, net.end_id)))
+        losses.append(len(block) * float(blockwise_loss(logits, own, schedule, net.end_id)))
         wanted = wanted_BK[part].to(policy.device)
         surprise = F.cross_entropy(logits.transpose(1, 2), wanted, reduction="none") / math.log(2)
         is_right = (logits.argmax(dim=-1) == wanted).float()
@@ -148,7 +149,7 @@ def measure_slots(
 
 
 def _measure_auto(
-    policy: AnyPolicy,
+    policy: Policy,
     observations: Observations,
     wanted_BTA: Tensor,
     is_pad_BT: NDArray[np.bool_],
@@ -158,7 +159,7 @@ def _measure_auto(
     if policy.auto is None or policy.head == "flow":
         return None
     blocks = observations.split(policy.rows_at_once)
-    parts = [policy.draw_once(block, generator, policy.auto)[0] for block in blocks]
+    parts = [policy.generate_once(block, generator, policy.auto) for block in blocks]
     chunk_BTA = torch.cat([part.chunk for part in parts]).cpu()
     kept_B = torch.cat([part.tokens.lengths for part in parts])
     calls = float(torch.cat([part.calls for part in parts]).double().mean())

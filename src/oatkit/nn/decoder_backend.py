@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -29,14 +29,41 @@ class Generation(Protocol):
 class Frozen(Protocol):
     """A decoder that generates with a copy of the weights."""
 
-    @property
-    def is_current(self) -> bool:
-        """Whether the weights are the same as when they were copied."""
-
     def start(
         self, context: Sequence[tuple[Tensor, Tensor]], batch_size: int, num_slots: int
     ) -> Generation:
         """Start a generation with an empty cache; see `FrozenDecoder.start`."""
+
+
+class DecoderBackend:
+    """Generates with the present weights of a decoder, which is frozen again when they change.
+
+    Args:
+        decoder: A decoder that may be trained meanwhile.
+    """
+
+    def __init__(self, decoder: TokenDecoder) -> None:
+        self._decoder = decoder
+        self._frozen: Frozen | None = None
+        self._versions: list[tuple[int, int]] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy gets: a session of ONNX Runtime cannot be copied, so it makes its own."""
+        return {"_decoder": self._decoder, "_frozen": None, "_versions": []}
+
+    def start(
+        self, context: Sequence[tuple[Tensor, Tensor]], batch_size: int, num_slots: int
+    ) -> Generation:
+        """Generation with an empty cache; see `FrozenDecoder.start`."""
+        versions = weight_versions(self._decoder.parameters())
+        if self._frozen is None or versions != self._versions:
+            self._frozen, self._versions = freeze(self._decoder), versions
+        return self._frozen.start(context, batch_size, num_slots)
+
+
+def weight_versions(weights: Iterable[Tensor]) -> list[tuple[int, int]]:
+    """Numbers that change when a weight is written to or moved."""
+    return [(w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights]
 
 
 def freeze(decoder: TokenDecoder) -> Frozen:

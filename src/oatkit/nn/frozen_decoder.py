@@ -43,11 +43,9 @@ class _Layer:
 
 
 class FrozenDecoder:
-    """A copy of a decoder's weights; `is_current` tells whether they have changed since."""
+    """A copy of a decoder's weights."""
 
     def __init__(self, decoder: TokenDecoder) -> None:
-        self._parameters = list(decoder.parameters())
-        self._versions = weight_versions(self._parameters)
         self.num_heads = cast(SelfAttention, decoder.attention[0]).num_heads
         self.symbols, self.positions = decoder.symbols.detach(), decoder.positions.detach()
         self.width = self.symbols.shape[1]
@@ -60,10 +58,6 @@ class FrozenDecoder:
         ]
         self.layers = [_layer(*modules) for modules in layers]
         self.folding = torch.cat([self._folding(reading) for _, reading, _ in layers])
-
-    @property
-    def is_current(self) -> bool:
-        return self._versions == weight_versions(self._parameters)
 
     def start(
         self, context: Sequence[tuple[Tensor, Tensor]], batch_size: int, num_slots: int
@@ -166,8 +160,3 @@ def _input_major(weight: Tensor) -> Tensor:
 
 def _norm(norm: torch.nn.LayerNorm) -> tuple[Tensor, Tensor]:
     return norm.weight.detach(), norm.bias.detach()
-
-
-def weight_versions(weights: Sequence[Tensor]) -> list[tuple[int, int]]:
-    """Numbers that change when a weight is written to or moved."""
-    return [(w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights]

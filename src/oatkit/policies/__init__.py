@@ -3,14 +3,16 @@
 from oatkit.policies.generation.prediction import Prediction
 from oatkit.policies.light.light_net import LightConfig
 from oatkit.policies.light.light_policy import LightPolicy
-from oatkit.policies.policy_table import AnyPolicy, load_policy
+from oatkit.policies.policy import ActingPolicy, Policy
+from oatkit.policies.policy_table import load_policy
 from oatkit.policies.vlm.vlm_config import VlmConfig
 from oatkit.policies.vlm.vlm_policy import VlmPolicy
 
 __all__ = [
-    "AnyPolicy",
+    "ActingPolicy",
     "LightConfig",
     "LightPolicy",
+    "Policy",
     "Prediction",
     "VlmConfig",
     "VlmPolicy",

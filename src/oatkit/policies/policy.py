@@ -1,110 +1,176 @@
-"""What policies of all kinds share beside how they act: history, devices, the hub, the card."""
+"""What every policy offers, whatever its kind: the one place where its methods are declared."""
 
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor
 
-from oatkit.data import Dataset
-from oatkit.policies.generation.prediction import Latency
-from oatkit.policies.generation.token_acting import TokenActing
-from oatkit.policies.observation.frame_history import FrameHistory
+from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.training_loss import TrainingLoss
+from oatkit.policies.generation.early_stop import AutoThresholds
+from oatkit.policies.generation.prediction import Prediction
+from oatkit.policies.generation.random_rows import Generators
+from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
-from oatkit.storage.artifact import upload
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Schedule
+from oatkit.types import Budget, Sampling, Schedule, Tokens
 
-Own = TypeVar("Own", bound="BasePolicy")
+Head = Literal["tokens", "flow"]
+"""What predicts a chunk: generated tokens that are decoded, or a flow expert."""
 
 
-class BasePolicy(ABC):
-    """A network with its tokenizer and what it observes."""
+class ActingPolicy(Protocol):
+    """A policy as simulators and robots see it: it reads observations and predicts chunks."""
 
-    net: nn.Module
-    tokenizer: ActionTokenizer
-    spec: ObservationSpec
-    history: FrameHistory[Observations]
-    acting: TokenActing
+    @property
+    def spec(self) -> ObservationSpec:
+        """What the policy observes."""
 
-    def to(self: Own, device: torch.device | str) -> Own:
-        """Move network and tokenizer to a device; gives itself."""
-        self.net.to(device)
-        self.tokenizer.to(device)
-        self.acting.latencies.clear()
-        return self
+    def read(self, observation: Mapping[str, Any], *, allow_more: bool = False) -> Observations:
+        """The tensors of an observation; a ValueError names what is wrong with it.
+
+        Args:
+            observation: LeRobot's keys. One frame, or a batch with its history.
+            allow_more: Whether parts that the policy does not read are ignored, as simulators give
+                them; otherwise another camera is an error.
+        """
+
+    def predict_action_chunk(
+        self,
+        observation: Mapping[str, Any] | Observations,
+        *,
+        budget: Budget = None,
+        schedule: Schedule | None = None,
+        sampling: Sampling = Sampling(),
+        generator: Generators = None,
+        deadline_ms: float | None = None,
+    ) -> Prediction:
+        """Chunks that follow the observations.
+
+        Args:
+            observation: LeRobot's keys, or what `read` made of them. One frame, whose history the
+                policy keeps since `reset` (see `observe`), or a batch with its history, of which
+                nothing is kept.
+            budget: Largest number of tokens; all by default. Inside a block the block is run whole.
+                "auto" stops when the chunk no longer moves or the tokens are near certain.
+            schedule: Another schedule than the policy was trained under, which warns once.
+            sampling: Rules by which ids are chosen.
+            generator: One for the batch or one for each row, instead of the seed of `sampling`.
+            deadline_ms: Time after which the chunk must be there: generation stops at the last
+                trained budget that fits, at the first at the latest.
+
+        A flow expert always does all of its steps: it has no budgets, schedules or deadlines, and
+        only the seed of `sampling` matters to it.
+        """
+
+
+class Policy(ActingPolicy, Protocol):
+    """A network with its tokenizer and what it observes: trained, measured, stored and served.
+
+    Attributes:
+        head: What predicts chunks, one of `heads`.
+        auto: Thresholds of `budget="auto"`; None until they are calibrated.
+        extras: Further JSON for `config.json`, such as how the policy was trained.
+    """
+
+    head: Head
+    auto: AutoThresholds | None
+    extras: dict[str, Any]
+
+    @property
+    def kind(self) -> str:
+        """Name in the table of policies."""
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """What was trained."""
+
+    @property
+    def net(self) -> Any:
+        """The network, a torch module."""
+
+    @property
+    def tokenizer(self) -> ActionTokenizer:
+        """The frozen tokenizer."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """Blocks in which the policy was trained to generate."""
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """Budgets at which a policy is measured."""
+
+    @property
+    def rows_at_once(self) -> int:
+        """Number of observations that fit in memory together."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    @property
+    def digest(self) -> str:
+        """A name that changes when the policy would act otherwise."""
 
     def reset(self) -> None:
         """Forget the frames of the episode; the next one is repeated as its own history."""
-        self.history.clear()
-
-    @abstractmethod
-    def read(self, observation: Mapping[str, Any], *, allow_more: bool = False) -> Observations:
-        """The tensors of an observation."""
 
     def observe(self, observation: Mapping[str, Any] | Observations) -> None:
         """Add one frame to the history without predicting, at a step between two predictions."""
-        frame = observation if isinstance(observation, Observations) else self.read(observation)
-        if not frame.is_single_frame:
-            raise ValueError("observe() takes one frame; a batch brings its history with it")
-        self.history.add(frame)
 
-    def latency(self, batch_size: int = 1, schedule: Schedule | None = None) -> Latency:
-        """How long each stage and decoding take here; measured when first asked for."""
-        return self.acting.latency(batch_size, schedule)
+    def loss(
+        self,
+        observations: Observations,
+        tokens: Tokens,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+    ) -> TrainingLoss:
+        """The training loss of observations and what follows them, as tokens and as raw actions."""
 
-    @abstractmethod
+    def flow_loss(
+        self, observations: Observations, actions_BTA: Tensor, random: SampleRandom
+    ) -> Tensor:
+        """The flow part of the loss on raw actions, a scalar."""
+
+    def logits(self, observations: Observations, ids_BK: Tensor, schedule: Schedule) -> Tensor:
+        """Logits of a packed pass over true tokens, (B, K, V)."""
+
+    def generate_once(
+        self,
+        observations: Observations,
+        generator: Generators = None,
+        thresholds: AutoThresholds | None = None,
+    ) -> GeneratedChunks:
+        """One attempt at all tokens by the default settings, as policies are measured."""
+
+    def calibrate(
+        self,
+        observations: Observations,
+        actions_BTA: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        """Find the thresholds of `budget="auto"` on held-out observations and their raw actions.
+
+        Nothing happens where generation cannot stop early.
+        """
+
+    def with_tasks(self, tasks: Sequence[str]) -> Policy:
+        """The same policy with further tasks, which are yet to be trained."""
+
+    def to(self, device: torch.device | str) -> Policy:
+        """Move network and tokenizer to a device; gives itself."""
+
+    def to_json(self) -> dict[str, Any]:
+        """What `config.json` holds."""
+
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
         """Write the artifact."""
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
         """Upload the artifact to the Hugging Face hub; gives its address."""
-        return upload(self.save_pretrained, repo_id, private=private)
-
-
-def require_same_actions(tokenizer: ActionTokenizer, dataset: Dataset) -> None:
-    """Raise unless the tokenizer is for actions of this dataset's size."""
-    if tokenizer.action_dim != dataset.action_dim:
-        raise ValueError(
-            f"the tokenizer is for {tokenizer.action_dim} action dimensions, {dataset.path} "
-            f"has {dataset.action_dim}"
-        )
-
-
-def require_endpoints(endpoints: tuple[int, ...] | None, tokenizer: ActionTokenizer) -> None:
-    """Raise unless a schedule of one's own ends where the tokenizer does."""
-    if endpoints is not None and endpoints[-1] != tokenizer.max_tokens:
-        raise ValueError(
-            f"the schedule ends at {endpoints[-1]} tokens, {tokenizer.kind} has "
-            f"{tokenizer.max_tokens}"
-        )
-
-
-def model_card(
-    title: str, observes: str, tokenizer: ActionTokenizer, *, tags: str, call: str
-) -> str:
-    """The artifact's README.md."""
-    lines = [
-        "---",
-        "library_name: oatkit",
-        f"tags: [{tags}]",
-        "---",
-        f"# {title}",
-        "",
-        f"Observes {observes}. Gives chunks of {tokenizer.horizon} x {tokenizer.action_dim} "
-        "actions.",
-        "",
-        "```python",
-        "import oatkit",
-        'policy = oatkit.load_policy("this folder or hub id")',
-        "policy.reset()",
-        f"chunk = policy.predict_action_chunk({call}).chunk",
-        "```",
-    ]
-    return "\n".join(lines) + "\n"

@@ -8,12 +8,10 @@ from pathlib import Path
 
 from oatkit.errors import ArtifactError, unknown_name
 from oatkit.policies.light.light_policy import LightPolicy
-from oatkit.policies.vlm.vlm_config import HEADS, Head
+from oatkit.policies.policy import Head, Policy
+from oatkit.policies.vlm.vlm_config import HEADS
 from oatkit.policies.vlm.vlm_policy import VlmPolicy
 from oatkit.storage.artifact import config_file, local_folder, read_unchanged, require_config
-
-AnyPolicy = LightPolicy | VlmPolicy
-"""A policy of any kind; all have the same methods."""
 
 KINDS: dict[str, type[LightPolicy] | type[VlmPolicy]] = {
     "light": LightPolicy,
@@ -21,7 +19,7 @@ KINDS: dict[str, type[LightPolicy] | type[VlmPolicy]] = {
 }
 
 
-def choose_head(policy: AnyPolicy, head: Head | None) -> None:
+def choose_head(policy: Policy, head: Head | None) -> None:
     """Let a policy act by one of its heads; by its own choice where None is named."""
     if head is None:
         return
@@ -30,12 +28,12 @@ def choose_head(policy: AnyPolicy, head: Head | None) -> None:
     policy.head = head
 
 
-def load_policy(folder: str | os.PathLike[str]) -> AnyPolicy:
+def load_policy(folder: str | os.PathLike[str]) -> Policy:
     """Open a trained policy from a folder or, by its id, from the Hugging Face hub."""
     return read_unchanged(local_folder(folder), _load)
 
 
-def _load(path: Path) -> AnyPolicy:
+def _load(path: Path) -> Policy:
     require_config(path, "policy")
     try:
         config = json.loads(config_file(path).read_text())

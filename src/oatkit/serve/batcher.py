@@ -243,7 +243,7 @@ class Batcher:
 
     def _predict(self, batch: list[_Waiting], budget: Budget) -> list[Answer]:
         requests = [waiting.request for waiting in batch]
-        generators = [waiting.generator for waiting in batch]
+        generators = [w.generator for w in batch if w.generator is not None]
         deadlines = [r.deadline for r in requests if r.deadline is not None]
         began = time.perf_counter()
         deadline_ms = None
@@ -253,7 +253,7 @@ class Batcher:
             Observations.cat([request.observations for request in requests]),
             budget=budget,
             sampling=requests[0].sampling,
-            generator=None if None in generators else generators,
+            generator=generators if len(generators) == len(batch) else None,
             deadline_ms=deadline_ms,
         )
         done = time.perf_counter()

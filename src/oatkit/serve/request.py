@@ -17,7 +17,7 @@ from oatkit_client.protocol import REQUEST_KEYS, RequestOptions
 from oatkit_client.wire import unpack
 
 from oatkit.errors import unknown_name
-from oatkit.policies.generation.prediction import resolve_budget
+from oatkit.policies.generation.budget_limits import resolve_budget
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.policies.observation.observation_reading import as_array
 from oatkit.policies.observation.observations import Observations

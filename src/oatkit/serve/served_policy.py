@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
-from oatkit.policies import Prediction
-from oatkit.policies.generation.prediction import can_stop
-from oatkit.policies.observation.observation_spec import ObservationSpec
-from oatkit.policies.observation.observations import Observations
+from oatkit.policies import ActingPolicy
+from oatkit.policies.generation.budget_limits import can_stop_early
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Budget, Sampling, Schedule
+from oatkit.types import Schedule
 
 
-class ServedPolicy(Protocol):
-    """Acts on batches that bring their history; `LightPolicy` is one."""
+class ServedPolicy(ActingPolicy, Protocol):
+    """A policy that acts, with what its server tells clients."""
 
-    spec: ObservationSpec
-    tokenizer: ActionTokenizer
     extras: dict[str, Any]
 
     @property
+    def tokenizer(self) -> ActionTokenizer:
+        """The frozen tokenizer."""
+
+    @property
     def schedule(self) -> Schedule:
-        """Blocks in which it generates."""
-
-    def read(self, observation: Mapping[str, Any]) -> Observations:
-        """The tensors of an observation; raises a ValueError where it is not what is observed."""
-
-    def predict_action_chunk(
-        self,
-        observation: Mapping[str, Any] | Observations,
-        *,
-        budget: Budget = None,
-        sampling: Sampling = Sampling(),
-        generator: Any = None,
-        deadline_ms: float | None = None,
-    ) -> Prediction:
-        """Chunks for a batch with its history."""
+        """Blocks in which the policy generates."""
 
 
 def served_budgets(policy: ServedPolicy) -> tuple[int, ...]:
     """Budgets that a deadline may choose from; none where generation cannot stop early."""
-    return policy.tokenizer.budgets if speaks_tokens(policy) and can_stop(policy.tokenizer) else ()
+    return (
+        policy.tokenizer.budgets
+        if speaks_tokens(policy) and can_stop_early(policy.tokenizer)
+        else ()
+    )
 
 
 def speaks_tokens(policy: ServedPolicy) -> bool:

@@ -191,17 +191,27 @@ class ActionTokenizer:
             chunks_BTA = self.normalizer.unnormalize(chunks_BTA)
         return chunks_BTA if is_torch else chunks_BTA.cpu().numpy()
 
+    def decode_rows(self, tokens: Tokens) -> tuple[Tensor, dict[int, str]]:
+        """Raw chunks, (B, horizon, action_dim), and the reason for each row that does not decode.
+
+        The chunk of such a row is NaN.
+        """
+        if self.codec.is_total:
+            return self.decode(tokens), {}
+        shape = (len(tokens), self.horizon, self.action_dim)
+        chunks_BTA, reasons = torch.full(shape, torch.nan, device=tokens.ids.device), {}
+        for row in range(len(tokens)):
+            try:
+                one = Tokens(tokens.ids[row : row + 1], tokens.lengths[row : row + 1])
+                chunks_BTA[row] = self.decode(one)[0]
+            except DecodeError as error:
+                reasons[row] = str(error)
+        return chunks_BTA, reasons
+
     def try_decode(self, tokens: Tokens) -> list[Tensor | None]:
         """Raw chunks of tokens one by one; None where a sequence does not decode."""
-        if self.is_total:
-            return list(self.decode(tokens))
-        found: list[Tensor | None] = []
-        for ids, length in zip(tokens.ids, tokens.lengths, strict=True):
-            try:
-                found.append(self.decode(Tokens(ids[None], length[None]))[0])
-            except DecodeError:
-                found.append(None)
-        return found
+        chunks_BTA, reasons = self.decode_rows(tokens)
+        return [None if row in reasons else chunk for row, chunk in enumerate(chunks_BTA)]
 
     def __call__(self, actions: ArrayLike | Tensor) -> list[list[int]]:
         """Ids as lists, one per chunk; a single chunk (horizon, action_dim) is a batch of one."""
@@ -250,7 +260,7 @@ class ActionTokenizer:
         return Tokens(tokens.ids * is_real_BK, tokens.lengths)
 
     def _check_lengths(self, tokens: Tokens) -> None:
-        if not len(tokens):
+        if not len(tokens.ids):
             return
         shortest, longest = int(tokens.lengths.min()), int(tokens.lengths.max())
         if longest > self.max_tokens and self.is_fixed_length:

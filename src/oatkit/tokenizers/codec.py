@@ -146,7 +146,7 @@ def encode_in_parts(codec: Codec, actions_BTA: Tensor) -> Tokens:
 def decode_in_parts(codec: Codec, tokens: Tokens) -> Tensor:
     """`codec.decode` of any number of sequences."""
     size = _part_size(codec, tokens.ids)
-    if len(tokens) <= size:
+    if len(tokens.ids) <= size:
         return codec.decode(tokens)
     parts = zip(torch.split(tokens.ids, size), torch.split(tokens.lengths, size), strict=True)
     return torch.cat([codec.decode(Tokens(ids, lengths)) for ids, lengths in parts])

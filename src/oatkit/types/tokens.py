@@ -114,3 +114,7 @@ class Schedule:
         if not 1 <= budget <= self.num_tokens:
             raise ValueError(f"budget {budget} is outside 1 .. {self.num_tokens}")
         return bisect_left(self.endpoints, budget) + 1
+
+    def up_to(self, num_tokens: int) -> Schedule:
+        """The first stages, as many as the first `num_tokens` tokens need."""
+        return Schedule(self.endpoints[: self.calls_for(num_tokens)])

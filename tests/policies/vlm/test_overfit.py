@@ -37,8 +37,8 @@ def learn(policy: VlmPolicy, dataset: Dataset, steps: int) -> tuple[float, float
         torch.autograd.backward(loss)
         optimizer.step()
     _, slots = measure_slots(policy, read, actions)
-    drawn, _ = policy.draw_once(read, torch.Generator().manual_seed(0))
-    error = policy.actions.normalize(drawn.chunk) - policy.actions.normalize(actions)
+    generated = policy.generate_once(read, torch.Generator().manual_seed(0))
+    error = policy.actions.normalize(generated.chunk) - policy.actions.normalize(actions)
     return min(slot.accuracy for slot in slots), float(error.square().mean())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -12,10 +11,12 @@ from torch import Tensor
 from oatkit.data import Dataset
 from oatkit.measure.invariants import stages_alone
 from oatkit.policies import VlmPolicy
-from oatkit.policies.generation.blockwise import Feed, generate, pack, pack_shifted
+from oatkit.policies.generation.packing import pack
+from oatkit.policies.generation.token_generation import generate_stages
 from oatkit.policies.vlm.backbones.backbone import Context
 from oatkit.policies.vlm.token_head import new_rows
 from oatkit.types import Schedule
+from tests.policies.generation.small_decoder import Recorder
 from tests.policies.tiny import seeded
 from tests.policies.vlm import tiny_vlm
 from tests.policies.vlm.tiny_vlm import families, sample
@@ -58,22 +59,12 @@ def test_packed_is_alone_is_cached(
     ):
         close(logits, packed[:, end - size : end])
 
-    fed: list[Tensor] = []
-    feed = policy.net.start(context, schedule)
-    forced = forcing(feed, fed)
+    recorder = Recorder(policy.net.start(context, len(ids), 8))
     uniform = torch.rand(len(ids), 8, generator=seeded())
-    drawn = torch.cat(
-        [s.ids for s in generate(forced, schedule, uniform, mask_id=policy.net.mask_id)], dim=1
-    )
-    close(torch.cat(fed, dim=1), policy.net.logits(drawn, schedule, context))
-
-
-def forcing(feed: Feed, fed: list[Tensor]) -> Feed:
-    def call(inputs_BG: Tensor, stage: Any) -> Tensor:
-        fed.append(feed(inputs_BG, stage))
-        return fed[-1]
-
-    return call
+    stages = policy.net.pack(schedule, policy.device).stages
+    found = generate_stages(recorder, stages, uniform, mask_id=policy.net.mask_id)
+    sampled = torch.cat([stage.ids for stage in found], dim=1)
+    close(torch.cat(recorder.logits, dim=1), policy.net.logits(sampled, schedule, context))
 
 
 def test_singleton_blocks_are_causal() -> None:
@@ -111,23 +102,15 @@ def test_no_slot_sees_its_own_block(
 def test_shifted_is_cached(family: str, cotrained: dict[str, VlmPolicy], dataset: Dataset) -> None:
     """MASK, T_1 .. T_7 in one causal pass is what sampling from a co-trained model feeds."""
     policy = cotrained[family]
-    packing = pack_shifted(4)
-    assert packing.inputs(torch.tensor([[5, 6, 7, 8]]), 99).tolist() == [[99, 5, 6, 7]]
-    assert packing.positions.tolist() == [0, 1, 2, 3]
     read, _ = sample(policy, dataset)
     context = policy.net.encode(read)
     schedule = Schedule.tokenwise(8)
-    fed: list[Tensor] = []
-    feed = policy.net.start(context, schedule)
-
-    def noting(inputs_BG: Tensor, stage: object) -> Tensor:
-        fed.append(feed(inputs_BG, stage))  # type: ignore[arg-type]
-        return fed[-1]
-
-    stages = generate(noting, schedule, torch.rand(2, 8), mask_id=policy.net.mask_id)
-    ids = torch.cat([stage.ids for stage in stages], dim=1)
+    recorder = Recorder(policy.net.start(context, 2, 8))
+    stages = policy.net.pack(schedule, policy.device).stages
+    found = generate_stages(recorder, stages, torch.rand(2, 8), mask_id=policy.net.mask_id)
+    ids = torch.cat([stage.ids for stage in found], dim=1)
     wanted = policy.net.logits(ids, schedule, context)
-    torch.testing.assert_close(torch.cat(fed, dim=1), wanted, atol=3e-4, rtol=1e-4)
+    torch.testing.assert_close(torch.cat(recorder.logits, dim=1), wanted, atol=3e-4, rtol=1e-4)
 
 
 def test_new_rows_look_like_the_known() -> None:

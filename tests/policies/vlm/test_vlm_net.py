@@ -13,7 +13,7 @@ from torch import Tensor
 from oatkit.data import Dataset
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmPolicy
-from oatkit.policies.generation.blockwise import bar_loss
+from oatkit.policies.generation.blockwise_loss import blockwise_loss
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone import Context
 from oatkit.policies.vlm.vlm_config import ExpertConfig, VlmConfig
@@ -44,7 +44,7 @@ def losses(policy: VlmPolicy, dataset: Dataset) -> tuple[Tensor, Tensor]:
     logits = policy.net.logits(tokens.ids, policy.schedule, context)
     normal = policy.actions.normalize(actions)
     flow = policy.net.flow_loss(context, normal, sample_random())
-    return bar_loss(logits, tokens, policy.schedule, policy.net.end_id), flow
+    return blockwise_loss(logits, tokens, policy.schedule, policy.net.end_id), flow
 
 
 @families

@@ -15,10 +15,7 @@ import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
 from oatkit.policies import VlmPolicy
-from oatkit.policies.generation.blockwise import Feed
-from oatkit.policies.vlm.backbones.backbone import Context
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
-from oatkit.types import Schedule
 from oatkit.types.observation_keys import IMAGES, STATE
 from tests.policies import tiny
 from tests.policies.tiny import seeded
@@ -173,7 +170,7 @@ def test_the_tokens_of_a_cotrained_policy_stop_early_too(
 def test_fast_ends_where_it_says_so(
     family: str, checkpoints: dict[str, Path], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The end is drawn like any id; what follows it is not decoded."""
+    """The end is sampled like any id; what follows it is not decoded."""
     policy = tiny_vlm.make_policy("vlm-ar", checkpoints[family], "fast", dataset)
     observation = tiny_vlm.batch(policy, dataset)
     tokens, end = policy.tokenizer.encode(torch.from_numpy(observation["action"])), 300
@@ -181,24 +178,22 @@ def test_fast_ends_where_it_says_so(
     ends = torch.full((3, 1), end)
     told = torch.cat([tokens.ids, ends], dim=1)
     told[torch.arange(told.shape[1]) >= tokens.lengths[:, None]] = end
-    start, width = policy.start, told.shape[1]
+    start, width = policy.net.start, told.shape[1]
 
-    def telling(context: Context, batch_size: int, schedule: Schedule) -> Feed:
-        feed, slot = start(context, batch_size, schedule), -1
+    class Telling:
+        def __init__(self, *args: Any) -> None:
+            self._generation, self._slot = start(*args), -1
 
-        def call(inputs_BG: Tensor, stage: Any) -> Tensor:
-            nonlocal slot
-            slot += 1
-            logits = feed(inputs_BG, stage)
+        def feed(self, *args: Any) -> Tensor:
+            self._slot += 1
+            logits = self._generation.feed(*args)
             assert logits.shape[-1] == end + 1
-            wanted = told[:, min(slot, width - 1)]
+            wanted = told[:, min(self._slot, width - 1)]
             return torch.full_like(logits, -99).index_put(
                 (torch.arange(3), wanted * 0, wanted), torch.tensor(99.0)
             )
 
-        return call
-
-    monkeypatch.setattr(policy, "start", telling)
+    monkeypatch.setattr(policy.net, "start", Telling)
     found = policy.predict_action_chunk(observation)
     assert found.budget.tolist() == tokens.lengths.tolist()
     assert found.calls.tolist() == (tokens.lengths + 1).clamp(max=24).tolist()

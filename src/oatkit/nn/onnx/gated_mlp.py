@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from oatkit.nn.frozen_decoder import weight_versions
+from oatkit.nn.decoder_backend import weight_versions
 from oatkit.nn.onnx.graph import Graph, Port, open_session
 
 Activation = Literal["gelu", "silu"]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from oatkit.nn.frozen_decoder import FrozenDecoder
-from oatkit.nn.onnx.graph import Graph, Port, as_array, open_session
+from oatkit.nn.onnx.graph import Graph, Port, open_session
 from oatkit.nn.onnx.layers import HIDDEN
 
 OPSET = 23
@@ -38,10 +38,6 @@ class OnnxDecoder:
         self.frozen = frozen
         self.session = open_session(model or token_decoder_model(frozen))
 
-    @property
-    def is_current(self) -> bool:
-        return self.frozen.is_current
-
     def start(
         self, context: Sequence[tuple[Tensor, Tensor]], batch_size: int, num_slots: int
     ) -> OnnxGeneration:
@@ -61,8 +57,8 @@ class OnnxGeneration:
         shape = (len(frozen.layers) * batch_size, frozen.num_heads, 0)
         empty = np.empty((*shape, frozen.width // frozen.num_heads), np.float32)
         self._inputs: dict[str, NDArray[Any]] = {
-            "into": as_array(into_LBXD.transpose(2, 3).flatten(0, 1)),
-            "back": as_array(back_LBXD.flatten(0, 1)),
+            "into": into_LBXD.transpose(2, 3).flatten(0, 1).detach().contiguous().numpy(),
+            "back": back_LBXD.flatten(0, 1).detach().contiguous().numpy(),
             "keys": empty,
             "values": empty,
         }
@@ -75,10 +71,10 @@ class OnnxGeneration:
         num_before = inputs["keys"].shape[2]
         bias_GS = np.zeros((num_slots, num_before + num_slots), np.float32)
         if mask_GS is not None:
-            bias_GS[~as_array(mask_GS)] = HIDDEN
+            bias_GS[~mask_GS.numpy()] = HIDDEN
         inputs |= {
-            "symbols": as_array(inputs_BG),
-            "positions": as_array(positions_G),
+            "symbols": inputs_BG.contiguous().numpy(),
+            "positions": positions_G.numpy(),
             "bias": bias_GS,
         }
         logits_BGV, keys, values = self._run(None, inputs)

@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from oatkit.nn.decoder_backend import Frozen
+from oatkit.nn.decoder_backend import DecoderBackend, Generation
 from oatkit.nn.image_encoder import ImageEncoder, resize, resize_and_crop
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.transformer import Transformer
-from oatkit.policies.generation.blockwise import Feed, Stage, bar_loss, fitted, pack
+from oatkit.policies.generation.blockwise_loss import blockwise_loss, fit_to_schedule
+from oatkit.policies.generation.packing import pack
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
 from oatkit.types import Schedule, Tokens
@@ -113,6 +114,11 @@ class LightNet(nn.Module):
             num_heads=num_heads,
             dropout=config.dropout,
         )
+        self._backend = DecoderBackend(self.decoder)
+
+    @property
+    def device(self) -> torch.device:
+        return self.slots.device
 
     def encode(self, observations: Observations, random: SampleRandom | None = None) -> Context:
         """Keys and values of every layer; with `random` images are cropped anywhere."""
@@ -128,13 +134,23 @@ class LightNet(nn.Module):
         pairs: Context = self.decoder.keys_values(context_BSD)
         return pairs
 
-    def shrunk(self, observations: Observations) -> Observations:
-        """With images as small as the network reads them, to keep many in memory."""
+    def select_rows(self, context: Context, rows_N: Tensor) -> Context:
+        """The context of some rows of the batch."""
+        return [(keys[rows_N], values[rows_N]) for keys, values in context]
+
+    def start(self, context: Context, batch_size: int, num_slots: int) -> Generation:
+        """Generation with an empty cache, which has room for `num_slots` slots."""
+        return self._backend.start(context, batch_size, num_slots)
+
+    def shrink_images(self, observations: Observations) -> Observations:
+        """The same with images as small as the network reads them, to keep many in memory."""
         images = tuple(
             (255 * resize(image, self.config.image_size)).round().to(torch.uint8)
             for image in observations.images
         )
         return replace(observations, images=images)
+
+    pack = staticmethod(pack)
 
     def logits(
         self,
@@ -159,17 +175,7 @@ class LightNet(nn.Module):
         random: SampleRandom | None = None,
     ) -> TrainingLoss:
         """The training loss of tokens."""
-        tokens, schedule = fitted(tokens, schedule, self.end_id)
+        tokens, schedule = fit_to_schedule(tokens, schedule, self.end_id)
         logits_BKV = self.logits(tokens.ids, schedule, self.encode(observations, random), random)
-        token_loss = bar_loss(logits_BKV, tokens, schedule, self.end_id)
+        token_loss = blockwise_loss(logits_BKV, tokens, schedule, self.end_id)
         return TrainingLoss(token_loss, {"token_loss": token_loss})
-
-
-def cached_feed(frozen: Frozen, context: Context, batch_size: int, schedule: Schedule) -> Feed:
-    """The decoder with an empty cache, for `generate`."""
-    generation = frozen.start(context, batch_size, schedule.num_tokens)
-
-    def feed(inputs_BG: Tensor, stage: Stage) -> Tensor:
-        return generation.feed(inputs_BG, stage.positions, stage.mask, stage.num_kept)
-
-    return feed

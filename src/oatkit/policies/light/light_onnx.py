@@ -15,7 +15,7 @@ from oatkit.nn.image_encoder import ImageEncoder
 from oatkit.nn.onnx import layers as modules
 from oatkit.nn.onnx.graph import Graph, Port
 from oatkit.nn.onnx.stage_decoder import token_decoder_model
-from oatkit.policies.generation.blockwise import pack
+from oatkit.policies.generation.packing import pack
 from oatkit.policies.light.light_net import LightNet
 from oatkit.policies.light.light_policy import LightPolicy
 from oatkit.policies.observation.observation_spec import ObservationSpec

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,52 +13,48 @@ import torch
 from torch import Tensor
 
 from oatkit.data import Dataset
-from oatkit.nn.decoder_backend import Frozen, freeze
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
-from oatkit.policies.generation.blockwise import Feed, Generators
 from oatkit.policies.generation.early_stop import AutoThresholds
-from oatkit.policies.generation.prediction import Drawn, Prediction
-from oatkit.policies.generation.token_acting import TokenActing
-from oatkit.policies.light.light_net import Context, LightConfig, LightNet, cached_feed
-from oatkit.policies.observation.frame_history import FrameHistory
+from oatkit.policies.generation.prediction import Prediction, PredictionOptions
+from oatkit.policies.generation.random_rows import Generators
+from oatkit.policies.generation.threshold_calibration import calibrate_thresholds
+from oatkit.policies.generation.token_generation import GeneratedChunks
+from oatkit.policies.generation.token_predictor import TokenPredictor
+from oatkit.policies.light.light_net import LightConfig, LightNet
+from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
-from oatkit.policies.policy import (
-    BasePolicy,
+from oatkit.policies.policy import Head
+from oatkit.policies.policy_artifact import (
+    SCHEMA,
+    VERSION,
     model_card,
-    require_endpoints,
-    require_same_actions,
+    policy_digest,
+    read_policy,
+    write_policy,
 )
-from oatkit.policies.vlm.vlm_config import Head
-from oatkit.storage.artifact import (
-    load_state,
-    local_folder,
-    read_artifact,
-    replacing,
-    write_artifact,
-)
-from oatkit.tokenizers import ActionTokenizer, load_tokenizer
+from oatkit.policies.tokenizer_checks import require_endpoints, require_same_actions
+from oatkit.storage.artifact import load_state, upload
+from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Budget, Sampling, Schedule, Tokens
 
-FORMAT_VERSION = 1
 
-
-class LightPolicy(BasePolicy):
-    """The network with its tokenizer and all that reading observations takes: the artifact.
+class LightPolicy:
+    """The network with its tokenizer and what it observes: a `Policy`.
 
     Args:
-        net: Trained or not.
-        tokenizer: Frozen.
+        net: The network, trained or not.
+        tokenizer: A frozen tokenizer.
         spec: What is observed.
         auto: Thresholds of `budget="auto"`; None until they are calibrated.
-        extras: Further JSON for `config.json`, such as how it was trained.
+        extras: Further JSON for `config.json`, such as how the policy was trained.
     """
 
-    net: LightNet
+    kind = "light"
+    heads: tuple[Head, ...] = ("tokens",)
     rows_at_once = 256
-    head: Head = "tokens"
 
     def __init__(
         self,
@@ -72,9 +69,9 @@ class LightPolicy(BasePolicy):
         self.spec = spec
         self.auto = auto
         self.extras = extras or {}
-        self._frozen: Frozen | None = None
-        self.history: FrameHistory[Observations] = FrameHistory(spec.history)
-        self.acting = TokenActing(self)
+        self.head: Head = "tokens"
+        self.episode = EpisodeReader(partial(read_observation, spec), spec.history)
+        self.token_predictor = TokenPredictor(net, tokenizer, self.schedule, spec, self.episode)
 
     @classmethod
     def make(
@@ -110,28 +107,30 @@ class LightPolicy(BasePolicy):
         return cls.make(config, tokenizer, spec)
 
     @property
-    def kind(self) -> str:
-        return "light"
-
-    @property
-    def heads(self) -> tuple[Head, ...]:
-        """What was trained."""
-        return ("tokens",)
-
-    @property
     def budgets(self) -> tuple[int, ...]:
-        """At which a policy is measured."""
+        """Budgets at which a policy is measured."""
         return self.tokenizer.budgets
 
     @property
     def schedule(self) -> Schedule:
-        """What the policy was trained under."""
+        """Blocks in which the policy was trained to generate."""
         endpoints = self.net.config.endpoints
         return self.tokenizer.schedule if endpoints is None else Schedule(endpoints)
 
     @property
     def device(self) -> torch.device:
-        return self.net.slots.device
+        return self.net.device
+
+    @property
+    def digest(self) -> str:
+        """A name that changes when the policy would act otherwise."""
+        return policy_digest(self)
+
+    def to(self, device: torch.device | str) -> LightPolicy:
+        """Move network and tokenizer to a device; gives itself."""
+        self.net.to(device)
+        self.tokenizer.to(device)
+        return self
 
     def with_tasks(self, tasks: Sequence[str]) -> LightPolicy:
         """The same policy with further tasks, whose embeddings are yet to be trained."""
@@ -163,30 +162,22 @@ class LightPolicy(BasePolicy):
         raise TypeError("the light policy has no flow expert")
 
     def logits(self, observations: Observations, ids_BK: Tensor, schedule: Schedule) -> Tensor:
-        """Of a packed pass over true tokens, (B, K, V)."""
+        """Logits of a packed pass over true tokens, (B, K, V)."""
         return self.net.logits(ids_BK, schedule, self.net.encode(observations))
 
     # Acting
 
     def read(self, observation: Mapping[str, Any], *, allow_more: bool = False) -> Observations:
-        """The tensors of an observation; `predict_action_chunk` takes them as well.
+        """The tensors of an observation; see `Policy.read`."""
+        return self.episode.read(observation, allow_more=allow_more)
 
-        Args:
-            observation: LeRobot's keys. One frame, or a batch with its history.
-            allow_more: Whether parts that the policy does not read are ignored, as simulators give
-                them; otherwise another camera is an error.
-        """
-        return read_observation(self.spec, observation, allow_more=allow_more)
+    def reset(self) -> None:
+        """Forget the frames of the episode; the next one is repeated as its own history."""
+        self.episode.reset()
 
-    def start(self, context: Context, batch_size: int, schedule: Schedule) -> Feed:
-        """The network with an empty cache."""
-        if self._frozen is None or not self._frozen.is_current:
-            self._frozen = freeze(self.net.decoder)
-        return cached_feed(self._frozen, context, batch_size, schedule)
-
-    def rows(self, context: Context, rows_N: Tensor) -> Context:
-        """The context of some rows of the batch."""
-        return [(keys[rows_N], values[rows_N]) for keys, values in context]
+    def observe(self, observation: Mapping[str, Any] | Observations) -> None:
+        """Add one frame to the history without predicting, at a step between two predictions."""
+        self.episode.observe(observation)
 
     def predict_action_chunk(
         self,
@@ -198,24 +189,20 @@ class LightPolicy(BasePolicy):
         generator: Generators = None,
         deadline_ms: float | None = None,
     ) -> Prediction:
-        """Generate tokens and decode them; see `TokenActing.predict`."""
-        return self.acting.predict(
+        """Generate tokens and decode them; see `Policy.predict_action_chunk`."""
+        return self.token_predictor.predict(
             observation,
-            budget=budget,
-            schedule=schedule,
-            sampling=sampling,
-            generator=generator,
-            deadline_ms=deadline_ms,
+            PredictionOptions(budget, schedule, sampling, generator, deadline_ms, self.auto),
         )
 
-    def draw_once(
+    def generate_once(
         self,
         observations: Observations,
         generator: Generators = None,
-        auto: AutoThresholds | None = None,
-    ) -> tuple[Drawn, dict[int, str]]:
-        """One draw of all tokens by the default settings; see `TokenActing.draw_once`."""
-        return self.acting.draw_once(observations, generator, auto)
+        thresholds: AutoThresholds | None = None,
+    ) -> GeneratedChunks:
+        """One attempt at all tokens by the default settings, as policies are measured."""
+        return self.token_predictor.generate_once(observations, generator, thresholds)
 
     def calibrate(
         self,
@@ -223,19 +210,24 @@ class LightPolicy(BasePolicy):
         actions_BTA: Tensor,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Find the thresholds of `budget="auto"` on held-out observations and their raw actions.
-
-        Nothing happens where generation cannot stop early.
-        """
-        self.auto = self.acting.calibrated(observations, actions_BTA, generator)
+        """Find the thresholds of `budget="auto"`; see `Policy.calibrate`."""
+        self.auto = calibrate_thresholds(
+            self.net,
+            self.tokenizer,
+            self.schedule,
+            observations,
+            actions_BTA,
+            generator=generator,
+            rows_at_once=self.rows_at_once,
+        )
 
     # The artifact
 
     def to_json(self) -> dict[str, Any]:
         """What `config.json` holds."""
         return {
-            "schema": "oatkit/policy",
-            "version": FORMAT_VERSION,
+            "schema": SCHEMA,
+            "version": VERSION,
             "kind": self.kind,
             "net": asdict(self.net.config),
             "observation": self.spec.to_json(),
@@ -245,26 +237,21 @@ class LightPolicy(BasePolicy):
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
         """Write the artifact: `config.json`, `model.safetensors`, `tokenizer/` and a model card."""
-        path = Path(folder)
-        with replacing(path) as aside:
-            self.tokenizer.save_pretrained(aside / "tokenizer")
-            write_artifact(aside, self.to_json(), self.net.state_dict(), self._card())
-        return path
+        return write_policy(folder, self, self.to_json(), self._card())
+
+    def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
+        """Upload the artifact to the Hugging Face hub; gives its address."""
+        return upload(self.save_pretrained, repo_id, private=private)
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str]) -> LightPolicy:
         """Read an artifact from a folder or, by its id, from the Hugging Face hub."""
-        path = local_folder(folder)
-        config, state = read_artifact(path, "policy", FORMAT_VERSION)
-        sizes = dict(config["net"])
+        found = read_policy(folder)
+        sizes = dict(found.config["net"])
         sizes["endpoints"] = None if sizes["endpoints"] is None else tuple(sizes["endpoints"])
-        spec = ObservationSpec.from_json(config["observation"])
-        policy = cls.make(LightConfig(**sizes), load_tokenizer(path / "tokenizer"), spec)
-        load_state(policy.net.load_state_dict, state, path)
-        if config["auto"] is not None:
-            policy.auto = AutoThresholds(**config["auto"])
-        known = {"schema", "version", "kind", "net", "observation", "auto"}
-        policy.extras = {k: v for k, v in config.items() if k not in known}
+        policy = cls.make(LightConfig(**sizes), found.tokenizer, found.spec)
+        load_state(policy.net.load_state_dict, found.state, found.path)
+        policy.auto, policy.extras = found.auto, found.extras
         return policy
 
     def _card(self) -> str:

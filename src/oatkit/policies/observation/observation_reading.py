@@ -85,10 +85,11 @@ def _read_state(spec: ObservationSpec, state: Tensor) -> Tensor:
     assert spec.state is not None
     batch = state[None, None] if state.ndim == 1 else state
     has_history = state.ndim == 1 or batch.shape[1:2] == (spec.history,)
-    if batch.ndim != 3 or batch.shape[-1] != spec.state_dim or not has_history:
+    state_dim = spec.state.dim
+    if batch.ndim != 3 or batch.shape[-1] != state_dim or not has_history:
         raise ValueError(
-            f"{STATE} is {tuple(state.shape)}, expected ({spec.state_dim},) for one frame or "
-            f"(batch, {spec.history}, {spec.state_dim}) with its history"
+            f"{STATE} is {tuple(state.shape)}, expected ({state_dim},) for one frame or "
+            f"(batch, {spec.history}, {state_dim}) with its history"
         )
     if not torch.isfinite(batch).all():
         raise ValueError(f"{STATE} is not finite")

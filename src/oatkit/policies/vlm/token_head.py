@@ -11,7 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from oatkit.policies.generation.blockwise import Feed, Packing, Stage, pack, pack_shifted
+from oatkit.nn.decoder_backend import Generation
+from oatkit.policies.generation.packing import Packing, pack, pack_shifted
 from oatkit.policies.vlm.backbones.backbone import Backbone, Context
 from oatkit.policies.vlm.backbones.key_value_cache import GrowingCache
 from oatkit.types import Schedule
@@ -45,38 +46,51 @@ class TokenHead(nn.Module):
         self, backbone: Backbone, ids_BK: Tensor, schedule: Schedule, context: Context
     ) -> Tensor:
         """The packed pass: (B, K, V), slot k predicts token k."""
-        packing = self._packing(schedule, ids_BK.device)
+        packing = self.pack(schedule, ids_BK.device)
         inputs_BK = packing.inputs(ids_BK, self.mask_id)
         hidden_BKD = backbone.run(self.rows[inputs_BK], packing.positions, packing.mask, context)
-        return self._scores(hidden_BKD)
+        return self.scores(hidden_BKD)
 
-    def start(self, backbone: Backbone, context: Context, schedule: Schedule) -> Feed:
-        """The backbone with a cache that holds the context alone."""
-        cache = GrowingCache(context.pairs, schedule.num_tokens)
-        num_before = cache.length
-        stages = iter(self._packing(schedule, self.rows.device).stages)
+    def start(self, backbone: Backbone, context: Context, num_slots: int) -> Generation:
+        """Generation with a cache that holds the context alone."""
+        return _CachedGeneration(self, backbone, context, num_slots)
 
-        def feed(inputs_BG: Tensor, stage: Stage) -> Tensor:
-            stage, num_slots = next(stages), inputs_BG.shape[1]  # those of this head's packing
-            mask_GS = stage.mask
-            if mask_GS is None:
-                num_seen = cache.length - num_before + num_slots
-                mask_GS = torch.ones(num_slots, num_seen, dtype=torch.bool, device=inputs_BG.device)
-            embeds_BGD = self.rows[inputs_BG]
-            hidden_BGD = backbone.run_cached(embeds_BGD, stage.positions, mask_GS, context, cache)
-            cache.keep(stage.num_kept)
-            return self._scores(hidden_BGD)
+    def pack(self, schedule: Schedule, device: torch.device) -> Packing:
+        """The stages of a schedule as this head reads them."""
+        return (pack_shifted if self.is_shifted else pack)(schedule, device)
 
-        return feed
-
-    def _packing(self, schedule: Schedule, device: torch.device) -> Packing:
-        if self.is_shifted:
-            return pack_shifted(schedule.num_tokens, device)
-        return pack(schedule, device)
-
-    def _scores(self, hidden_BGD: Tensor) -> Tensor:
+    def scores(self, hidden_BGD: Tensor) -> Tensor:
+        """Logits (B, G, V) of hidden states."""
         rows_VD = self.rows[: self.num_outputs]
         return hidden_BGD.to(rows_VD.dtype) @ rows_VD.t()
+
+
+class _CachedGeneration:
+    """One generation: a context, and a cache that grows by the tokens."""
+
+    def __init__(
+        self, head: TokenHead, backbone: Backbone, context: Context, num_slots: int
+    ) -> None:
+        self._head = head
+        self._backbone = backbone
+        self._context = context
+        self._cache = GrowingCache(context.pairs, num_slots)
+        self._num_before = self._cache.length
+
+    def feed(
+        self, inputs_BG: Tensor, positions_G: Tensor, mask_GS: Tensor | None, num_kept: int
+    ) -> Tensor:
+        """Logits (B, G, V); only the first `num_kept` slots stay in the cache."""
+        if mask_GS is None:
+            num_slots = inputs_BG.shape[1]
+            num_seen = self._cache.length - self._num_before + num_slots
+            mask_GS = torch.ones(num_slots, num_seen, dtype=torch.bool, device=inputs_BG.device)
+        embeds_BGD = self._head.rows[inputs_BG]
+        hidden_BGD = self._backbone.run_cached(
+            embeds_BGD, positions_G, mask_GS, self._context, self._cache
+        )
+        self._cache.keep(num_kept)
+        return self._head.scores(hidden_BGD)
 
 
 def new_rows(known_ND: Tensor, count: int, spread: float) -> Tensor:

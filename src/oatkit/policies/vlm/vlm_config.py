@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from oatkit.policies.policy import Head
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 
 Objective = Literal["vlm-ar", "vlm-tc", "vlm-flow"]
-Head = Literal["tokens", "flow"]
 
 HEADS: dict[str, tuple[Head, ...]] = {
     "vlm-ar": ("tokens",),

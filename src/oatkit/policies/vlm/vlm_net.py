@@ -12,11 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from oatkit.nn.decoder_backend import Generation
 from oatkit.nn.flow import add_noise, flow_times, integrate
 from oatkit.nn.flow_expert import FlowExpert, Memory
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
-from oatkit.policies.generation.blockwise import Feed, bar_loss, fitted
+from oatkit.policies.generation.blockwise_loss import blockwise_loss, fit_to_schedule
+from oatkit.policies.generation.packing import Packing
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone import Backbone, Context
@@ -68,7 +70,7 @@ class VlmNet(nn.Module):
             )
         self.expert: FlowExpert | None = None
         self._layers: list[int] = []
-        self._chunk = (tokenizer.horizon, tokenizer.action_dim)
+        self.chunk_shape = (tokenizer.horizon, tokenizer.action_dim)
         if "flow" in config.heads:
             self.expert, self._layers = _expert(config, backbone, tokenizer.action_dim)
         if self.tokens is None:
@@ -79,6 +81,10 @@ class VlmNet(nn.Module):
         """The layers: what is gathered one at a time where weights are spread over processes."""
         expert = [] if self.expert is None else list(self.expert.layers)
         return [*self.backbone.layers, *expert]
+
+    @property
+    def device(self) -> torch.device:
+        return self.backbone.mean.device
 
     @property
     def mask_id(self) -> int:
@@ -107,8 +113,8 @@ class VlmNet(nn.Module):
             self._parts, observations.task, images, self._grids, is_seen_BN, projected
         )
 
-    def shrunk(self, observations: Observations) -> Observations:
-        """As they are: images are already as small as they are read."""
+    def shrink_images(self, observations: Observations) -> Observations:
+        """The same: images are already as small as the network reads them."""
         return observations
 
     # Tokens
@@ -117,23 +123,32 @@ class VlmNet(nn.Module):
         """The packed pass: (B, K, V), slot k predicts token k."""
         return self._head.logits(self.backbone, ids_BK, schedule, context)
 
-    def start(self, context: Context, schedule: Schedule) -> Feed:
-        """The network with an empty cache, for `generate`."""
-        return self._head.start(self.backbone, context, schedule)
+    def pack(self, schedule: Schedule, device: torch.device) -> Packing:
+        """The stages of a schedule as the token head reads them."""
+        return self._head.pack(schedule, device)
+
+    def start(self, context: Context, batch_size: int, num_slots: int) -> Generation:
+        """Generation with a cache that holds the context alone."""
+        del batch_size  # the context has it
+        return self._head.start(self.backbone, context, num_slots)
+
+    def select_rows(self, context: Context, rows_N: Tensor) -> Context:
+        """The context of some rows of the batch."""
+        return context.rows(rows_N)
 
     # Flow
 
     def memory(self, context: Context) -> Memory:
         """What the expert reads of a context."""
         pairs = context.detached_pairs() if self.config.is_insulated else context.pairs
-        rotary = self.backbone.rotary(context, self._chunk[0])
+        rotary = self.backbone.rotary(context, self.chunk_shape[0])
         return Memory([pairs[layer] for layer in self._layers], context.is_seen, rotary)
 
     def flow_loss(self, context: Context, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
         """Mean squared error of the velocity at a random time; actions are normalized."""
         assert self.expert is not None
         time_B = flow_times(random.uniform())
-        noisy_BTA, velocity_BTA = add_noise(actions_BTA, random.normal(*self._chunk), time_B)
+        noisy_BTA, velocity_BTA = add_noise(actions_BTA, random.normal(*self.chunk_shape), time_B)
         found_BTA = self.expert(noisy_BTA, time_B, self.memory(context))
         return F.mse_loss(found_BTA, velocity_BTA)
 
@@ -160,9 +175,9 @@ class VlmNet(nn.Module):
         terms: list[Tensor] = []
         parts: dict[str, Tensor] = {}
         if self.tokens is not None:
-            tokens, schedule = fitted(tokens, schedule, self.end_id)
+            tokens, schedule = fit_to_schedule(tokens, schedule, self.end_id)
             logits_BKV = self.logits(tokens.ids, schedule, context)
-            parts["token_loss"] = bar_loss(logits_BKV, tokens, schedule, self.end_id)
+            parts["token_loss"] = blockwise_loss(logits_BKV, tokens, schedule, self.end_id)
             terms.append(parts["token_loss"])
         if self.expert is not None:
             parts["flow_loss"] = self.flow_loss(context, actions_BTA, random)

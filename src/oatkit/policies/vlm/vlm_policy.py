@@ -1,7 +1,7 @@
 """`vlm-ar`, `vlm-tc` and `vlm-flow`: vision-language policies as artifacts, and how they act.
 
 config.json  model.safetensors  README.md   as in every artifact
-tokenizer/                                  of the actions
+tokenizer/                                  tokenizer of the actions
 backbone/                                   config, tokenizer and image processor of the backbone
 """
 
@@ -20,58 +20,54 @@ from oatkit.data import Dataset, Normalizer
 from oatkit.errors import ArtifactError
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
-from oatkit.policies.generation.blockwise import Feed, Generators
 from oatkit.policies.generation.early_stop import AutoThresholds
-from oatkit.policies.generation.prediction import Drawn, Prediction
-from oatkit.policies.generation.token_acting import TokenActing
-from oatkit.policies.observation.frame_history import FrameHistory
+from oatkit.policies.generation.prediction import Prediction, PredictionOptions
+from oatkit.policies.generation.random_rows import Generators
+from oatkit.policies.generation.threshold_calibration import calibrate_thresholds
+from oatkit.policies.generation.token_generation import GeneratedChunks
+from oatkit.policies.generation.token_predictor import TokenPredictor
+from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
-from oatkit.policies.policy import (
-    BasePolicy,
+from oatkit.policies.policy import Head
+from oatkit.policies.policy_artifact import (
+    SCHEMA,
+    VERSION,
     model_card,
-    require_endpoints,
-    require_same_actions,
+    policy_digest,
+    read_policy,
+    write_policy,
 )
-from oatkit.policies.vlm.backbones.backbone import Backbone, Context
-from oatkit.policies.vlm.flow_acting import FlowActing
-from oatkit.policies.vlm.vlm_config import Head, VlmConfig
+from oatkit.policies.tokenizer_checks import require_endpoints, require_same_actions
+from oatkit.policies.vlm.backbones.backbone import Backbone
+from oatkit.policies.vlm.flow_predictor import FlowPredictor
+from oatkit.policies.vlm.vlm_config import VlmConfig
 from oatkit.policies.vlm.vlm_net import VlmNet
 from oatkit.policies.vlm.vlm_reader import VlmReader
-from oatkit.storage.artifact import (
-    load_state,
-    local_folder,
-    read_artifact,
-    replacing,
-    write_artifact,
-)
-from oatkit.tokenizers import ActionTokenizer, load_tokenizer
+from oatkit.storage.artifact import load_state, upload
+from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Budget, Sampling, Schedule, Tokens
 
-FORMAT_VERSION = 1
-KNOWN = (
-    *("schema", "version", "kind", "net", "vocab_size", "tokenizer_digest", "observation"),
-    *("actions", "auto"),
-)
+OWN_KEYS = ("vocab_size", "tokenizer_digest", "actions")
+"""Entries of `config.json` that only these policies have."""
 
 
-class VlmPolicy(BasePolicy):
-    """The network with its tokenizer and all that reading observations takes: the artifact.
+class VlmPolicy:
+    """The network with its tokenizer and what it observes: a `Policy`.
 
     Args:
-        net: Trained or not.
-        tokenizer: Frozen. `vlm-flow` takes only the shape of chunks from it.
+        net: The network, trained or not.
+        tokenizer: A frozen tokenizer. `vlm-flow` takes only the shape of chunks from it.
         spec: What is observed; its tasks are those of training, any other text is read too.
         actions: Raw to normalized actions, for the flow expert.
         auto: Thresholds of `budget="auto"`; None until they are calibrated.
-        extras: Further JSON for `config.json`, such as how it was trained.
+        extras: Further JSON for `config.json`, such as how the policy was trained.
 
     Attributes:
-        head: What acts, "flow" or "tokens". A co-trained policy has both and acts by its flow
-            expert; set this to compare.
+        head: What predicts chunks, "flow" or "tokens". A co-trained policy has both and acts by its
+            flow expert; set this to compare.
     """
 
-    net: VlmNet
     rows_at_once = 16
 
     def __init__(
@@ -90,10 +86,10 @@ class VlmPolicy(BasePolicy):
         self.auto = auto
         self.extras = extras or {}
         self.head: Head = net.config.heads[0]
-        self._reader = VlmReader(spec, net.backbone.processor)
-        self.history: FrameHistory[Observations] = FrameHistory(spec.history)
-        self.acting = TokenActing(self)
-        self.flowing = FlowActing(self)
+        read = VlmReader(spec, net.backbone.processor).read
+        self.episode = EpisodeReader(read, spec.history)
+        self.token_predictor = TokenPredictor(net, tokenizer, self.schedule, spec, self.episode)
+        self.flow_predictor = FlowPredictor(net, actions, self.schedule.num_tokens, self.episode)
 
     @classmethod
     def make(
@@ -147,14 +143,14 @@ class VlmPolicy(BasePolicy):
 
     @property
     def budgets(self) -> tuple[int, ...]:
-        """At which a policy is measured; the flow expert has but one."""
+        """Budgets at which a policy is measured; a flow expert has only one."""
         if self.head == "tokens":
             return self.tokenizer.budgets
         return (self.tokenizer.max_tokens,)
 
     @property
     def schedule(self) -> Schedule:
-        """What the policy was trained under; co-training is token by token."""
+        """Blocks in which the policy was trained to generate; co-training is token by token."""
         endpoints = self.net.config.endpoints
         if endpoints is not None:
             return Schedule(endpoints)
@@ -164,10 +160,21 @@ class VlmPolicy(BasePolicy):
 
     @property
     def device(self) -> torch.device:
-        return self.net.backbone.mean.device
+        return self.net.device
+
+    @property
+    def digest(self) -> str:
+        """A name that changes when the policy would act otherwise."""
+        return policy_digest(self)
+
+    def to(self, device: torch.device | str) -> VlmPolicy:
+        """Move network and tokenizer to a device; gives itself."""
+        self.net.to(device)
+        self.tokenizer.to(device)
+        return self
 
     def with_tasks(self, tasks: Sequence[str]) -> VlmPolicy:
-        """The same policy; further tasks are only noted, it reads any text."""
+        """The same policy; further tasks are only listed, because it reads any text."""
         spec = self.spec.with_more_tasks(tasks)
         return VlmPolicy(self.net, self.tokenizer, spec, self.actions, self.auto, self.extras)
 
@@ -195,28 +202,26 @@ class VlmPolicy(BasePolicy):
         return self.net.flow_loss(context, self.actions.normalize(actions_BTA), random)
 
     def logits(self, observations: Observations, ids_BK: Tensor, schedule: Schedule) -> Tensor:
-        """Of a packed pass over true tokens, (B, K, V)."""
+        """Logits of a packed pass over true tokens, (B, K, V)."""
         return self.net.logits(ids_BK, schedule, self.net.encode(observations))
 
     # Acting
 
     def read(self, observation: Mapping[str, Any], *, allow_more: bool = False) -> Observations:
-        """The tensors of an observation; `predict_action_chunk` takes them as well.
+        """The tensors of an observation; see `Policy.read`."""
+        return self.episode.read(observation, allow_more=allow_more)
 
-        Args:
-            observation: LeRobot's keys. One frame, or a batch with its history.
-            allow_more: Whether parts that the policy does not read are ignored, as simulators give
-                them; otherwise another camera is an error.
-        """
-        return self._reader.read(observation, allow_more=allow_more)
+    def reset(self) -> None:
+        """Forget the frames of the episode; the next one is repeated as its own history."""
+        self.episode.reset()
 
-    def start(self, context: Context, batch_size: int, schedule: Schedule) -> Feed:
-        """The network with an empty cache."""
-        return self.net.start(context, schedule)
+    def observe(self, observation: Mapping[str, Any] | Observations) -> None:
+        """Add one frame to the history without predicting, at a step between two predictions."""
+        self.episode.observe(observation)
 
-    def rows(self, context: Context, rows_N: Tensor) -> Context:
-        """The context of some rows of the batch."""
-        return context.rows(rows_N)
+    @property
+    def _predictor(self) -> TokenPredictor | FlowPredictor:
+        return self.token_predictor if self.head == "tokens" else self.flow_predictor
 
     def predict_action_chunk(
         self,
@@ -228,40 +233,18 @@ class VlmPolicy(BasePolicy):
         generator: Generators = None,
         deadline_ms: float | None = None,
     ) -> Prediction:
-        """Generate tokens and decode them, see `TokenActing.predict`, or integrate the flow.
+        """Generate tokens or integrate the flow; see `Policy.predict_action_chunk`."""
+        options = PredictionOptions(budget, schedule, sampling, generator, deadline_ms, self.auto)
+        return self._predictor.predict(observation, options)
 
-        The flow expert always does all of its steps: it has no budgets, schedules or deadlines, and
-        of `sampling` only the seed concerns it.
-        """
-        if self.head == "tokens":
-            return self.acting.predict(
-                observation,
-                budget=budget,
-                schedule=schedule,
-                sampling=sampling,
-                generator=generator,
-                deadline_ms=deadline_ms,
-            )
-        if budget not in (None, self.schedule.num_tokens) or schedule is not None:
-            raise ValueError(
-                f"{self.kind} acts by its flow expert, which has neither budgets nor schedules"
-            )
-        if deadline_ms is not None:
-            raise ValueError(f"{self.kind} acts by its flow expert, which cannot stop early")
-        if generator is None and sampling.seed is not None:
-            generator = torch.Generator().manual_seed(sampling.seed)
-        return self.flowing.predict(observation, generator)
-
-    def draw_once(
+    def generate_once(
         self,
         observations: Observations,
         generator: Generators = None,
-        auto: AutoThresholds | None = None,
-    ) -> tuple[Drawn, dict[int, str]]:
-        """One draw by the default settings, as policies are measured."""
-        if self.head == "tokens":
-            return self.acting.draw_once(observations, generator, auto)
-        return self.flowing.draw_once(observations, generator), {}
+        thresholds: AutoThresholds | None = None,
+    ) -> GeneratedChunks:
+        """One attempt by the default settings, as policies are measured."""
+        return self._predictor.generate_once(observations, generator, thresholds)
 
     def calibrate(
         self,
@@ -269,20 +252,26 @@ class VlmPolicy(BasePolicy):
         actions_BTA: Tensor,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Find the thresholds of `budget="auto"` on held-out observations and their raw actions.
-
-        Nothing happens where there are no tokens or generation cannot stop early.
-        """
-        if "tokens" in self.heads:
-            self.auto = self.acting.calibrated(observations, actions_BTA, generator)
+        """Find the thresholds of `budget="auto"`; see `Policy.calibrate`."""
+        if "tokens" not in self.heads:
+            return
+        self.auto = calibrate_thresholds(
+            self.net,
+            self.tokenizer,
+            self.schedule,
+            observations,
+            actions_BTA,
+            generator=generator,
+            rows_at_once=self.rows_at_once,
+        )
 
     # The artifact
 
     def to_json(self) -> dict[str, Any]:
         """What `config.json` holds."""
         return {
-            "schema": "oatkit/policy",
-            "version": FORMAT_VERSION,
+            "schema": SCHEMA,
+            "version": VERSION,
             "kind": self.kind,
             "net": asdict(self.net.config),
             "vocab_size": self.tokenizer.vocab_size,
@@ -294,44 +283,43 @@ class VlmPolicy(BasePolicy):
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
         """Write the artifact; it holds the weights of the backbone too."""
-        path = Path(folder)
         config = self.to_json() | {"tokenizer_digest": self.tokenizer.digest}
-        with replacing(path) as aside:
-            self.tokenizer.save_pretrained(aside / "tokenizer")
-            self.net.backbone.processor.save_pretrained(aside / "backbone")
-            write_artifact(aside, config, self.net.state_dict(), self._card())
-        return path
+        save = self.net.backbone.processor.save_pretrained
+        return write_policy(
+            folder,
+            self,
+            config,
+            self._card(),
+            lambda to: save(to / "backbone"),
+        )
+
+    def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
+        """Upload the artifact to the Hugging Face hub; gives its address."""
+        return upload(self.save_pretrained, repo_id, private=private)
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str]) -> VlmPolicy:
         """Read an artifact from a folder or, by its id, from the Hugging Face hub."""
         from oatkit.policies.vlm.backbones.loading import build_backbone
 
-        path = local_folder(folder)
-        values, state = read_artifact(path, "policy", FORMAT_VERSION)
-        tokenizer = load_tokenizer(path / "tokenizer")
+        found = read_policy(folder, OWN_KEYS)
+        tokenizer, values = found.tokenizer, found.config
         if tokenizer.vocab_size != values["vocab_size"]:
             raise ArtifactError(
-                f"{path} was trained on {values['vocab_size']} action tokens, its tokenizer has "
-                f"{tokenizer.vocab_size}: put the tokenizer of its training back"
+                f"{found.path} was trained on {values['vocab_size']} action tokens, its tokenizer "
+                f"has {tokenizer.vocab_size}: put the tokenizer of its training back"
             )
         if values.get("tokenizer_digest") not in (None, tokenizer.digest):
             raise ArtifactError(
-                f"{path} was trained on other tokens than those of {tokenizer}: put the tokenizer "
-                "of its training back"
+                f"{found.path} was trained on other tokens than those of {tokenizer}: put the "
+                "tokenizer of its training back"
             )
         config = VlmConfig.from_json(values["net"])
-        spec = ObservationSpec.from_json(values["observation"])
-        net = VlmNet(config, build_backbone(path / "backbone", config.backbone), spec, tokenizer)
-        load_state(net.load_state_dict, state, path)
-        return cls(
-            net.eval(),
-            tokenizer,
-            spec,
-            Normalizer.from_json(values["actions"]),
-            None if values["auto"] is None else AutoThresholds(**values["auto"]),
-            {k: v for k, v in values.items() if k not in KNOWN},
-        )
+        backbone = build_backbone(found.path / "backbone", config.backbone)
+        net = VlmNet(config, backbone, found.spec, tokenizer)
+        load_state(net.load_state_dict, found.state, found.path)
+        actions = Normalizer.from_json(values["actions"])
+        return cls(net.eval(), tokenizer, found.spec, actions, found.auto, found.extras)
 
     def _card(self) -> str:
         family = self.net.backbone.family.name

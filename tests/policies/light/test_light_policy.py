@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+import oatkit
 from oatkit.data import Dataset
 from oatkit.policies import LightConfig, LightPolicy
 from oatkit.tokenizers import KINDS
@@ -29,7 +32,7 @@ def test_every_kind_predicts_raw_chunks(
     assert (found.entropy_bits > 0).all()
     assert found.budget.tolist() == [tokenizer.max_tokens] * 3
     assert found.calls.tolist() == [tokenizer.schedule.calls] * 3
-    assert found.draws.tolist() == [1] * 3
+    assert found.attempts.tolist() == [1] * 3
     again = policy.predict_action_chunk(observation, generator=seeded())
     np.testing.assert_array_equal(again.ids, found.ids)
     other = policy.predict_action_chunk(observation, generator=seeded(1))
@@ -108,9 +111,9 @@ def test_a_policy_acts_by_its_latest_weights(dataset: Dataset) -> None:
     policy = tiny.make_policy("klt", dataset)
     observation = tiny.batch(policy, dataset)
     before = policy.predict_action_chunk(observation, generator=seeded())
-    frozen = policy._frozen
+    frozen = policy.net._backend._frozen
     policy.predict_action_chunk(observation, generator=seeded())
-    assert policy._frozen is frozen
+    assert policy.net._backend._frozen is frozen
     with torch.no_grad():
         policy.net.decoder.bias += torch.randn_like(policy.net.decoder.bias)
     after = policy.predict_action_chunk(observation, generator=seeded())
@@ -145,3 +148,22 @@ def test_the_default_has_about_five_million_parameters(dataset: Dataset) -> None
     count = sum(p.numel() for p in policy.net.parameters())
     assert 4.5e6 < count < 5.5e6
     assert f"{count:,} parameters" in repr(policy)
+
+
+def test_what_a_light_policy_cannot_be_made_of(dataset: Dataset) -> None:
+    tokenizer = tiny.make_tokenizer("bin", dataset)
+    other = oatkit.open_dataset(dataset.path, action_dims=[0, 1])
+    with pytest.raises(ValueError, match=r"the tokenizer is for 3 action dimensions, .* has 2"):
+        LightPolicy.for_dataset(tiny.CONFIG, tokenizer, other)
+    with pytest.raises(ValueError, match="unknown camera 'frnt'"):
+        LightPolicy.for_dataset(tiny.CONFIG, tokenizer, dataset, cameras=("frnt",))
+    with pytest.raises(ValueError, match="reads neither state nor cameras observes nothing"):
+        LightPolicy.for_dataset(tiny.CONFIG, tokenizer, dataset, reads_state=False)
+    with pytest.raises(ValueError, match="the schedule ends at 8 tokens, bin has 24"):
+        LightPolicy.for_dataset(replace(tiny.CONFIG, endpoints=(8,)), tokenizer, dataset)
+    with pytest.raises(ValueError, match="width 16 is not divided by 3 heads"):
+        replace(tiny.CONFIG, num_heads=3)
+    with pytest.raises(ValueError, match="crop_size 36 exceeds image_size 20"):
+        replace(tiny.CONFIG, image_size=20)
+    with pytest.raises(ValueError, match="crop_size is 32, expected at least 33"):
+        replace(tiny.CONFIG, crop_size=32)

@@ -1,16 +1,16 @@
-"""What the light policy refuses: options and configs."""
+"""Budgets, schedules and deadlines that are refused."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-import oatkit
 from oatkit.data import Dataset
 from oatkit.policies import LightPolicy
-from oatkit.types import Schedule
+from oatkit.policies.generation.budget_limits import can_stop_early, resolve_budget
+from oatkit.tokenizers import KINDS, ActionTokenizer
+from oatkit.types import Budget, Schedule
 from tests.policies import tiny
 
 
@@ -45,20 +45,19 @@ def test_bad_options(
         policy.predict_action_chunk(tiny.batch(policy, dataset), **options)
 
 
-def test_a_tokenizer_of_another_action_dim(dataset: Dataset) -> None:
-    tokenizer = tiny.make_tokenizer("bin", dataset)
-    other = oatkit.open_dataset(dataset.path, action_dims=[0, 1])
-    with pytest.raises(ValueError, match=r"the tokenizer is for 3 action dimensions, .* has 2"):
-        LightPolicy.for_dataset(tiny.CONFIG, tokenizer, other)
-    with pytest.raises(ValueError, match="unknown camera 'frnt'"):
-        LightPolicy.for_dataset(tiny.CONFIG, tokenizer, dataset, cameras=("frnt",))
-    with pytest.raises(ValueError, match="reads neither state nor cameras observes nothing"):
-        LightPolicy.for_dataset(tiny.CONFIG, tokenizer, dataset, reads_state=False)
-    with pytest.raises(ValueError, match="the schedule ends at 8 tokens, bin has 24"):
-        LightPolicy.for_dataset(replace(tiny.CONFIG, endpoints=(8,)), tokenizer, dataset)
-    with pytest.raises(ValueError, match="width 16 is not divided by 3 heads"):
-        replace(tiny.CONFIG, num_heads=3)
-    with pytest.raises(ValueError, match="crop_size 36 exceeds image_size 20"):
-        replace(tiny.CONFIG, image_size=20)
-    with pytest.raises(ValueError, match="crop_size is 32, expected at least 33"):
-        replace(tiny.CONFIG, crop_size=32)
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_all_tokens_are_always_allowed(kind: str, policies: dict[str, LightPolicy]) -> None:
+    tokenizer = policies[kind].tokenizer
+    most = tokenizer.max_tokens
+    for budget in (None, most):
+        assert resolve_budget(tokenizer, tokenizer.schedule, budget) == most
+    can_stop = all(_is_allowed(tokenizer, budget) for budget in range(1, most))
+    assert can_stop_early(tokenizer) == can_stop == _is_allowed(tokenizer, "auto")
+
+
+def _is_allowed(tokenizer: ActionTokenizer, budget: Budget) -> bool:
+    try:
+        resolve_budget(tokenizer, tokenizer.schedule, budget)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,35 @@
+"""How many tokens a policy may generate: what a tokenizer and a schedule allow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oatkit.tokenizers import ActionTokenizer
+from oatkit.types import Budget, Schedule
+
+
+def resolve_budget(tokenizer: ActionTokenizer, schedule: Schedule, budget: Budget) -> int:
+    """Largest number of tokens to decode; an error names what is possible."""
+    most, num_tokens = schedule.num_tokens, tokenizer.max_tokens
+    if most > num_tokens:
+        raise ValueError(f"the schedule ends at {most} tokens, {tokenizer.kind} has {num_tokens}")
+    wanted: Any = most if budget is None or budget == "auto" else budget
+    if not isinstance(wanted, int | np.integer) or isinstance(wanted, bool):
+        raise ValueError(f"budget is {budget!r}, expected a number of tokens or 'auto'")
+    if not 1 <= wanted <= most:
+        ends = f", where the schedule ends at {most}" if most < num_tokens else ""
+        raise ValueError(f"budget {wanted} is outside 1 .. {most}{ends}")
+    has_prefixes = can_stop_early(tokenizer) if budget == "auto" else tokenizer.codec.has_prefixes
+    if (wanted < num_tokens or budget == "auto") and not has_prefixes:
+        raise ValueError(
+            f"{tokenizer.kind} decodes only all of its tokens: budget {budget or wanted} is none "
+            f"of {list(tokenizer.budgets)}"
+        )
+    return int(wanted)
+
+
+def can_stop_early(tokenizer: ActionTokenizer) -> bool:
+    """Whether any number of tokens is a chunk, so that generation may stop after any stage."""
+    return tokenizer.codec.has_prefixes and tokenizer.is_fixed_length

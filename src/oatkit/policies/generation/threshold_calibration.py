@@ -1,0 +1,91 @@
+"""Finds the thresholds of `budget="auto"` by generating all tokens of held-out observations.
+
+Shape letters: B batch, S stage, K token slot, T step in the chunk, A action dimension.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from oatkit.policies.generation.budget_limits import can_stop_early
+from oatkit.policies.generation.early_stop import (
+    MARGIN,
+    AutoThresholds,
+    chunk_change,
+    find_thresholds,
+)
+from oatkit.policies.generation.random_rows import Generators, random_rows
+from oatkit.policies.generation.token_generation import (
+    generate_stages,
+)
+from oatkit.policies.generation.token_net import TokenNet
+from oatkit.policies.observation.observations import Observations
+from oatkit.tokenizers import ActionTokenizer
+from oatkit.types import Schedule
+
+
+@torch.inference_mode()
+def calibrate_thresholds(
+    net: TokenNet,
+    tokenizer: ActionTokenizer,
+    schedule: Schedule,
+    observations: Observations,
+    actions_BTA: Tensor,
+    *,
+    generator: Generators = None,
+    rows_at_once: int,
+) -> AutoThresholds | None:
+    """Thresholds from held-out observations; None where generation cannot stop early.
+
+    Args:
+        net: Generates the tokens.
+        tokenizer: Decodes them.
+        schedule: Blocks in which they are generated.
+        observations: Held-out observations.
+        actions_BTA: Raw actions that follow them.
+        generator: Random numbers of the ids.
+        rows_at_once: Number of observations that fit in memory together.
+    """
+    if not can_stop_early(tokenizer):
+        return None
+    scale_A = torch.as_tensor(tokenizer.normalizer.scale, device=net.device)
+    shape = (len(observations), schedule.num_tokens)
+    uniform_BK = random_rows(torch.rand, generator, *shape).to(net.device)
+    blocks = zip(
+        observations.split(rows_at_once), torch.split(uniform_BK, rows_at_once), strict=True
+    )
+    found = [_stages(net, tokenizer, schedule, *block, scale_A) for block in blocks]
+    change_BS, entropy_BS, excess_BS = (
+        torch.cat(rows).double().cpu().numpy() for rows in zip(*found, strict=True)
+    )
+    wanted_BTA = actions_BTA.to(net.device)
+    coded_BTA = tokenizer.decode(tokenizer.encode(wanted_BTA))
+    lost = float(chunk_change(coded_BTA, wanted_BTA, scale_A).square().mean())
+    return find_thresholds(change_BS, entropy_BS, excess_BS, MARGIN * lost)
+
+
+def _stages(
+    net: TokenNet,
+    tokenizer: ActionTokenizer,
+    schedule: Schedule,
+    observations: Observations,
+    uniform_BK: Tensor,
+    scale_A: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Change, mean entropy and squared distance to the last chunk after each stage, (B, S) each."""
+    context = net.encode(observations.to(net.device))
+    generation = net.start(context, len(observations), schedule.num_tokens)
+    stages = net.pack(schedule, net.device).stages
+    ids: list[Tensor] = []
+    chunks: list[Tensor] = []
+    changes, entropies = [], []
+    for stage in generate_stages(generation, stages, uniform_BK, mask_id=net.mask_id):
+        ids.append(stage.ids)
+        chunk_BTA = tokenizer.decode(torch.cat(ids, dim=1))
+        changes.append(chunk_change(chunk_BTA, chunks[-1] if chunks else None, scale_A))
+        entropies.append(stage.entropy_bits.mean(dim=1))
+        chunks.append(chunk_BTA)
+    excess = [chunk_change(chunk_BTA, chunks[-1], scale_A).square() for chunk_BTA in chunks]
+    change, entropy, distance = (torch.stack(rows, dim=1) for rows in (changes, entropies, excess))
+    return change, entropy, distance

@@ -1,0 +1,210 @@
+"""Generates tokens stage by stage and decodes them; budgets, early stops and deadlines end it.
+
+    random numbers ──┐
+    network, cache ──┴── stage ── ids ──┬── next stage, or stop ── decode ── chunks
+                           ^────────────┘
+
+Shape letters: B batch, N rows that are generated, K token slot, G slot of a stage, V vocabulary,
+T step in the chunk, A action dimension.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from oatkit.nn.decoder_backend import Generation
+from oatkit.policies.generation.deadline import Deadline
+from oatkit.policies.generation.early_stop import AutoThresholds, EarlyStop
+from oatkit.policies.generation.packing import Stage
+from oatkit.tokenizers import ActionTokenizer
+from oatkit.types import Sampling, Schedule, Tokens
+
+
+@dataclass(frozen=True)
+class GenerationSettings:
+    """How tokens are generated.
+
+    Attributes:
+        schedule: Blocks in which tokens are generated.
+        budget: Largest number of tokens to decode.
+        sampling: Rules by which ids are chosen.
+        thresholds: Thresholds at which generation stops early; None to go on to the budget.
+        deadline: Time at which the chunk must be there; None for no hurry.
+    """
+
+    schedule: Schedule
+    budget: int
+    sampling: Sampling = Sampling()
+    thresholds: AutoThresholds | None = None
+    deadline: Deadline | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class GeneratedStage:
+    """Result of one stage.
+
+    Attributes:
+        ids: (B, G) chosen ids.
+        entropy_bits: (B, G) uncertainty of the network about each, before sampling rules.
+    """
+
+    ids: Tensor
+    entropy_bits: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class GeneratedChunks:
+    """Chunks, and what was generated for them.
+
+    Attributes:
+        chunk: (B, T, A) raw units; NaN where a sequence does not decode.
+        tokens: All ids that were generated; the chunk is decoded from the first `lengths`.
+        entropy_bits: (B, K) uncertainty of the network about each id, before sampling rules.
+        calls: (B,) number of stages that were run.
+        attempts: (B,) how often a sequence was generated until it decoded.
+        undecodable: Reason for each row that does not decode.
+    """
+
+    chunk: Tensor
+    tokens: Tokens
+    entropy_bits: Tensor
+    calls: Tensor
+    attempts: Tensor
+    undecodable: Mapping[int, str]
+
+    def with_rows(self, rows_N: Tensor, new: GeneratedChunks) -> GeneratedChunks:
+        """The same with another attempt in some rows."""
+        num_slots = max(self.tokens.ids.shape[1], new.tokens.ids.shape[1])
+
+        def put(old: Tensor, other: Tensor) -> Tensor:
+            if old.ndim == 2:
+                old, other = (F.pad(x, (0, num_slots - x.shape[1])) for x in (old, other))
+            return old.index_copy(0, rows_N, other)
+
+        lengths_B = put(self.tokens.lengths, new.tokens.lengths)
+        return GeneratedChunks(
+            put(self.chunk, new.chunk),
+            Tokens(put(self.tokens.ids, new.tokens.ids), lengths_B),
+            put(self.entropy_bits, new.entropy_bits),
+            put(self.calls, new.calls),
+            self.attempts.index_add(0, rows_N, new.attempts),
+            {int(rows_N[row]): reason for row, reason in new.undecodable.items()},
+        )
+
+
+def entropy_bits(logits_BGV: Tensor) -> Tensor:
+    """Uncertainty of the network about each token, (B, G), before sampling rules."""
+    log_BGV = logits_BGV.float().log_softmax(dim=-1)
+    return (log_BGV.exp() * log_BGV).sum(dim=-1) * (-1 / math.log(2))
+
+
+def generate_stages(
+    generation: Generation,
+    stages: Sequence[Stage],
+    uniform_BK: Tensor,
+    *,
+    mask_id: int,
+    end_id: int | None = None,
+    sampling: Sampling = Sampling(),
+) -> Iterator[GeneratedStage]:
+    """Stage after stage, each computed only when it is asked for.
+
+    Ends after the last stage, or once every row has its end symbol.
+
+    Args:
+        generation: The network, its cache empty.
+        stages: Stages to run, the first ones of a schedule.
+        uniform_BK: Random numbers in [0, 1) of a whole generation, so that budgets nest; ids are on
+            their device.
+        mask_id: The input that stands for MASK.
+        end_id: The id that ends a row, where lengths vary.
+        sampling: Rules by which ids are chosen.
+    """
+    batch_size, end = len(uniform_BK), 0
+    block_BG = torch.empty(batch_size, 0, dtype=torch.int64, device=uniform_BK.device)
+    has_ended_B = torch.zeros(batch_size, dtype=torch.bool, device=uniform_BK.device)
+    for stage in stages:
+        start, end = end, end + len(stage.positions)
+        inputs_BG = F.pad(block_BG, (0, end - start - block_BG.shape[1]), value=mask_id)
+        logits_BGV = generation.feed(inputs_BG, stage.positions, stage.mask, stage.num_kept)
+        block_BG = sampling.choose(logits_BGV, uniform_BK[:, start:end])
+        yield GeneratedStage(block_BG, entropy_bits(logits_BGV))
+        if end_id is not None:
+            has_ended_B |= (block_BG == end_id).any(dim=1)
+            if has_ended_B.all():
+                return
+
+
+def generate_chunks(
+    generation: Generation,
+    stages: Sequence[Stage],
+    uniform_NK: Tensor,
+    tokenizer: ActionTokenizer,
+    settings: GenerationSettings,
+    *,
+    mask_id: int,
+    end_id: int | None,
+) -> GeneratedChunks:
+    """Generate every row once and decode it.
+
+    Args:
+        generation: The network, its cache empty.
+        stages: All stages of the schedule.
+        uniform_NK: Random numbers in [0, 1) of all slots.
+        tokenizer: Decodes the ids.
+        settings: How tokens are generated.
+        mask_id: The input that stands for MASK.
+        end_id: The id that ends a row, where lengths vary.
+    """
+    schedule, budget = settings.schedule, settings.budget
+    stages = stages[: schedule.calls_for(budget)]
+    stop = EarlyStop(tokenizer, settings.thresholds) if settings.thresholds else None
+    is_done_N = torch.zeros(len(uniform_NK), dtype=torch.bool, device=uniform_NK.device)
+    calls_N = torch.zeros_like(is_done_N, dtype=torch.int64)
+    budget_N = torch.zeros_like(calls_N)
+    chunk_NTA: Tensor | None = None
+    ids: list[Tensor] = []
+    entropies: list[Tensor] = []
+    rules = settings.sampling
+    for stage in generate_stages(
+        generation, stages, uniform_NK, mask_id=mask_id, end_id=end_id, sampling=rules
+    ):
+        ids.append(stage.ids)
+        entropies.append(stage.entropy_bits)
+        reached = min(schedule.endpoints[len(ids) - 1], budget)
+        calls_N = torch.where(is_done_N, calls_N, len(ids))
+        budget_N = torch.where(is_done_N, budget_N, reached)
+        if stop is not None:
+            is_done_N = stop.after_stage(torch.cat(ids, dim=1), stage.entropy_bits, reached)
+            chunk_NTA = stop.chunk_NTA
+            if is_done_N.all():
+                break
+        if settings.deadline is not None:
+            final = settings.deadline.final_budget(schedule, len(ids), budget, tokenizer.budgets)
+            if final is not None:
+                budget_N = torch.where(is_done_N, budget_N, final)
+                chunk_NTA = chunk_NTA if final == reached else None
+                break
+    tokens = Tokens(torch.cat(ids, dim=1), budget_N)
+    if end_id is not None:
+        tokens = cut_at_end(tokens.ids, end_id, budget)
+        read_N = (tokens.lengths + 1).clamp(max=schedule.endpoints[len(stages) - 1]).tolist()
+        calls_N = calls_N.new_tensor([schedule.calls_for(num_tokens) for num_tokens in read_N])
+    undecodable: dict[int, str] = {}
+    if chunk_NTA is None:
+        chunk_NTA, undecodable = tokenizer.decode_rows(tokens)
+    entropy_NK = torch.cat(entropies, dim=1)
+    attempts_N = torch.ones_like(calls_N)
+    return GeneratedChunks(chunk_NTA, tokens, entropy_NK, calls_N, attempts_N, undecodable)
+
+
+def cut_at_end(ids_BK: Tensor, end_id: int, budget: int) -> Tokens:
+    """Tokens up to, and without, the end symbol of each row, and at most `budget` of them."""
+    is_kept_BK = (ids_BK == end_id).cumsum(dim=1) == 0
+    return Tokens(ids_BK * is_kept_BK, is_kept_BK.sum(dim=1).clamp(max=budget))

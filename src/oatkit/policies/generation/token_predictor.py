@@ -1,0 +1,191 @@
+"""Predicts chunks with a network that generates tokens.
+
+observation ── read ── encode ── generate, stage by stage ── decode ── chunk
+                                    ^── again, where a sequence does not decode
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from oatkit.errors import DecodeError
+from oatkit.policies.generation.budget_limits import can_stop_early, resolve_budget
+from oatkit.policies.generation.deadline import Deadline, Latency
+from oatkit.policies.generation.early_stop import AutoThresholds
+from oatkit.policies.generation.latency_measurement import measure_latency
+from oatkit.policies.generation.prediction import Prediction, PredictionOptions, to_prediction
+from oatkit.policies.generation.random_rows import Generators, random_rows
+from oatkit.policies.generation.token_generation import (
+    GeneratedChunks,
+    GenerationSettings,
+    generate_chunks,
+)
+from oatkit.policies.generation.token_net import TokenNet
+from oatkit.policies.observation.episode_reader import EpisodeReader
+from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
+from oatkit.policies.observation.observations import Observations
+from oatkit.tokenizers import ActionTokenizer
+from oatkit.types import Schedule
+
+MAX_ATTEMPTS = 10
+"""How often a sequence is generated until it decodes (`fast`, strict)."""
+
+
+class TokenPredictor:
+    """Predicts chunks by generating tokens and decoding them.
+
+    Args:
+        net: Encodes observations and generates tokens.
+        tokenizer: Decodes the tokens.
+        schedule: Blocks in which the network was trained to generate.
+        spec: What the policy observes, to measure latencies with.
+        episode: Reads the observations.
+    """
+
+    def __init__(
+        self,
+        net: TokenNet,
+        tokenizer: ActionTokenizer,
+        schedule: Schedule,
+        spec: ObservationSpec,
+        episode: EpisodeReader,
+    ) -> None:
+        self._net = net
+        self._tokenizer = tokenizer
+        self._schedule = schedule
+        self._spec = spec
+        self._episode = episode
+        self._warned: set[str] = set()
+        self._latencies: dict[tuple[int, Schedule, torch.device], Latency] = {}
+
+    def predict(
+        self, observation: Mapping[str, Any] | Observations, options: PredictionOptions
+    ) -> Prediction:
+        """Generate tokens and decode them; see `Policy.predict_action_chunk`."""
+        began = time.perf_counter()
+        if options.deadline_ms is not None and not options.deadline_ms > 0:
+            raise ValueError(f"deadline_ms is {options.deadline_ms}, expected more than 0")
+        schedule = self._choose_schedule(options.schedule)
+        settings = GenerationSettings(
+            schedule,
+            resolve_budget(self._tokenizer, schedule, options.budget),
+            options.sampling,
+            _thresholds(options) if options.budget == "auto" else None,
+        )
+        batch, is_single_frame = self._episode.batch(observation)
+        if options.deadline_ms is not None and self._can_stop_early():
+            before = time.perf_counter()
+            latency = self.latency(len(batch), schedule)
+            began += time.perf_counter() - before  # measuring is not part of the prediction
+            settings = _with_deadline(settings, latency, began + options.deadline_ms / 1000)
+        generator = options.generator
+        if generator is None and options.sampling.seed is not None:
+            generator = torch.Generator().manual_seed(options.sampling.seed)
+        generated = self._generate(batch, settings, generator)
+        return to_prediction(generated, observation, is_single_frame=is_single_frame, began=began)
+
+    @torch.inference_mode()
+    def _generate(
+        self, batch: Observations, settings: GenerationSettings, generator: Generators
+    ) -> GeneratedChunks:
+        """Generate and decode; a sequence that does not decode is generated again."""
+        device = self._net.device
+        context = self._net.encode(batch.to(device))
+        packing = self._net.pack(settings.schedule, device)
+        batch_size, num_slots = batch.task.shape[0], len(packing.positions)
+        rows_N, own = torch.arange(batch_size, device=device), context
+        generated: GeneratedChunks | None = None
+        for _ in range(MAX_ATTEMPTS):
+            generators = generator
+            if isinstance(generator, list | tuple) and len(generator) == batch_size:
+                generators = [generator[row] for row in rows_N.tolist()]
+            new = generate_chunks(
+                self._net.start(own, len(rows_N), num_slots),
+                packing.stages,
+                random_rows(torch.rand, generators, len(rows_N), num_slots).to(device),
+                self._tokenizer,
+                settings,
+                mask_id=self._net.mask_id,
+                end_id=self._net.end_id,
+            )
+            generated = new if generated is None else generated.with_rows(rows_N, new)
+            if not generated.undecodable:
+                return generated
+            rows_N = torch.tensor(list(generated.undecodable), device=device)
+            own = self._net.select_rows(context, rows_N)
+        assert generated is not None
+        raise DecodeError(
+            f"{len(rows_N)} of {batch_size} sequences did not decode in {MAX_ATTEMPTS} attempts; "
+            f"the last: {next(iter(generated.undecodable.values()))}"
+        )
+
+    @torch.inference_mode()
+    def generate_once(
+        self,
+        observations: Observations,
+        generator: Generators = None,
+        thresholds: AutoThresholds | None = None,
+    ) -> GeneratedChunks:
+        """One attempt at all tokens by the default settings, as policies are measured."""
+        net, schedule, num_slots = self._net, self._schedule, self._schedule.num_tokens
+        context = net.encode(observations.to(net.device))
+        return generate_chunks(
+            net.start(context, len(observations), num_slots),
+            net.pack(schedule, net.device).stages,
+            random_rows(torch.rand, generator, len(observations), num_slots).to(net.device),
+            self._tokenizer,
+            GenerationSettings(schedule, num_slots, thresholds=thresholds),
+            mask_id=net.mask_id,
+            end_id=net.end_id,
+        )
+
+    def latency(self, batch_size: int = 1, schedule: Schedule | None = None) -> Latency:
+        """How long each stage and decoding take here; measured when it is first asked for."""
+        key = (batch_size, schedule or self._schedule, self._net.device)
+        if key not in self._latencies:
+            blank = self._episode.read(blank_observation(self._spec, batch_size))
+            self._latencies[key] = measure_latency(self._net, self._tokenizer, key[1], blank)
+        return self._latencies[key]
+
+    def _choose_schedule(self, schedule: Schedule | None) -> Schedule:
+        own = self._schedule
+        if schedule is None or schedule == own:
+            return own
+        self._warn_once(
+            f"the policy was trained to generate {list(own.endpoints)} tokens stage by "
+            f"stage, now {list(schedule.endpoints)}: expect worse chunks"
+        )
+        return schedule
+
+    def _can_stop_early(self) -> bool:
+        if not can_stop_early(self._tokenizer):
+            kind = self._tokenizer.kind
+            self._warn_once(f"{kind} decodes only all of its tokens: deadline_ms is ignored")
+            return False
+        return True
+
+    def _warn_once(self, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            warnings.warn(message, stacklevel=5)
+
+
+def _thresholds(options: PredictionOptions) -> AutoThresholds:
+    if options.thresholds is None:
+        raise ValueError(
+            "budget 'auto' has no thresholds: `oatkit policy train` finds them, or calibrate()"
+        )
+    return options.thresholds
+
+
+def _with_deadline(settings: GenerationSettings, latency: Latency, at: float) -> GenerationSettings:
+    if settings.thresholds is not None:  # decodes after every stage
+        stages_ms = tuple(ms + latency.decode_ms for ms in latency.stages_ms)
+        latency = replace(latency, stages_ms=stages_ms)
+    return replace(settings, deadline=Deadline(at, latency))

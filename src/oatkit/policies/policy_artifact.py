@@ -1,0 +1,137 @@
+"""The artifact of a policy: what all kinds write and read alike.
+
+config.json  model.safetensors  README.md   as in every artifact
+tokenizer/                                  the tokenizer of the actions
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from oatkit.policies.generation.early_stop import AutoThresholds
+from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.policy import Policy
+from oatkit.storage.artifact import local_folder, read_artifact, replacing, write_artifact
+from oatkit.storage.digest import digest, settings_part, tensor_parts
+from oatkit.tokenizers import ActionTokenizer, load_tokenizer
+
+SCHEMA, VERSION = "oatkit/policy", 1
+COMMON_KEYS = ("schema", "version", "kind", "net", "observation", "auto")
+"""Entries of `config.json` that policies of all kinds have."""
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedPolicy:
+    """What an artifact holds, read but not yet made a policy.
+
+    Attributes:
+        path: Where the artifact lies.
+        config: What `config.json` holds.
+        state: Weights of the network by name.
+        tokenizer: The tokenizer of the actions.
+        spec: What the policy observes.
+        auto: Thresholds of `budget="auto"`, if they were calibrated.
+        extras: Entries of `config.json` that the kind does not know.
+    """
+
+    path: Path
+    config: dict[str, Any]
+    state: dict[str, Tensor]
+    tokenizer: ActionTokenizer
+    spec: ObservationSpec
+    auto: AutoThresholds | None
+    extras: dict[str, Any]
+
+
+def read_policy(folder: str | os.PathLike[str], own_keys: Collection[str] = ()) -> OpenedPolicy:
+    """Read an artifact from a folder or, by its id, from the Hugging Face hub.
+
+    Args:
+        folder: Folder or hub id.
+        own_keys: Entries of `config.json` that only this kind has.
+    """
+    path = local_folder(folder)
+    config, state = read_artifact(path, "policy", VERSION)
+    auto = config["auto"]
+    return OpenedPolicy(
+        path=path,
+        config=config,
+        state=state,
+        tokenizer=load_tokenizer(path / "tokenizer"),
+        spec=ObservationSpec.from_json(config["observation"]),
+        auto=None if auto is None else AutoThresholds(**auto),
+        extras={k: v for k, v in config.items() if k not in (*COMMON_KEYS, *own_keys)},
+    )
+
+
+def write_policy(
+    folder: str | os.PathLike[str],
+    policy: Policy,
+    config: dict[str, Any],
+    card: str,
+    write_more: Callable[[Path], None] | None = None,
+) -> Path:
+    """Write an artifact, all or nothing; gives its folder.
+
+    Args:
+        folder: Where to write it.
+        policy: The policy, for its weights and its tokenizer.
+        config: What `config.json` holds.
+        card: The model card.
+        write_more: Writes what else the kind needs into a folder.
+    """
+    path = Path(folder)
+    with replacing(path) as aside:
+        policy.tokenizer.save_pretrained(aside / "tokenizer")
+        if write_more is not None:
+            write_more(aside)
+        write_artifact(aside, config, policy.net.state_dict(), card)
+    return path
+
+
+def policy_digest(policy: Policy) -> str:
+    """A name that changes when the policy would act otherwise."""
+    facts = {key: policy.to_json()[key] for key in ("net", "observation", "auto")}
+    return digest(
+        policy.tokenizer.digest.encode(),
+        settings_part(facts),
+        *tensor_parts(policy.net.state_dict()),
+    )
+
+
+def model_card(
+    title: str, observes: str, tokenizer: ActionTokenizer, *, tags: str, call: str
+) -> str:
+    """The artifact's README.md.
+
+    Args:
+        title: Heading.
+        observes: What the policy observes, in words.
+        tokenizer: The tokenizer of the actions.
+        tags: Further tags for the hub.
+        call: Arguments of `predict_action_chunk` in the example.
+    """
+    lines = [
+        "---",
+        "library_name: oatkit",
+        f"tags: [{tags}]",
+        "---",
+        f"# {title}",
+        "",
+        f"Observes {observes}. Gives chunks of {tokenizer.horizon} x {tokenizer.action_dim} "
+        "actions.",
+        "",
+        "```python",
+        "import oatkit",
+        'policy = oatkit.load_policy("this folder or hub id")',
+        "policy.reset()",
+        f"chunk = policy.predict_action_chunk({call}).chunk",
+        "```",
+    ]
+    return "\n".join(lines) + "\n"

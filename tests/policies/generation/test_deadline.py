@@ -1,0 +1,67 @@
+"""Which budget a deadline leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from oatkit.data import Dataset
+from oatkit.policies.generation import token_generation
+from oatkit.policies.generation.deadline import Deadline, Latency
+from oatkit.types import Schedule
+from tests.policies import tiny
+
+TOKENWISE = Schedule.tokenwise(6)
+LATENCY = Latency((1.0,) * 6, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "num_calls", "budget"),
+    [
+        (9.0, 1, None),  # everything is in time
+        (1.4, 1, 1),  # nothing more is
+        (3.4, 4, 4),  # two more stages are, decoding is not
+        (3.4, 3, 2),  # 3 lies between two trained budgets, and 4 is not in time
+        (0.1, 6, None),  # it is at its end anyway
+    ],
+)
+def test_the_budget_to_stop_at(
+    at_ms: float, num_calls: int, budget: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent_ms = {1: 0.0, 3: 2.0, 4: 1.0, 6: 0.0}[num_calls]
+    monkeypatch.setattr("time.perf_counter", lambda: spent_ms / 1000)
+    deadline = Deadline(at_ms / 1000, LATENCY)
+    assert deadline.final_budget(TOKENWISE, num_calls, 6, (1, 2, 4, 6)) == budget
+
+
+def test_a_deadline_takes_the_last_trained_budget_that_fits(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that ticks 1 ms a stage, and a table that says so."""
+    policy = tiny.make_policy("oat", dataset)  # token-wise, trained at 1, 2, 4 and 6
+    observation = tiny.row(tiny.batch(policy, dataset), 0)
+    monkeypatch.setattr(policy.token_predictor, "latency", lambda *_: LATENCY)
+    now = [0.0]
+    real = token_generation.generate_stages
+
+    def ticking(*args: Any, **kwargs: Any) -> Any:
+        for stage in real(*args, **kwargs):
+            now[0] += 0.001
+            yield stage
+
+    monkeypatch.setattr(token_generation, "generate_stages", ticking)
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    for deadline_ms, budget in (
+        (0.1, 1),
+        (1.6, 1),
+        (2.6, 2),
+        (3.6, 2),
+        (4.6, 4),
+        (6.6, 6),
+        (99, 6),
+    ):
+        found = policy.predict_action_chunk(observation, deadline_ms=deadline_ms)
+        assert (found.budget[0], found.calls[0]) == (budget, budget), deadline_ms
+    found = policy.predict_action_chunk(observation, deadline_ms=99, budget=3)
+    assert found.budget[0] == 3

@@ -1,0 +1,117 @@
+"""Predictions from tokens: budgets, schedules, and sequences of `fast` that may not decode."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from oatkit.data import Dataset
+from oatkit.errors import DecodeError
+from oatkit.policies import LightPolicy
+from oatkit.types import Schedule, Tokens
+from tests.policies import tiny
+from tests.policies.tiny import seeded
+
+PREFIXED = ("oat", "oat-pow2", "klt")
+
+
+class Saying:
+    """A generation that gives these tokens, each row with its end."""
+
+    def __init__(self, tokens: Tokens, policy: LightPolicy) -> None:
+        self._wanted = torch.full((len(tokens), policy.tokenizer.max_tokens), policy.net.end_id)
+        for row, ids, length in zip(self._wanted, tokens.ids, tokens.lengths, strict=True):
+            row[:length] = ids[:length]
+        self._num_outputs = policy.tokenizer.vocab_size + 1
+        self._slots = iter(range(policy.tokenizer.max_tokens))
+
+    def feed(self, *_: Any) -> Tensor:
+        ids = self._wanted[:, next(self._slots), None]
+        return torch.nn.functional.one_hot(ids, self._num_outputs) * 50.0
+
+
+def test_fast_ends_with_its_symbol(dataset: Dataset) -> None:
+    policy = tiny.make_policy("fast", dataset)
+    observation = tiny.batch(policy, dataset)
+    tokens = policy.tokenizer.encode(observation["action"])
+    lengths = tokens.lengths
+    policy.net.start = lambda *_: Saying(tokens, policy)  # type: ignore[method-assign]
+    found = policy.predict_action_chunk(observation)
+    assert found.budget.tolist() == lengths.tolist()
+    assert found.calls.tolist() == [min(n + 1, policy.schedule.calls) for n in lengths.tolist()]
+    wanted = policy.tokenizer.decode(tokens).numpy()
+    np.testing.assert_allclose(found.chunk, wanted, atol=1e-5)
+
+
+def test_fast_tries_again_and_then_says_so(dataset: Dataset) -> None:
+    policy = tiny.make_policy("fast", dataset)
+    observation = tiny.batch(policy, dataset)
+    with pytest.raises(
+        DecodeError, match=r"3 of 3 sequences did not decode in 10 attempts; the last"
+    ):
+        policy.predict_action_chunk(observation, generator=seeded())
+    real = policy.tokenizer.decode
+    calls: list[int] = []
+
+    def decode(tokens: Tokens, budget: int | None = None) -> Tensor:
+        calls.append(1)
+        if len(calls) in (2, 4):  # row 1 twice
+            raise DecodeError("short")
+        return torch.zeros(1, tiny.HORIZON, tiny.ACTION_DIM)
+
+    policy.tokenizer.decode = decode  # type: ignore[assignment, method-assign]
+    found = policy.predict_action_chunk(observation, generator=[seeded(i) for i in range(3)])
+    assert found.attempts.tolist() == [1, 3, 1]
+    assert len(calls) == 5
+    assert found.chunk.shape == (3, tiny.HORIZON, tiny.ACTION_DIM)
+    policy.tokenizer.decode = real  # type: ignore[method-assign]
+
+
+def test_relaxed_fast_mends_instead(dataset: Dataset) -> None:
+    policy = tiny.make_policy("fast", dataset)
+    policy.tokenizer.codec = policy.tokenizer.codec.relaxed()
+    found = policy.predict_action_chunk(tiny.batch(policy, dataset), generator=seeded())
+    assert found.attempts.tolist() == [1, 1, 1]
+    assert np.isfinite(found.chunk).all()
+    prefix = policy.predict_action_chunk(tiny.batch(policy, dataset), budget=3, generator=seeded())
+    assert (prefix.budget <= 3).all()
+    assert prefix.ids.shape == prefix.entropy_bits.shape
+    with pytest.raises(ValueError, match="fast decodes only all of its tokens: budget auto"):
+        policy.predict_action_chunk(tiny.batch(policy, dataset), budget="auto")
+    assert len(policy.token_predictor.latency().stages_ms) == policy.schedule.calls
+
+
+@pytest.mark.parametrize("kind", PREFIXED)
+def test_budgets_nest(kind: str, policies: dict[str, LightPolicy], dataset: Dataset) -> None:
+    """The same random numbers at every budget; inside a block the surplus is dropped."""
+    policy = policies[kind]
+    observation = tiny.batch(policy, dataset)
+    full = policy.predict_action_chunk(observation, generator=seeded())
+    for budget in np.arange(1, policy.tokenizer.max_tokens + 1):
+        found = policy.predict_action_chunk(observation, budget=budget, generator=seeded())
+        np.testing.assert_array_equal(found.ids[:, :budget], full.ids[:, :budget])
+        wanted = policy.tokenizer.decode(full.ids, budget=budget)
+        np.testing.assert_allclose(found.chunk, wanted, rtol=1e-4, atol=1e-5)
+        assert found.budget.tolist() == [budget] * 3
+        assert found.calls.tolist() == [policy.schedule.calls_for(budget)] * 3
+        assert found.ids.shape[1] == policy.schedule.endpoints[found.calls[0] - 1]
+
+
+def test_another_schedule_warns_once(dataset: Dataset) -> None:
+    policy = tiny.make_policy("oat-pow2", dataset)
+    observation = tiny.batch(policy, dataset)
+    with pytest.warns(UserWarning, match=r"trained to generate \[1, 2, 4, 8\] tokens stage by"):
+        found = policy.predict_action_chunk(observation, schedule=Schedule.one_shot(8))
+    assert found.calls.tolist() == [1, 1, 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        policy.predict_action_chunk(observation, schedule=Schedule.one_shot(8))
+        policy.predict_action_chunk(observation, schedule=Schedule.pow2(8))
+    with pytest.warns(UserWarning, match="stage by stage"):
+        found = policy.predict_action_chunk(observation, schedule=Schedule((1, 3)))
+    assert found.budget.tolist() == [3, 3, 3]
