@@ -12,12 +12,13 @@ from typing import Any
 from oatkit.data import Dataset
 from oatkit.evaluation.success_statistics import compare_paired
 from oatkit.jobs.policy_evaluation import RECORD
-from oatkit.jobs.policy_training import PolicyTraining, prepare_policy, train_policy
+from oatkit.jobs.policy_training import PolicyTraining, prepare_policy
 from oatkit.jobs.tokenizer_training import (
     TokenizerTraining,
     prepare_tokenizer,
     train_tokenizer,
 )
+from oatkit.jobs.untrained_policy import PolicyStart
 from oatkit.policies import LightPolicy, load_policy
 from oatkit.presets import policy_preset
 from oatkit.storage.records import read_record
@@ -108,10 +109,11 @@ def ready_policy(
         return out
     config = replace(policy_preset(preset).net, endpoints=endpoints or None)
     train: dict[str, int] = {"seed": seed} if steps is None else {"seed": seed, "steps": steps}
-    how: dict[str, Any] = {"preset": preset, "cameras": cameras}
-    training = prepare_policy(dataset, tokenizer, config, train=train, **how)
+    start = PolicyStart(cameras=cameras)
+    training = prepare_policy(dataset, tokenizer, config, start, preset=preset, train=train)
     train |= planned_steps(training, out, minutes)
-    train_policy(dataset, tokenizer, config, out, train=train, show_progress=True, **how)
+    training = prepare_policy(dataset, tokenizer, config, start, preset=preset, train=train)
+    training.run(out, show_progress=True)
     return out
 
 

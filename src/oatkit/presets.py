@@ -1,4 +1,4 @@
-"""Named whole configurations of tokenizers and policies and their training, and the benchmarks.
+"""Named configurations of tokenizers, policies and their training, and the benchmarks.
 
 paper   the paper's tables. Tokenizers: 6 layers, 8 heads, width 256; AdamW 5e-5 constant, batch
         512. Policies: about 5M parameters; AdamW 1e-4, cosine to a tenth, batch 16
@@ -11,14 +11,17 @@ The benchmarks are the rows of the paper's table "Benchmark setup".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from oatkit.errors import unknown_name
 from oatkit.policies import LightConfig
 from oatkit.policies.vlm.vlm_config import HEADS, ExpertConfig
 from oatkit.tokenizers.kind_table import kind_named
 from oatkit.train import TrainConfig
+
+Preset = TypeVar("Preset")
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,52 @@ class TokenizerPreset:
         return {name: size for name, size in self.sizes.items() if name in known}
 
 
+_TINY = TrainConfig(
+    steps=60,
+    batch_size=64,
+    learning_rate=3e-3,
+    schedule="cosine",
+    warmup_steps=10,
+    checkpoint_every=20,
+    evaluate_every=20,
+    log_every=5,
+)
+_SMALL = TrainConfig(
+    steps=2000,
+    batch_size=128,
+    optimizer="soap",
+    learning_rate=1e-2,
+    betas=(0.95, 0.95),
+    schedule="cosine",
+    min_ratio=0.01,
+    warmup_steps=100,
+    ema=0.995,
+)
+_PAPER_POLICY = TrainConfig(
+    steps=100_000,
+    batch_size=16,
+    learning_rate=1e-4,
+    schedule="cosine",
+    min_ratio=0.1,
+    weight_decay=1e-6,
+)
+
+
 TOKENIZER_PRESETS = {
+    "tiny": TokenizerPreset(
+        sizes={"width": 32, "num_layers": 1, "num_heads": 4, "codebook_size": 64, "latent_dim": 8},
+        train=_TINY,
+    ),
+    "small": TokenizerPreset(
+        sizes={
+            "width": 64,
+            "num_layers": 2,
+            "num_heads": 4,
+            "codebook_size": 2048,
+            "latent_dim": 64,
+        },
+        train=_SMALL,
+    ),
     "paper": TokenizerPreset(
         sizes={
             "width": 256,
@@ -46,46 +94,12 @@ TOKENIZER_PRESETS = {
         },
         train=TrainConfig(steps=100_000, batch_size=512, learning_rate=5e-5),
     ),
-    "small": TokenizerPreset(
-        sizes={
-            "width": 64,
-            "num_layers": 2,
-            "num_heads": 4,
-            "codebook_size": 2048,
-            "latent_dim": 64,
-        },
-        train=TrainConfig(
-            steps=2000,
-            batch_size=128,
-            optimizer="soap",
-            learning_rate=1e-2,
-            betas=(0.95, 0.95),
-            schedule="cosine",
-            min_ratio=0.01,
-            warmup_steps=100,
-            ema=0.995,
-        ),
-    ),
-    "tiny": TokenizerPreset(
-        sizes={"width": 32, "num_layers": 1, "num_heads": 4, "codebook_size": 64, "latent_dim": 8},
-        train=TrainConfig(
-            steps=60,
-            batch_size=64,
-            learning_rate=3e-3,
-            schedule="cosine",
-            warmup_steps=10,
-            checkpoint_every=20,
-            evaluate_every=20,
-            log_every=5,
-        ),
-    ),
 }
 
 
 def tokenizer_preset(name: str) -> TokenizerPreset:
-    if name not in TOKENIZER_PRESETS:
-        raise ValueError(unknown_name("preset", name, TOKENIZER_PRESETS))
-    return TOKENIZER_PRESETS[name]
+    """The preset of tokenizers with this name."""
+    return _named(name, TOKENIZER_PRESETS)
 
 
 @dataclass(frozen=True)
@@ -97,32 +111,20 @@ class PolicyPreset:
     history: int = 2
 
 
+_SMALL_POLICY = PolicyPreset(
+    LightConfig(width=128, num_layers=3, image_channels=16),
+    replace(
+        _SMALL,
+        steps=2500,
+        batch_size=64,
+        learning_rate=3e-3,
+        betas=TrainConfig.betas,
+        warmup_steps=200,
+        weight_decay=1e-6,
+    ),
+)
+
 POLICY_PRESETS = {
-    "paper": PolicyPreset(
-        LightConfig(),
-        TrainConfig(
-            steps=100_000,
-            batch_size=16,
-            learning_rate=1e-4,
-            schedule="cosine",
-            min_ratio=0.1,
-            weight_decay=1e-6,
-        ),
-    ),
-    "small": PolicyPreset(
-        LightConfig(width=128, num_layers=3, image_channels=16),
-        TrainConfig(
-            steps=2500,
-            batch_size=64,
-            optimizer="soap",
-            learning_rate=3e-3,
-            schedule="cosine",
-            min_ratio=0.01,
-            warmup_steps=200,
-            weight_decay=1e-6,
-            ema=0.995,
-        ),
-    ),
     "tiny": PolicyPreset(
         LightConfig(
             width=32,
@@ -134,25 +136,56 @@ POLICY_PRESETS = {
             image_channels=4,
             num_points=8,
         ),
-        TrainConfig(
-            steps=60,
-            batch_size=32,
-            learning_rate=3e-3,
-            schedule="cosine",
-            warmup_steps=10,
-            checkpoint_every=20,
-            evaluate_every=20,
-            log_every=5,
-        ),
+        replace(_TINY, batch_size=32),
     ),
+    "small": _SMALL_POLICY,
+    "served": replace(_SMALL_POLICY, history=1),
+    "paper": PolicyPreset(LightConfig(), _PAPER_POLICY),
 }
-POLICY_PRESETS["served"] = replace(POLICY_PRESETS["small"], history=1)
 
 
 def policy_preset(name: str) -> PolicyPreset:
-    if name not in POLICY_PRESETS:
-        raise ValueError(unknown_name("preset", name, POLICY_PRESETS))
-    return POLICY_PRESETS[name]
+    """The preset of light policies with this name."""
+    return _named(name, POLICY_PRESETS)
+
+
+@dataclass(frozen=True)
+class VlmPreset:
+    """The flow expert of a vision-language policy and how the policy is trained."""
+
+    expert: ExpertConfig
+    train: TrainConfig
+
+
+_SMALL_VLM = TrainConfig(
+    steps=3000,
+    batch_size=32,
+    learning_rate=1e-3,
+    schedule="cosine",
+    min_ratio=0.05,
+    warmup_steps=100,
+    weight_decay=1e-6,
+    evaluate_every=500,
+)
+_TINY_VLM = replace(_TINY, steps=30, batch_size=8, warmup_steps=5)
+_PAPER_VLM = replace(_PAPER_POLICY, steps=60_000, workers=4)
+_COTRAINED = replace(_PAPER_VLM, batch_size=32, learning_rate=5e-5, schedule="constant")
+
+VLM_PRESETS = {
+    "tiny": dict.fromkeys(HEADS, VlmPreset(ExpertConfig(width=32), _TINY_VLM)),
+    "small": dict.fromkeys(HEADS, VlmPreset(ExpertConfig(width=128), _SMALL_VLM)),
+    "paper": {
+        "vlm-ar": VlmPreset(ExpertConfig(), _PAPER_VLM),
+        "vlm-tc": VlmPreset(ExpertConfig(), _COTRAINED),
+        "vlm-flow": VlmPreset(ExpertConfig(), _COTRAINED),
+    },
+}
+"""Presets by name and objective; `small` and `tiny` are for backbones with random weights."""
+
+
+def vlm_preset(name: str, objective: str) -> VlmPreset:
+    """The preset of an objective of vision-language policies with this name."""
+    return _named(name, VLM_PRESETS)[objective]
 
 
 @dataclass(frozen=True)
@@ -160,16 +193,16 @@ class BenchmarkPreset:
     """A row of the paper's table "Benchmark setup", and where it runs.
 
     Attributes:
-        benchmark: The paper's name of it.
-        tasks: As the paper lists them: tasks, or suites of them.
-        num_tasks: How many tasks these are.
-        horizon: Steps of a chunk.
-        action_dim: Of an action.
-        fps: Steps a second.
-        median_steps: Of a demonstration.
+        benchmark: Name of the benchmark in the paper.
+        tasks: Tasks, or suites of them, as the paper lists them.
+        num_tasks: Number of tasks that these are.
+        horizon: Number of actions in a chunk.
+        action_dim: Number of dimensions of an action.
+        fps: Number of steps in a second.
+        median_steps: Median number of steps of a demonstration.
         driver: What praxis-eval calls the simulator; None for a real robot.
         selectors: What praxis-eval calls `tasks`, one evaluation each.
-        episodes: Of each task.
+        episodes: Number of episodes of each task.
     """
 
     benchmark: str
@@ -185,183 +218,92 @@ class BenchmarkPreset:
 
     @property
     def execute(self) -> int:
-        """Steps of a chunk that are executed before the next query."""
+        """Number of steps of a chunk that are executed before the next query."""
         return self.horizon // 2
 
 
 BENCHMARK_PRESETS = {
     "light-libero": BenchmarkPreset(
-        benchmark="LIBERO",
-        tasks=("Long suite",),
-        num_tasks=10,
-        horizon=32,
-        action_dim=7,
-        fps=10,
-        median_steps=259,
-        driver="libero",
-        selectors=("libero_10",),
+        "LIBERO",
+        ("Long suite",),
+        *(10, 32, 7, 10, 259),
+        "libero",
+        ("libero_10",),
     ),
     "light-robomimic": BenchmarkPreset(
-        benchmark="RoboMimic",
-        tasks=("Lift", "Square", "Can"),
-        num_tasks=3,
-        horizon=32,
-        action_dim=7,
-        fps=20,
-        median_steps=114,
-        driver="robomimic",
-        selectors=("mt3",),
+        "RoboMimic",
+        ("Lift", "Square", "Can"),
+        *(3, 32, 7, 20, 114),
+        "robomimic",
+        ("mt3",),
     ),
     "light-metaworld": BenchmarkPreset(
-        benchmark="MetaWorld",
-        tasks=("Box Close", "Coffee Pull", "Disassemble", "Stick Pull"),
-        num_tasks=4,
-        horizon=32,
-        action_dim=4,
-        fps=80,
-        median_steps=72,
-        driver="metaworld",
-        selectors=("box-close-v3", "coffee-pull-v3", "disassemble-v3", "stick-pull-v3"),
+        "MetaWorld",
+        ("Box Close", "Coffee Pull", "Disassemble", "Stick Pull"),
+        *(4, 32, 4, 80, 72),
+        "metaworld",
+        ("box-close-v3", "coffee-pull-v3", "disassemble-v3", "stick-pull-v3"),
     ),
     "light-robocasa": BenchmarkPreset(
-        benchmark="RoboCasa",
-        tasks=(
-            "Close Drawer",
-            "Coffee Press Button",
-            "Turn Off Microwave",
-            "Turn Off Sink Faucet",
-        ),
-        num_tasks=4,
-        horizon=32,
-        action_dim=12,
-        fps=20,
-        median_steps=184,
-        driver="robocasa",
-        selectors=("CloseDrawer", "CoffeePressButton", "TurnOffMicrowave", "TurnOffSinkFaucet"),
+        "RoboCasa",
+        ("Close Drawer", "Coffee Press Button", "Turn Off Microwave", "Turn Off Sink Faucet"),
+        *(4, 32, 12, 20, 184),
+        "robocasa",
+        ("CloseDrawer", "CoffeePressButton", "TurnOffMicrowave", "TurnOffSinkFaucet"),
     ),
     "light-real": BenchmarkPreset(
-        benchmark="Real-world",
-        tasks=("Pick-and-Place Ball", "Stack Cups"),
-        num_tasks=2,
-        horizon=32,
-        action_dim=7,
-        fps=10,
-        median_steps=98,
-        driver=None,
-        selectors=(),
+        "Real-world",
+        ("Pick-and-Place Ball", "Stack Cups"),
+        *(2, 32, 7, 10, 98),
+        None,
+        (),
         episodes=20,
     ),
     "vlm-libero": BenchmarkPreset(
-        benchmark="LIBERO",
-        tasks=("Long suite", "Goal suite", "Object suite", "Spatial suite"),
-        num_tasks=40,
-        horizon=32,
-        action_dim=7,
-        fps=10,
-        median_steps=140,
-        driver="libero",
-        selectors=("libero_10", "libero_goal", "libero_object", "libero_spatial"),
+        "LIBERO",
+        ("Long suite", "Goal suite", "Object suite", "Spatial suite"),
+        *(40, 32, 7, 10, 140),
+        "libero",
+        ("libero_10", "libero_goal", "libero_object", "libero_spatial"),
     ),
     "vlm-robomimic": BenchmarkPreset(
-        benchmark="RoboMimic",
-        tasks=("Lift", "Square", "Can", "Tool Hang"),
-        num_tasks=4,
-        horizon=32,
-        action_dim=7,
-        fps=20,
-        median_steps=130,
-        driver="robomimic",
-        selectors=("mt4",),
+        "RoboMimic",
+        ("Lift", "Square", "Can", "Tool Hang"),
+        *(4, 32, 7, 20, 130),
+        "robomimic",
+        ("mt4",),
     ),
     "vlm-simpler": BenchmarkPreset(
-        benchmark="SimplerEnv",
-        tasks=("WidowX+Bridge series",),
-        num_tasks=4,
-        horizon=8,
-        action_dim=7,
-        fps=5,
-        median_steps=37,
-        driver="simpler",
-        selectors=("bridge",),
+        "SimplerEnv",
+        ("WidowX+Bridge series",),
+        *(4, 8, 7, 5, 37),
+        "simpler",
+        ("bridge",),
     ),
     "vlm-robocasa365": BenchmarkPreset(
-        benchmark="RoboCasa365",
-        tasks=(
+        "RoboCasa365",
+        (
             "Close Toaster Oven Door",
             "Open Drawer",
             "Pick Place Drawer to Counter",
             "Turn On Electric Kettle",
             "Slide Dishwasher Rack",
         ),
-        num_tasks=5,
-        horizon=32,
-        action_dim=12,
-        fps=20,
-        median_steps=194,
-        driver="robocasa",
-        selectors=("mt5",),
+        *(5, 32, 12, 20, 194),
+        "robocasa",
+        ("mt5",),
     ),
 }
+"""Benchmarks by name; the numbers are tasks, horizon, action dimensions, steps a second and median
+length of a demonstration."""
 
 
 def benchmark_preset(name: str) -> BenchmarkPreset:
-    if name not in BENCHMARK_PRESETS:
-        raise ValueError(unknown_name("benchmark", name, BENCHMARK_PRESETS))
-    return BENCHMARK_PRESETS[name]
+    """The benchmark with this name."""
+    return _named(name, BENCHMARK_PRESETS, "benchmark")
 
 
-@dataclass(frozen=True)
-class VlmPreset:
-    """The flow expert of a vision-language policy and how the policy is trained."""
-
-    expert: ExpertConfig
-    train: TrainConfig
-
-
-_PAPER = TrainConfig(
-    steps=60_000,
-    batch_size=16,
-    learning_rate=1e-4,
-    schedule="cosine",
-    min_ratio=0.1,
-    weight_decay=1e-6,
-    workers=4,
-)
-_SMALL = TrainConfig(
-    steps=3000,
-    batch_size=32,
-    learning_rate=1e-3,
-    schedule="cosine",
-    min_ratio=0.05,
-    warmup_steps=100,
-    weight_decay=1e-6,
-    evaluate_every=500,
-)
-_TINY = TrainConfig(
-    steps=30,
-    batch_size=8,
-    learning_rate=3e-3,
-    schedule="cosine",
-    warmup_steps=5,
-    checkpoint_every=20,
-    evaluate_every=20,
-    log_every=5,
-)
-_COTRAINED = replace(_PAPER, batch_size=32, learning_rate=5e-5, schedule="constant")
-
-VLM_PRESETS = {
-    "paper": {
-        "vlm-ar": VlmPreset(ExpertConfig(), _PAPER),
-        "vlm-tc": VlmPreset(ExpertConfig(), _COTRAINED),
-        "vlm-flow": VlmPreset(ExpertConfig(), _COTRAINED),
-    },
-    "small": dict.fromkeys(HEADS, VlmPreset(ExpertConfig(width=128), _SMALL)),
-    "tiny": dict.fromkeys(HEADS, VlmPreset(ExpertConfig(width=32), _TINY)),
-}
-"""`small` and `tiny` are for backbones with random weights."""
-
-
-def vlm_preset(name: str, objective: str) -> VlmPreset:
-    if name not in VLM_PRESETS:
-        raise ValueError(unknown_name("preset", name, VLM_PRESETS))
-    return VLM_PRESETS[name][objective]
+def _named(name: str, presets: Mapping[str, Preset], what: str = "preset") -> Preset:
+    if name not in presets:
+        raise ValueError(unknown_name(what, name, presets))
+    return presets[name]

@@ -10,8 +10,8 @@ import torch
 import oatkit
 from oatkit.data import Dataset
 from oatkit.jobs.untrained_policy import (
+    PolicyStart,
     continue_policy,
-    episode_split,
     new_policy,
     open_tokenizer,
     policy_config,
@@ -20,8 +20,6 @@ from oatkit.jobs.untrained_policy import (
 from oatkit.policies.policy_table import KINDS as POLICIES
 from oatkit.presets import POLICY_PRESETS, VLM_PRESETS
 from tests.policies import tiny
-
-OBSERVES = {"history": 2, "cameras": (), "reads_state": True}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +31,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 def test_the_same_policy_is_made_again(dataset: Dataset) -> None:
     tokenizer = tiny.make_tokenizer("oat", dataset)
     config = policy_config("light", "tiny")
-    makers = [new_policy(config, None, tokenizer, dataset, OBSERVES, seed) for seed in (0, 1)]
+    start = PolicyStart()
+    makers = [new_policy(config, tokenizer, dataset, start, "tiny", seed) for seed in (0, 1)]
     first, again, other = (make().net.state_dict() for make in (makers[0], makers[0], makers[1]))
     assert all(torch.equal(first[name], again[name]) for name in first)
     assert any(not torch.equal(first[name], other[name]) for name in first)
@@ -51,16 +50,24 @@ def test_a_policy_of_other_sizes_cannot_be_continued(dataset: Dataset, tmp_path:
 
 def test_what_the_tokenizer_did_not_see_the_policy_does_not_see() -> None:
     made = {"split": {"held_out": 0.3, "seed": 5}}
-    assert episode_split(made, None, None) == {"fraction": 0.3, "seed": 5}
-    assert episode_split(made, 0.2, None) == {"fraction": 0.2, "seed": 5}
-    assert episode_split({}, None, 7) == {"fraction": 0.1, "seed": 7}
+    assert PolicyStart().split(made) == {"fraction": 0.3, "seed": 5}
+    assert PolicyStart(held_out=0.2).split(made) == {"fraction": 0.2, "seed": 5}
+    assert PolicyStart(split_seed=7).split({}) == {"fraction": 0.1, "seed": 7}
+
+
+def test_a_policy_to_start_from_has_decided_most() -> None:
+    PolicyStart(held_out=0.2, split_seed=3).require_open()
+    with pytest.raises(ValueError, match="has its own cameras: leave it out"):
+        PolicyStart(cameras=("front",)).require_open()
 
 
 def test_a_flow_without_tokens_needs_only_the_size_of_a_chunk(dataset: Dataset) -> None:
-    tokenizer = open_tokenizer(None, policy_config("vlm-flow", "tiny"), dataset, 6, None, None)
+    tokenizer = open_tokenizer(
+        None, policy_config("vlm-flow", "tiny"), dataset, PolicyStart(horizon=6)
+    )
     assert (tokenizer.horizon, tokenizer.action_dim) == (6, tiny.ACTION_DIM)
     with pytest.raises(ValueError, match="name a tokenizer"):
-        open_tokenizer(None, policy_config("vlm-tc", "tiny"), dataset, 6, None, None)
+        open_tokenizer(None, policy_config("vlm-tc", "tiny"), dataset, PolicyStart(horizon=6))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

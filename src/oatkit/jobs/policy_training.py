@@ -24,8 +24,8 @@ from oatkit.jobs.token_cache import cached_tokens
 from oatkit.jobs.tokenizer_training import DEFAULT_HORIZON
 from oatkit.jobs.untrained_policy import (
     Folder,
+    PolicyStart,
     continue_policy,
-    episode_split,
     new_policy,
     open_tokenizer,
     policy_config,
@@ -41,7 +41,6 @@ from oatkit.policies import (
     VlmConfig,
 )
 from oatkit.policies.observation.observations import Observations
-from oatkit.presets import policy_preset
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.train import TrainConfig, load_latest, resolve_config, train
 from oatkit.train.shard import is_sharding_asked
@@ -91,22 +90,11 @@ def train_policy(
         allow_drift: Whether actions may differ from those that the tokenizer was trained on.
         show_progress: Whether to print what happens and to show a bar.
     """
-    training = prepare_policy(
-        dataset,
-        tokenizer,
-        config,
-        init=init,
-        backbone=backbone,
-        preset=preset,
-        cameras=cameras,
-        reads_state=reads_state,
-        history=history,
-        horizon=horizon,
-        train=train,
-        held_out=held_out,
-        split_seed=split_seed,
-        allow_drift=allow_drift,
+    start = PolicyStart(
+        backbone, tuple(cameras), reads_state, history, horizon, held_out, split_seed
     )
+    how: dict[str, Any] = {"preset": preset, "train": train, "init": init}
+    training = prepare_policy(dataset, tokenizer, config, start, allow_drift=allow_drift, **how)
     return training.run(out, show_progress=show_progress)
 
 
@@ -114,39 +102,27 @@ def prepare_policy(
     dataset: Dataset,
     tokenizer: ActionTokenizer | Folder | None = None,
     config: LightConfig | VlmConfig | str = "light",
+    start: PolicyStart = PolicyStart(),
     *,
-    init: Policy | Folder | None = None,
-    backbone: str | None = None,
     preset: str = "small",
-    cameras: Sequence[str] = (),
-    reads_state: bool = True,
-    history: int | None = None,
-    horizon: int = DEFAULT_HORIZON,
     train: TrainConfig | Mapping[str, Any] | None = None,
-    held_out: float | None = None,
-    split_seed: int | None = None,
+    init: Policy | Folder | None = None,
     allow_drift: bool = False,
 ) -> PolicyTraining:
     """The training that `train_policy` runs, before its first step; the same arguments."""
     seed = resolve_config(train, TrainConfig()).seed
     if init is not None:
-        own = {"tokenizer": tokenizer, "backbone": backbone, "cameras": cameras, "history": history}
-        given = [name for name, value in own.items() if value]
-        if given:
-            raise ValueError(f"the policy to start from has its own {given[0]}: leave it out")
+        if tokenizer is not None:
+            raise ValueError("the policy to start from has its own tokenizer: leave it out")
+        start.require_open()
         make = continue_policy(init, dataset, seed)
         policy = make()
-        split = episode_split(policy.extras, held_out, split_seed)
+        split = start.split(policy.extras)
     else:
-        if isinstance(config, str):
-            config = policy_config(config, preset)
-        opened = open_tokenizer(tokenizer, config, dataset, horizon, held_out, split_seed)
-        frames = history or (
-            policy_preset(preset).history if isinstance(config, LightConfig) else 1
-        )
-        observes = {"history": frames, "cameras": tuple(cameras), "reads_state": reads_state}
-        split = episode_split(opened.extras, held_out, split_seed)
-        make = new_policy(config, backbone, opened, dataset.split(**split)[0], observes, seed)
+        made = policy_config(config, preset) if isinstance(config, str) else config
+        opened = open_tokenizer(tokenizer, made, dataset, start)
+        split = start.split(opened.extras)
+        make = new_policy(made, opened, dataset.split(**split)[0], start, preset, seed)
         policy = make()
     return PolicyTraining(
         policy=policy,
@@ -155,7 +131,7 @@ def prepare_policy(
         split=split,
         config=resolve_config(train, policy_recipe(policy.kind, preset)),
         identity={
-            "backbone": backbone,
+            "backbone": start.backbone,
             "init": str(init) if isinstance(init, str | os.PathLike) else None,
         },
         allow_drift=allow_drift,

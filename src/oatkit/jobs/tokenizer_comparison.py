@@ -176,9 +176,8 @@ class ComparisonPlan:
         recipe = self.recipe()
         if self.minutes is None:
             return recipe.steps
-        training = prepare_tokenizer(
-            self.dataset, self.codec_config(kind), train=recipe, **self.split
-        )
+        config = self.codec_config(kind)
+        training = prepare_tokenizer(self.dataset, config, recipe, **self.split)
         steps = training.affordable_steps(self.minutes)
         console.print(f"{self.minutes:g} minutes are about {steps:,} steps")
         return steps

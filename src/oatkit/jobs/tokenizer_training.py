@@ -71,17 +71,15 @@ def train_tokenizer(
         show_progress: Whether to print what happens and to show a bar.
         settings: Settings of the kind that differ from the preset's: `horizon=16, num_tokens=8`.
     """
-    training = prepare_tokenizer(
-        dataset,
-        config,
-        preset=preset,
-        normalization=normalization,
-        init=init,
-        train=train,
-        held_out=held_out,
-        split_seed=split_seed,
-        **settings,
-    )
+    recipe = resolve_config(train, tokenizer_preset(preset).train)
+    split: dict[str, Any] = {"held_out": held_out, "split_seed": split_seed}
+    if init is None:
+        how = {"preset": preset, "normalization": normalization, **split, **settings}
+        training = prepare_tokenizer(dataset, config, recipe, **how)
+    elif config != DEFAULT_KIND or normalization is not None or settings:
+        raise ValueError("the tokenizer to start from has its own config: give only `init`")
+    else:
+        training = continue_tokenizer(dataset, init, recipe, **split)
     with working_folder(out) as folder:
         tokenizer = training.run(folder, show_progress=show_progress)
     # one of the processes of `accelerate launch` writes
@@ -98,40 +96,46 @@ def tokenizer_config(kind: str, action_dim: int, preset: str = "small", **settin
 
 def prepare_tokenizer(
     dataset: Dataset,
-    config: Any = DEFAULT_KIND,
+    config: Any,
+    train: TrainConfig | Mapping[str, Any] | None = None,
     *,
     preset: str = "small",
     normalization: NormalizationMode | None = None,
-    init: ActionTokenizer | str | os.PathLike[str] | None = None,
-    train: TrainConfig | Mapping[str, Any] | None = None,
     held_out: float = 0.1,
     split_seed: int = 0,
     **settings: Any,
 ) -> TokenizerTraining:
-    """The training that `train_tokenizer` runs, before its first step; the same arguments."""
-    resolved = resolve_config(train, tokenizer_preset(preset).train)
+    """The training of a new tokenizer before its first step; arguments are `train_tokenizer`'s."""
+    recipe = resolve_config(train, tokenizer_preset(preset).train)
     train_set, held_out_set = dataset.split(held_out, seed=split_seed)
-    torch.manual_seed(resolved.seed)
-    if init is not None:
-        if config != DEFAULT_KIND or normalization is not None or settings:
-            raise ValueError("the tokenizer to start from has its own config: give only `init`")
-        if isinstance(init, ActionTokenizer):
-            tokenizer = copy.deepcopy(init)  # the one that is given stays as it is
-        else:
-            tokenizer = load_tokenizer(init)
-        if tokenizer.action_dim != dataset.action_dim:
-            raise ValueError(
-                f"{init} is for {tokenizer.action_dim} action dimensions, {dataset.path} has "
-                f"{dataset.action_dim}"
-            )
-    else:
-        if isinstance(config, str):
-            config = tokenizer_config(config, dataset.action_dim, preset, **settings)
-        elif settings:
-            raise ValueError(f"{', '.join(settings)} can only change a preset, not a config")
-        tokenizer = ActionTokenizer.for_dataset(config, train_set, normalization)
+    torch.manual_seed(recipe.seed)
+    if isinstance(config, str):
+        config = tokenizer_config(config, dataset.action_dim, preset, **settings)
+    elif settings:
+        raise ValueError(f"{', '.join(settings)} can only change a preset, not a config")
+    tokenizer = ActionTokenizer.for_dataset(config, train_set, normalization)
     split = {"held_out": held_out, "seed": split_seed}
-    return TokenizerTraining(tokenizer, train_set, held_out_set, resolved, split)
+    return TokenizerTraining(tokenizer, train_set, held_out_set, recipe, split)
+
+
+def continue_tokenizer(
+    dataset: Dataset,
+    init: ActionTokenizer | str | os.PathLike[str],
+    recipe: TrainConfig,
+    held_out: float,
+    split_seed: int,
+) -> TokenizerTraining:
+    """The training of a tokenizer that starts from another one, which stays as it is."""
+    train_set, held_out_set = dataset.split(held_out, seed=split_seed)
+    torch.manual_seed(recipe.seed)
+    tokenizer = copy.deepcopy(init) if isinstance(init, ActionTokenizer) else load_tokenizer(init)
+    if tokenizer.action_dim != dataset.action_dim:
+        raise ValueError(
+            f"{init} is for {tokenizer.action_dim} action dimensions, {dataset.path} has "
+            f"{dataset.action_dim}"
+        )
+    split = {"held_out": held_out, "seed": split_seed}
+    return TokenizerTraining(tokenizer, train_set, held_out_set, recipe, split)
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from oatkit.data import Dataset
+from oatkit.jobs.tokenizer_training import DEFAULT_HORIZON
 from oatkit.policies import (
     LightConfig,
     LightPolicy,
@@ -23,6 +25,43 @@ from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_codec, make_
 from oatkit.train import TrainConfig
 
 Folder = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class PolicyStart:
+    """What a new policy is made of, beside its config and its tokenizer.
+
+    Attributes:
+        backbone: Vision-language checkpoint: folder or hub id.
+        cameras: Cameras to read.
+        reads_state: Whether to read the state.
+        history: Number of observed frames, the current one included; the preset's if None.
+        horizon: Number of actions in a chunk, where no tokenizer says it.
+        held_out: Share of the episodes that is never trained on; the tokenizer's if None.
+        split_seed: Seed of which episodes those are; the tokenizer's if None.
+    """
+
+    backbone: str | None = None
+    cameras: tuple[str, ...] = ()
+    reads_state: bool = True
+    history: int | None = None
+    horizon: int = DEFAULT_HORIZON
+    held_out: float | None = None
+    split_seed: int | None = None
+
+    def split(self, extras: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments of `Dataset.split`: what the tokenizer did not see, the policy does not see."""
+        made = {"held_out": 0.1, "seed": 0} | dict(extras.get("split", {}))
+        return {
+            "fraction": made["held_out"] if self.held_out is None else self.held_out,
+            "seed": made["seed"] if self.split_seed is None else self.split_seed,
+        }
+
+    def require_open(self) -> None:
+        """Refuse what a policy to start from has decided already."""
+        for name in ("backbone", "cameras", "reads_state", "history", "horizon"):
+            if getattr(self, name) != getattr(PolicyStart, name):
+                raise ValueError(f"the policy to start from has its own {name}: leave it out")
 
 
 def policy_config(policy: str, preset: str = "small") -> LightConfig | VlmConfig:
@@ -67,25 +106,31 @@ def _copied(policy: Policy) -> Policy:
 
 def new_policy(
     config: LightConfig | VlmConfig,
-    backbone: str | None,
     tokenizer: ActionTokenizer,
     train_set: Dataset,
-    observes: dict[str, Any],
+    start: PolicyStart,
+    preset: str,
     seed: int,
 ) -> Callable[[], Policy]:
     """How to make an untrained policy."""
+    is_light = isinstance(config, LightConfig)
+    observes: dict[str, Any] = {
+        "history": start.history or (policy_preset(preset).history if is_light else 1),
+        "cameras": start.cameras,
+        "reads_state": start.reads_state,
+    }
 
     def make() -> Policy:
         torch.manual_seed(seed)
         # loading a tokenizer takes random numbers; so its folder and itself give the same policy
         make_codec(tokenizer.codec.config)
         if isinstance(config, LightConfig):
-            if backbone is not None:
+            if start.backbone is not None:
                 raise ValueError("the light policy has no backbone: name another policy")
             return LightPolicy.for_dataset(config, tokenizer, train_set, **observes)
-        if backbone is None:
+        if start.backbone is None:
             raise ValueError(f"{config.objective} needs a backbone: name its checkpoint")
-        return VlmPolicy.for_dataset(config, backbone, tokenizer, train_set, **observes)
+        return VlmPolicy.for_dataset(config, start.backbone, tokenizer, train_set, **observes)
 
     return make
 
@@ -94,9 +139,7 @@ def open_tokenizer(
     tokenizer: ActionTokenizer | Folder | None,
     config: LightConfig | VlmConfig,
     dataset: Dataset,
-    horizon: int,
-    held_out: float | None,
-    split_seed: int | None,
+    start: PolicyStart,
 ) -> ActionTokenizer:
     """The tokenizer; one that only says the size of a chunk where there are no tokens."""
     if isinstance(tokenizer, ActionTokenizer):
@@ -105,17 +148,6 @@ def open_tokenizer(
         return load_tokenizer(tokenizer)
     if isinstance(config, LightConfig) or "tokens" in config.heads:
         raise ValueError("name a tokenizer, or a policy to start from")
-    train_set = dataset.split(**episode_split({}, held_out, split_seed))[0]
-    sizes = {"horizon": horizon, "action_dim": dataset.action_dim}
+    train_set = dataset.split(**start.split({}))[0]
+    sizes = {"horizon": start.horizon, "action_dim": dataset.action_dim}
     return ActionTokenizer.for_dataset(make_config("bin", **sizes), train_set)
-
-
-def episode_split(
-    extras: Mapping[str, Any], held_out: float | None, split_seed: int | None
-) -> dict[str, Any]:
-    """Arguments of `Dataset.split`: what the tokenizer did not see, the policy does not see."""
-    made = {"held_out": 0.1, "seed": 0} | dict(extras.get("split", {}))
-    return {
-        "fraction": made["held_out"] if held_out is None else held_out,
-        "seed": made["seed"] if split_seed is None else split_seed,
-    }
