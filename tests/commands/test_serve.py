@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from oatkit_client import Client
 
+import oatkit
 from oatkit import cli
-from oatkit.jobs.policy_serving import artifact_fingerprint
 from tests.serve.process import started
 from tests.serve.slow import OBSERVATION, make_policy
 
@@ -33,7 +33,7 @@ def test_flags_reach_the_server(folder: Path, tmp_path: Path) -> None:
             reply = client.infer({"joints": state, "extra": 1, "prompt": task})
             assert reply["budget_used"] == 2
             assert client.metadata["keys"]["observation.state"] == "joints"
-            assert client.metadata["fingerprint"] == artifact_fingerprint(folder)
+            assert client.metadata["fingerprint"] == oatkit.load_policy(folder).digest
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 0

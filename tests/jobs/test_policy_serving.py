@@ -16,7 +16,6 @@ from oatkit_client.wire import pack, unpack
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from oatkit.jobs.policy_serving import artifact_fingerprint
 from tests.serve.process import started
 from tests.serve.slow import OBSERVATION, make_policy
 
@@ -94,15 +93,3 @@ def test_clients_survive_the_death_of_the_server(folder: Path, free_port: int) -
                     one.result()
         finally:
             stop.set()
-
-
-def test_the_fingerprint_is_of_the_policy_alone(folder: Path) -> None:
-    before = artifact_fingerprint(folder)
-    (folder / "checkpoints").mkdir()
-    (folder / "checkpoints" / "notes.json").write_text("{}")
-    assert artifact_fingerprint(folder) == before
-    config = folder / "config.json"
-    text = config.read_text()
-    config.write_text(text + "\n")
-    assert artifact_fingerprint(folder) != before
-    config.write_text(text)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
 from oatkit.policies import LightPolicy
-from oatkit.policies.generation import early_stop as auto
+from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.tokenizers import KINDS
 from oatkit.types import Schedule
 from tests.policies import tiny
@@ -43,7 +44,7 @@ def test_an_artifact_keeps_schedule_and_cameras(dataset: Dataset, tmp_path: Path
     tokenizer = tiny.make_tokenizer("oat", dataset)
     config = replace(tiny.CONFIG, endpoints=(2, 6))
     policy = LightPolicy.for_dataset(config, tokenizer, dataset, history=3, cameras=("front",))
-    policy.auto = auto.AutoThresholds(0.5, 0.25)
+    policy.auto = AutoThresholds(0.5, 0.25)
     policy.save_pretrained(tmp_path)
     back = oatkit.load_policy(tmp_path)
     assert back.schedule == Schedule((2, 6))
@@ -66,3 +67,23 @@ def test_broken_artifacts(dataset: Dataset, tmp_path: Path) -> None:
     (tmp_path / "p/model.safetensors").write_bytes(b"short")
     with pytest.raises(ArtifactError, match="is no readable policy artifact"):
         oatkit.load_policy(tmp_path / "p")
+
+
+def test_the_digest_changes_when_the_policy_would_act_otherwise(
+    dataset: Dataset, tmp_path: Path
+) -> None:
+    policy = tiny.make_policy("oat", dataset)
+    before = policy.digest
+    policy.extras = {"note": "how it was trained"}
+    policy.save_pretrained(tmp_path)
+    (tmp_path / "README.md").write_text("another card")
+    assert oatkit.load_policy(tmp_path).digest == before
+    digests = {before}
+    policy.auto = AutoThresholds(0.5, 0.25)
+    digests.add(policy.digest)
+    with torch.no_grad():
+        policy.net.slots += 1
+    digests.add(policy.digest)
+    policy.tokenizer = tiny.make_tokenizer("klt", dataset)
+    digests.add(policy.digest)
+    assert len(digests) == 4

@@ -11,7 +11,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 
 from oatkit.commands.sampling_options import SamplingFlags
 from oatkit.commands.text_output import print_lines
-from oatkit.jobs.policy_serving import artifact_fingerprint, serve_until_stopped
+from oatkit.jobs.policy_serving import serve_until_stopped
 from oatkit.policies import load_policy
 from oatkit.policies.policy import Head
 from oatkit.policies.policy_table import choose_head
@@ -99,7 +99,7 @@ def run(options: Serve, console: Console) -> int:
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     policy = load_policy(folder).to(device)
     choose_head(policy, options.head)
-    server = PolicyServer(policy, config, artifact_fingerprint(folder))
+    server = PolicyServer(policy, config, policy.digest)
     print_lines(console, f"warming up {policy}")
 
     def is_ready(url: str) -> None:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import hashlib
-import os
 import signal
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 from oatkit.serve import PolicyServer
 
-PARTS = ("config.json", "oatkit.json", "*.safetensors", "tokenizer/**/*", "backbone/**/*")
-"""Files of an artifact that a policy is loaded from."""
 SWITCH_INTERVAL_S = 0.0005
 """How long inference may hold the interpreter while the event loop waits for it."""
 
@@ -47,15 +42,3 @@ async def _until_signal(server: PolicyServer, is_ready: Callable[[str], None]) -
     for number in signals:
         loop.add_signal_handler(number, finish)
     await server.run(stop, is_ready)
-
-
-def artifact_fingerprint(folder: str | os.PathLike[str]) -> str:
-    """Digest of the files that a policy is loaded from."""
-    digest = hashlib.blake2b(digest_size=16)
-    for file in sorted(file for part in PARTS for file in Path(folder).glob(part)):
-        if file.is_file() and file.name != "README.md":
-            digest.update(str(file.relative_to(folder)).encode())
-            with file.open("rb") as data:
-                while block := data.read(1 << 20):
-                    digest.update(block)
-    return digest.hexdigest()

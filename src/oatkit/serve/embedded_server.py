@@ -21,7 +21,7 @@ def serving(
     Args:
         policy: Policy that answers.
         config: How it is served; on any free port of this machine by default.
-        fingerprint: Digest of the artifact, for clients to know what they talk to.
+        fingerprint: Digest of the policy, for clients to know what they talk to.
     """
     server = PolicyServer(policy, config or ServeConfig(port=0), fingerprint)
     server.start()

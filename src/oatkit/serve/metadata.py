@@ -18,7 +18,7 @@ def server_metadata(
         policy: Policy that is served.
         keys: Keys of requests.
         latencies: Measured durations of predictions.
-        fingerprint: Digest of the policy's artifact.
+        fingerprint: Digest of the policy, which changes when it would act otherwise.
     """
     spec, tokenizer = policy.spec, policy.tokenizer
     data = policy.extras.get("data", {})

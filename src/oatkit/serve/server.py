@@ -33,7 +33,7 @@ class PolicyServer:
     Args:
         policy: Policy that answers.
         config: How it is served.
-        fingerprint: Digest of the artifact, for clients to know what they talk to.
+        fingerprint: Digest of the policy, for clients to know what they talk to.
     """
 
     def __init__(self, policy: ServedPolicy, config: ServeConfig, fingerprint: str = "") -> None:

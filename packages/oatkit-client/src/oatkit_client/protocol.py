@@ -132,7 +132,7 @@ class Metadata(TypedDict):
     normalization: Normalization
     """Normalizers of actions and state."""
     fingerprint: str
-    """Digest of the policy's artifact."""
+    """Digest of the policy, which changes when it would act otherwise."""
 
 
 REQUEST_KEYS = tuple(RequestOptions.__annotations__)
