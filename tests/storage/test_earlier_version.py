@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import oatkit
+from oatkit.data import Dataset
 from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.jobs.evaluation_plan import make_rollout, plan_evaluation
 from oatkit.jobs.policy_evaluation import RECORD
 from oatkit.types import Sampling
-from tests.evaluation.plane import PLANE
+from tests.evaluation.plane import PLANE, TASKS
 
 HERE = Path(__file__).parent
 POLICIES = HERE.parent / "policies/golden"
@@ -91,6 +92,45 @@ def test_an_evaluation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         _outcome(e) | {"budget": "auto" if e["budget"] is None else e["budget"]}
         for e in old["episodes"]
     ]
+
+
+def test_a_comparison_goes_on(tmp_path: Path) -> None:
+    """Its settings are still those of the same call; tokenizers that are gone are trained again."""
+    old = (HERE / "records_v1/tokenizer-comparison.json").read_text()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/comparison.json").write_text(old)
+    found = oatkit.compare(
+        dataset_of_then(tmp_path / "data"),
+        ["oat", "bin", "klt"],
+        tmp_path / "out",
+        preset="tiny",
+        horizon=4,
+        num_tokens=2,
+        levels=(3, 2),
+        train={"steps": 2},
+    )
+    assert [kind.measurement.kind for kind in found.kinds] == ["oat", "bin", "klt"]
+    before = json.loads(old)["kinds"]
+    for kind, values in zip(found.kinds, before, strict=True):
+        assert kind.measurement.budgets[-1].mse == pytest.approx(
+            values["measurement"]["budgets"][-1]["mse"], rel=1e-4
+        )
+
+
+def dataset_of_then(folder: Path) -> Dataset:
+    """The dataset that the files beside were made from."""
+    rng = np.random.default_rng(0)
+    folder.mkdir()
+    for index in range(6):
+        walk = rng.uniform(-1, 1, (20, 2)).cumsum(axis=0) * 0.2
+        columns = {"action": np.tanh(walk), "observation.state": rng.uniform(0, 2, (20, 4))}
+        columns["observation.images.front"] = rng.integers(
+            256, size=(20, 12, 16, 3), dtype=np.uint8
+        )
+        np.savez(folder / f"{index}.npz", **columns, task=list(TASKS.values())[index % 2])
+    dataset = oatkit.open_dataset(folder, cache_dir=folder.parent)
+    assert dataset.fingerprint == json.loads((HERE / "digests_v1.json").read_text())["data"]
+    return dataset
 
 
 def _outcome(episode: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ A record of an older version is brought up to date when it is read, by the funct
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
@@ -18,6 +19,7 @@ from oatkit.errors import ArtifactError
 from oatkit.storage.atomic_write import atomic_write
 from oatkit.storage.record_upgrades import UPGRADES, Upgrade
 
+PathName = str | os.PathLike[str]
 AnyRecord = TypeVar("AnyRecord")
 
 
@@ -35,29 +37,30 @@ class GrowingRecord(Protocol):
 Growing = TypeVar("Growing", bound=GrowingRecord)
 
 
-def read_record(path: Path, record_class: type[AnyRecord]) -> AnyRecord:
+def read_record(path: PathName, record_class: type[AnyRecord]) -> AnyRecord:
     """The record in a file."""
     with _errors_name(path, record_class):
-        return record_from_json(record_class, json.loads(path.read_text("utf-8")), str(path))
+        values = json.loads(Path(path).read_text("utf-8"))
+        return record_from_json(record_class, values, str(path))
 
 
-def read_records(path: Path, record_class: type[AnyRecord]) -> tuple[AnyRecord, ...]:
+def read_records(path: PathName, record_class: type[AnyRecord]) -> tuple[AnyRecord, ...]:
     """The records of a file that holds a list of them."""
     with _errors_name(path, record_class):
-        values = json.loads(path.read_text("utf-8"))
+        values = json.loads(Path(path).read_text("utf-8"))
         if not isinstance(values, list):
             raise TypeError("it holds no list")
         return tuple(record_from_json(record_class, value, str(path)) for value in values)
 
 
-def write_record(path: Path, record: Any) -> None:
+def write_record(path: PathName, record: Any) -> None:
     """Write a record to a file, completely or not at all."""
-    _write(path, record_to_json(record))
+    _write(Path(path), record_to_json(record))
 
 
-def write_records(path: Path, records: Sequence[Any]) -> None:
+def write_records(path: PathName, records: Sequence[Any]) -> None:
     """Write a list of records to a file, completely or not at all."""
-    _write(path, [record_to_json(record) for record in records])
+    _write(Path(path), [record_to_json(record) for record in records])
 
 
 def read_or_begin(path: Path, begun: Growing) -> Growing:
@@ -153,7 +156,7 @@ def _write(path: Path, values: Any) -> None:
 
 
 @contextmanager
-def _errors_name(path: Path, record_class: type) -> Iterator[None]:
+def _errors_name(path: PathName, record_class: type) -> Iterator[None]:
     """Turn whatever a broken file raises into an error that names the file."""
     try:
         yield

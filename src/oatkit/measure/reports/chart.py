@@ -23,7 +23,7 @@ except ImportError as error:
 
 INK, GRID = "#31343a", "#d9dce2"
 """Colors that SVG replaces by those of the page, so no curve may have them."""
-MARKERS = dict(zip(KINDS, cycle("osX^vPD"), strict=False))
+MARKERS = dict(zip(KINDS, cycle("osX^vPD<>*ph8d"), strict=False))
 STYLES = {name: (kind.color, MARKERS[name]) for name, kind in KINDS.items()}
 """Color and marker of each kind of tokenizer."""
 SETTINGS: dict[Any, Any] = {
