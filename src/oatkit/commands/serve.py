@@ -18,7 +18,6 @@ from oatkit.policies.policy_table import choose_head
 from oatkit.serve import PolicyServer, ServeConfig
 from oatkit.serve.access import check_free, exposure, read_api_key, tls_context
 from oatkit.serve.event_log import logging_to_stderr
-from oatkit.storage.artifact import local_folder
 from oatkit.types import Budget, Sampling
 
 
@@ -95,9 +94,8 @@ def run(options: Serve, console: Console) -> int:
     if danger is not None:
         Console(stderr=True).print(f"[bold red]WARNING: {danger}[/]", soft_wrap=True)
     check_free(config.host, config.port)
-    folder = local_folder(options.policy)
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    policy = load_policy(folder).to(device)
+    policy = load_policy(options.policy).to(device)
     choose_head(policy, options.head)
     server = PolicyServer(policy, config, policy.digest)
     print_lines(console, f"warming up {policy}")
