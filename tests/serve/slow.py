@@ -37,6 +37,7 @@ class SlowPolicy:
         self.tokenizer = policy.tokenizer
         self.schedule = policy.schedule
         self.extras = policy.extras
+        self.head = policy.head
         self.stage_s = stage_s
         self.gate = threading.Event()
         self.gate.set()

@@ -1,8 +1,13 @@
+"""How long predictions take, and what fits before a deadline."""
+
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
-from oatkit.serve.latency_table import LatencyTable
+from oatkit.serve.latency_table import LatencyTable, deadline_budgets
+from tests.serve.slow import make_policy
 
 
 @pytest.fixture
@@ -38,3 +43,11 @@ def test_a_slower_machine_is_noticed_at_once_and_forgotten_slowly(table: Latency
     for _ in range(400):
         table.add_prediction(1, 8, 18.0)
     assert table.expected_ms(1, 8) == pytest.approx(18, rel=0.01)
+
+
+def test_only_what_can_stop_early_has_budgets_for_deadlines(tmp_path: Path) -> None:
+    ordered, fixed = (make_policy(tmp_path / kind, kind) for kind in ("oat-pow2", "quest"))
+    assert deadline_budgets(ordered) == (1, 2, 4, 8)
+    assert deadline_budgets(fixed) == ()
+    ordered.head = "flow"
+    assert deadline_budgets(ordered) == ()

@@ -22,11 +22,11 @@ import torch
 from oatkit_client.protocol import BUSY
 
 from oatkit.errors import OatkitError
+from oatkit.policies import Policy
 from oatkit.policies.observation.observation_spec import blank_observation
 from oatkit.policies.observation.observations import Observations
-from oatkit.serve.latency_table import LatencyTable
+from oatkit.serve.latency_table import LatencyTable, deadline_budgets
 from oatkit.serve.request import Request
-from oatkit.serve.served_policy import ServedPolicy, served_budgets
 from oatkit.types import Budget
 
 PATIENCE_S = 1.0
@@ -91,7 +91,7 @@ class Batcher:
         latencies: How long predictions take here.
     """
 
-    def __init__(self, policy: ServedPolicy, *, max_batch: int, max_queue: int) -> None:
+    def __init__(self, policy: Policy, *, max_batch: int, max_queue: int) -> None:
         self._policy = policy
         self._max_queue = max_queue
         self._waiting: list[_Waiting] = []
@@ -100,7 +100,7 @@ class Batcher:
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._busy_since: float | None = None
-        self.latencies = LatencyTable(max_batch, served_budgets(policy))
+        self.latencies = LatencyTable(max_batch, deadline_budgets(policy))
 
     @property
     def num_waiting(self) -> int:

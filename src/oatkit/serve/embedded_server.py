@@ -7,14 +7,14 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
+from oatkit.policies import Policy
 from oatkit.serve.serve_config import ServeConfig
-from oatkit.serve.served_policy import ServedPolicy
 from oatkit.serve.server import PolicyServer
 
 
 @contextlib.contextmanager
 def serving(
-    policy: ServedPolicy, config: ServeConfig | None = None, fingerprint: str = ""
+    policy: Policy, config: ServeConfig | None = None, fingerprint: str = ""
 ) -> Iterator[str]:
     """A running server as a context that gives its address.
 

@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable
 from statistics import median
 
+from oatkit.policies import Policy
+from oatkit.policies.generation.budget_limits import can_stop_early
+
 REPEATS = 3
 MAX_SLOWNESS = 20.0
 FORGETTING = 0.02
@@ -70,6 +73,13 @@ class LatencyTable:
         longest = self.budgets[-1] if self.budgets else None
         at_least = (b for b in self.budgets if budget is not None and b >= budget)
         return self.table_ms[batch_size, next(at_least, longest)]
+
+
+def deadline_budgets(policy: Policy) -> tuple[int, ...]:
+    """Budgets that a deadline may choose from; none where generation cannot stop early."""
+    if policy.head != "tokens" or not can_stop_early(policy.tokenizer):
+        return ()
+    return policy.tokenizer.budgets
 
 
 def _average(old: float, new: float) -> float:

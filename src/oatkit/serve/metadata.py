@@ -5,12 +5,12 @@ from __future__ import annotations
 from oatkit_client.key_map import KeyMap
 from oatkit_client.protocol import Metadata
 
+from oatkit.policies import Policy
 from oatkit.serve.latency_table import LatencyTable
-from oatkit.serve.served_policy import ServedPolicy, acting_head
 
 
 def server_metadata(
-    policy: ServedPolicy, keys: KeyMap, latencies: LatencyTable, fingerprint: str
+    policy: Policy, keys: KeyMap, latencies: LatencyTable, fingerprint: str
 ) -> Metadata:
     """The first message of a server.
 
@@ -22,8 +22,7 @@ def server_metadata(
     """
     spec, tokenizer = policy.spec, policy.tokenizer
     data = policy.extras.get("data", {})
-    head = acting_head(policy)
-    budgets = tokenizer.budgets if head == "tokens" else ()
+    budgets = tokenizer.budgets if policy.head == "tokens" else ()
     return {
         "horizon": tokenizer.horizon,
         "action_dim": tokenizer.action_dim,
@@ -35,12 +34,12 @@ def server_metadata(
         "tasks": list(spec.tasks),
         "history": spec.history,
         "keys": dict(keys.preferred),
-        "head": head,
+        "head": policy.head,
         "tokenizer": tokenizer.kind,
         "tokenizer_fingerprint": tokenizer.digest,
         "budgets": list(budgets),
         "latency_ms": {
-            str(budget or (budgets[-1] if budgets else head)): ms
+            str(budget or (budgets[-1] if budgets else policy.head)): ms
             for (batch_size, budget), ms in latencies.table_ms.items()
             if batch_size == 1
         },

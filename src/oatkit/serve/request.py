@@ -17,11 +17,12 @@ from oatkit_client.protocol import REQUEST_KEYS, RequestOptions
 from oatkit_client.wire import unpack
 
 from oatkit.errors import unknown_name
+from oatkit.policies import Policy
 from oatkit.policies.generation.budget_limits import resolve_budget
-from oatkit.policies.observation.frame_history import FrameHistory
+from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_reading import as_array
 from oatkit.policies.observation.observations import Observations
-from oatkit.serve.served_policy import ServedPolicy, served_budgets, speaks_tokens
+from oatkit.serve.latency_table import deadline_budgets
 from oatkit.types import Budget, Sampling
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
@@ -85,7 +86,7 @@ class RequestReader:
 
     def __init__(
         self,
-        policy: ServedPolicy,
+        policy: Policy,
         keys: KeyMap,
         budget: Budget = None,
         sampling: Sampling = Sampling(),
@@ -122,7 +123,7 @@ class RequestReader:
             is_tokens_only=_read_flag("tokens_only", options.get("tokens_only", False)),
             warnings=tuple(self._warnings(is_repeated, deadline_ms is not None)),
         )
-        if request.is_tokens_only and not speaks_tokens(self._policy):
+        if request.is_tokens_only and self._policy.head != "tokens":
             raise ValueError("this policy gives no tokens: ask without tokens_only")
         if request.budget not in self._possible_budgets:
             resolve_budget(self._policy.tokenizer, self._policy.schedule, request.budget)
@@ -135,7 +136,7 @@ class RequestReader:
                 f"the policy reads {self._policy.spec.history} frames and got one, which was "
                 "repeated: send them with a leading time axis"
             )
-        if has_deadline and not served_budgets(self._policy):
+        if has_deadline and not deadline_budgets(self._policy):
             yield "this policy cannot stop early: deadline_ms is ignored"
 
     def _observations(self, given: Mapping[str, Any]) -> tuple[Observations, bool]:
@@ -147,21 +148,20 @@ class RequestReader:
         arrays = {key: _array(key, value) for key, value in parts.items()}
         if len({_is_frame(key, array) for key, array in arrays.items()}) > 1:
             raise ValueError("some parts of the observation have a leading time axis, others none")
-        text = {TASK: _task(given[TASK])} if TASK in given else {}
+        task = {TASK: _task(given[TASK])} if TASK in given else {}
         num_frames = self._policy.spec.history
-        if all(_is_frame(key, array) for key, array in arrays.items()):
-            with self._lock:
-                history: FrameHistory[Observations] = FrameHistory(num_frames)
-                history.add(self._policy.read(arrays | text))
-            return Observations.from_frames(history.frames()), num_frames > 1
-        for key, array in arrays.items():
-            if len(array) != num_frames:
-                raise ValueError(
-                    f"{key} is {array.shape}: {len(array)} frames, the policy reads {num_frames}"
-                )
-        batch = {key: array[None] for key, array in arrays.items()}
+        if not all(_is_frame(key, array) for key, array in arrays.items()):
+            for key, array in arrays.items():
+                if len(array) != num_frames:
+                    raise ValueError(
+                        f"{key} is {array.shape}: {len(array)} frames, the policy reads "
+                        f"{num_frames}"
+                    )
+            arrays = {key: array[None] for key, array in arrays.items()}
+        reader = EpisodeReader(self._policy.read, num_frames)  # nothing is kept between requests
         with self._lock:
-            return self._policy.read(batch | {key: [task] for key, task in text.items()}), False
+            observations, is_frame = reader.batch(arrays | task)
+        return observations, is_frame and num_frames > 1
 
 
 def _array(key: str, value: Any) -> Any:

@@ -11,6 +11,7 @@ from oatkit_client.protocol import Metadata
 from oatkit_client.wire import pack
 from websockets.asyncio.server import Server, serve
 
+from oatkit.policies import Policy
 from oatkit.policies.observation.observation_spec import blank_observation
 from oatkit.serve.batcher import Batcher
 from oatkit.serve.connection import Connections, Service
@@ -21,7 +22,6 @@ from oatkit.serve.metrics import Metrics
 from oatkit.serve.request import RequestReader
 from oatkit.serve.request_keys import request_keys
 from oatkit.serve.serve_config import ServeConfig
-from oatkit.serve.served_policy import ServedPolicy
 
 WEBSOCKETS_LOGGER = logging.getLogger("oatkit.serve.websockets")
 WEBSOCKETS_LOGGER.setLevel(logging.CRITICAL)  # the handshakes of port scanners are no events
@@ -36,7 +36,7 @@ class PolicyServer:
         fingerprint: Digest of the policy, for clients to know what they talk to.
     """
 
-    def __init__(self, policy: ServedPolicy, config: ServeConfig, fingerprint: str = "") -> None:
+    def __init__(self, policy: Policy, config: ServeConfig, fingerprint: str = "") -> None:
         self._policy = policy
         self._config = config
         self._fingerprint = fingerprint
