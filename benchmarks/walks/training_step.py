@@ -10,13 +10,13 @@ from pathlib import Path
 import oatkit
 from oatkit.jobs.tokenizer_training import TokenizerJob
 from oatkit.train import TrainConfig
-from oatkit.train.loop import _Run
+from oatkit.train.loop import TrainingRun
 from tests.policies import tiny
 
 folder = Path(tempfile.mkdtemp())
 dataset = oatkit.open_dataset(tiny.write_dataset(folder / "npz"), cache_dir=folder / "cache")
 job = TokenizerJob(tiny.make_tokenizer("oat", dataset), *dataset.split(fraction=0.2, seed=0))
-run = _Run(job, TrainConfig(steps=100, batch_size=8, log_every=100), folder / "oat", {})
+run = TrainingRun(job, TrainConfig(steps=100, batch_size=8, log_every=100), folder / "oat", {})
 opened = run.log(show_progress=False).open()
 log = opened.__enter__()
 for step in range(2):

@@ -13,10 +13,13 @@ from oatkit import cli
 from oatkit.commands.command_line import command_line
 from oatkit.commands.data_make_metaworld import MakeMetaWorld
 from oatkit.commands.policy_eval import EvalPolicy
+from oatkit.commands.policy_sweep import SweepPolicy
 from oatkit.commands.policy_train import TrainPolicy
 from oatkit.commands.tokenizer_compare import CompareTokenizers
+from oatkit.commands.tokenizer_train import TrainTokenizer
 from oatkit.commands.train_options import TrainOptions
 from oatkit.jobs.metaworld_demonstrations import Demonstrations
+from oatkit.types import Sampling
 
 
 @pytest.mark.parametrize(
@@ -43,6 +46,22 @@ from oatkit.jobs.metaworld_demonstrations import Demonstrations
             None,
         ),
         ("policy eval", EvalPolicy(Path("p"), Path("e"), budgets=(1, 8, "auto")), "policy"),
+        (
+            "policy eval",
+            EvalPolicy(Path("p"), Path("e"), sampling=Sampling(0.5, top_k=None, seed=None)),
+            "policy",
+        ),
+        (
+            "tokenizer train",
+            TrainTokenizer(
+                "d",
+                Path("t"),
+                nested_dropout=False,
+                training=TrainOptions(optimizer="soap", trackers=("wandb", "trackio"), seed=2),
+            ),
+            None,
+        ),
+        ("policy sweep", SweepPolicy("d", Path("s.json"), sampling=Sampling(0.0, seed=0)), None),
     ],
 )
 def test_a_command_line_parses_to_its_options(

@@ -171,7 +171,7 @@ def test_a_stopped_kind_goes_on_from_its_checkpoint(
 
     def killed(*args: Any, **options: Any) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr("oatkit.train.loop._Run.do_step", dies_after(25))
+            patch.setattr("oatkit.train.loop.TrainingRun.do_step", dies_after(25))
             return real(*args, **options)
 
     monkeypatch.setattr(tokenizer_comparison, "train_tokenizer", killed)
@@ -184,9 +184,9 @@ def test_a_stopped_kind_goes_on_from_its_checkpoint(
 
 
 def dies_after(steps: int) -> Any:
-    from oatkit.train.loop import _Run
+    from oatkit.train.loop import TrainingRun
 
-    real = _Run.do_step
+    real = TrainingRun.do_step
 
     def do_step(self: Any, step: int) -> Any:
         if step == steps:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import sys
+import types
 
+import pytest
 from rich.console import Console
 
 from oatkit.train.progress_bar import TrainingProgress
@@ -36,3 +39,32 @@ def test_a_single_part_is_the_loss_and_not_repeated() -> None:
 
 def test_nothing_is_shown_unless_asked() -> None:
     assert shown(PARTS, is_shown=False) == ""
+
+
+def test_a_notebook_shows_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With stand-ins for the packages of a notebook, which rich draws by."""
+    shown: list[object] = []
+
+    class Output:
+        def __enter__(self) -> None: ...
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def clear_output(self, **_: object) -> None: ...
+
+    display = types.ModuleType("IPython.display")
+    display.display = shown.append  # type: ignore[attr-defined]
+    widgets = types.ModuleType("ipywidgets")
+    widgets.Output = Output  # type: ignore[attr-defined]
+    notebook = types.ModuleType("IPython")
+    notebook.display = display  # type: ignore[attr-defined]
+    for module in (notebook, display, widgets):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    console = Console(stderr=True, force_jupyter=True, width=80)
+    progress = TrainingProgress(20, console=console)
+    with progress.shown():
+        progress.advance(20)
+        progress.update(0.5, 12.0, {})
+    assert any(isinstance(item, Output) for item in shown)
+    texts = [item.text for item in shown if hasattr(item, "text")]
+    assert any("20/20 steps" in text and "loss 0.5" in text for text in texts)

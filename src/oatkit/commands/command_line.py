@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any
 
@@ -17,18 +17,20 @@ def command_line(command: str, options: Any, *, positional: str | None = None) -
         positional: Name of the field that is given without a flag.
     """
     words = ["oatkit", *command.split()]
+    defaults = {field.name: _default(field) for field in fields(options)}
     if positional is not None:
-        words.append(str(getattr(options, positional)))
-    return shlex.join([*words, *_flags(options, positional)])
+        defaults[positional] = getattr(options, positional)  # so that it gets no flag
+        words.append(str(defaults[positional]))
+    return shlex.join([*words, *_flags(options, defaults)])
 
 
-def _flags(options: Any, positional: str | None = None) -> Iterator[str]:
+def _flags(options: Any, defaults: Mapping[str, Any]) -> Iterator[str]:
     for field in fields(options):
-        value = getattr(options, field.name)
-        if field.name == positional or value == _default(field):
+        value, default = getattr(options, field.name), defaults[field.name]
+        if value == default:
             continue
         if is_dataclass(value):  # a group of flags that commands share
-            yield from _flags(value)
+            yield from _flags(value, vars(default))
             continue
         flag = field.name.replace("_", "-")
         if isinstance(value, bool):

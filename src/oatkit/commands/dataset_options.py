@@ -22,11 +22,12 @@ class DatasetOptions:
     action_dims: tuple[str, ...] = ()
     """Dimensions of the action to keep, by index or name; all by default."""
     fps: float | None = None
-    """Frames a second, where the files do not say."""
+    """Number of frames in a second, where the files do not say."""
     cache: Path | None = None
     """Where decoded numbers are kept; $OATKIT_CACHE or ~/.cache/oatkit by default."""
 
     def open(self, path: str, *, allow_nonfinite: bool = False) -> Dataset:
+        """Open the dataset at `path` with these columns."""
         return open_dataset(
             path,
             action_key=self.action_key or None,

@@ -18,6 +18,7 @@ from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies import LightConfig, VlmConfig
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
+from oatkit.policies.vlm.vlm_config import HEADS
 
 OWN_FLAGS = (
     *("policy", "backbone", "tokenizer", "cameras", "history", "horizon", "endpoints"),
@@ -86,7 +87,8 @@ class TrainPolicy:
         if (self.policy == "light") != (self.backbone is None):
             if self.backbone is None:
                 raise ValueError(f"name the checkpoint of {self.policy} with --backbone")
-            raise ValueError("the light policy has no backbone: name --policy vlm-ar, -tc or -flow")
+            others = ", ".join(HEADS)
+            raise ValueError(f"the light policy has no backbone: name --policy, one of {others}")
         config = policy_config(self.policy, self.preset)
         if isinstance(config, LightConfig):
             dropout = config.dropout if self.dropout is None else self.dropout

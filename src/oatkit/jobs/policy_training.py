@@ -168,7 +168,7 @@ class PolicyTraining:
         job = PolicyJob(self.policy, train_set, held_out)
         policy = self.policy
         count = sum(p.numel() for p in job.module.parameters() if p.requires_grad)
-        what = "" if policy.kind == "vlm-flow" else f" on {policy.tokenizer.kind}"
+        what = f" on {policy.tokenizer.kind}" if "tokens" in policy.heads else ""
         steps = f"{self.config.steps:,} steps"
         console.print(f"training {policy.kind}{what}: {count:,} parameters, {steps}")
         with working_folder(out) as folder:
@@ -195,7 +195,8 @@ class PolicyTraining:
     def _check(self, console: Console) -> None:
         """Refuse actions that drifted, and note what is unusual."""
         policy, tokenizer = self.policy, self.policy.tokenizer
-        if policy.schedule != tokenizer.schedule and policy.kind in ("light", "vlm-ar"):
+        acts_by_tokens = "flow" not in policy.heads
+        if acts_by_tokens and policy.schedule != tokenizer.schedule:
             _note(
                 console,
                 f"{tokenizer.kind} is meant to be generated up to "
@@ -243,7 +244,7 @@ def _note(console: Console, text: str) -> None:
 
 
 class PolicyJob:
-    """Training the network on observations and what follows them, as tokens and as actions."""
+    """Training a policy's network on observations and the actions that follow, also as tokens."""
 
     def __init__(self, policy: Policy, train_set: Dataset, held_out: Dataset) -> None:
         self.module: nn.Module = policy.net

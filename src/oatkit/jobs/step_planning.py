@@ -12,7 +12,10 @@ TRIAL_STEPS = 20
 
 
 def steps_within(job: TrainingJob, config: TrainConfig, minutes: float) -> int:
-    """Steps that take so many minutes at the speed of the trial's later half."""
+    """Number of steps that take so many minutes, at the speed of the trial's later half.
+
+    The trial trains the job's module, so that it is spent.
+    """
     trial = replace(config, steps=TRIAL_STEPS, log_every=TRIAL_STEPS // 2)
     with tempfile.TemporaryDirectory() as folder:
         train(job, trial, Path(folder), show_progress=False)

@@ -131,7 +131,7 @@ class ComparisonPlan:
     train: TrainConfig | Mapping[str, Any] | None
 
     def check(self) -> None:
-        """Refuse now what would be refused an hour later."""
+        """Refuse wrong settings now, not after an hour of training."""
         if not self.kinds:
             raise ValueError("name at least one kind")
         if self.minutes is not None and self.minutes <= 0:
@@ -170,7 +170,7 @@ class ComparisonPlan:
         return tokenizer_config(kind, self.dataset.action_dim, self.preset, **sizes)
 
     def steps(self, kind: str, console: Console) -> int:
-        """Number of steps of a kind; decided once, so that a run that goes on keeps to it."""
+        """Number of steps of a kind; decided once, and kept when a comparison goes on."""
         if not kind_named(kind).is_learned:
             return 0
         recipe = self.recipe()
@@ -226,7 +226,7 @@ def _begin(plan: ComparisonPlan, held_out: Dataset) -> TokenizerComparison:
         dimensions=dataset.action.names,
         std=tuple(dataset.action_statistics().std.tolist()),
         variance=float(eigenvalues(actions_BTA).mean()),
-        samples=tuple(map(_rounded, _lively(actions_BTA, is_pad_BT))),
+        samples=tuple(map(_rounded, _moving_chunks(actions_BTA, is_pad_BT))),
         settings=plan.settings(),
         steps={},
         versions=package_versions(),
@@ -257,7 +257,7 @@ def _compare_kind(
     seconds, losses = time.perf_counter() - start, []
     if comparison.steps[kind]:
         log = read_log(folder)
-        seconds, losses = training_seconds(log, recipe.batch_size), _thinned(log)
+        seconds, losses = training_seconds(log, recipe.batch_size), _mean_losses(log)
     console.print("measuring")
     tokenizer.to("cpu")
     encoded = encode_chunks(tokenizer, held_out)
@@ -275,14 +275,15 @@ def _compare_kind(
     )
 
 
-def _lively(actions_BTA: NDArray[np.float32], is_pad_BT: NDArray[np.bool_]) -> list[Any]:
+def _moving_chunks(actions_BTA: NDArray[np.float32], is_pad_BT: NDArray[np.bool_]) -> list[Any]:
     """Chunks without padding that move a little, much and most."""
-    whole_BTA = actions_BTA[~is_pad_BT.any(axis=1)]
-    if not len(whole_BTA):
-        whole_BTA = actions_BTA
-    moved_B = (whole_BTA.std(axis=1) / np.maximum(actions_BTA.std(axis=(0, 1)), 1e-12)).sum(axis=1)
-    ranks = (np.array(SAMPLE_QUANTILES) * (len(whole_BTA) - 1)).astype(int)
-    return list(whole_BTA[np.argsort(moved_B)[ranks]])
+    unpadded_BTA = actions_BTA[~is_pad_BT.any(axis=1)]
+    if not len(unpadded_BTA):
+        unpadded_BTA = actions_BTA
+    scale_A = np.maximum(actions_BTA.std(axis=(0, 1)), 1e-12)
+    moved_B = (unpadded_BTA.std(axis=1) / scale_A).sum(axis=1)
+    ranks = (np.array(SAMPLE_QUANTILES) * (len(unpadded_BTA) - 1)).astype(int)
+    return list(unpadded_BTA[np.argsort(moved_B)[ranks]])
 
 
 def _reconstructions(
@@ -300,8 +301,8 @@ def _rounded(chunk_TA: NDArray[np.float32]) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(float(f"{x:.4g}") for x in row) for row in chunk_TA)
 
 
-def _thinned(log: list[dict[str, float]]) -> list[LossPoint]:
-    """Mean losses of stretches of steps."""
+def _mean_losses(log: list[dict[str, float]]) -> list[LossPoint]:
+    """The mean losses of at most so many stretches of steps as a chart needs."""
     parts = np.array_split(np.arange(len(log)), min(MAX_LOSS_POINTS, len(log)))
     return [
         LossPoint(int(log[part[-1]]["step"]), float(np.mean([log[i]["loss"] for i in part])))
@@ -317,7 +318,7 @@ def _report_writer() -> Callable[[TokenizerComparison, Path], Sequence[Path]]:
 
 
 def _write_lab(comparison: TokenizerComparison, out: Path, dataset: Dataset) -> None:
-    """A few chunks to play with, which the report shows; without images, to keep it small."""
+    """Write a lab of a few chunks, which the report shows; without images, to keep it small."""
     names = [kind.measurement.kind for kind in comparison.kinds]
     lab = Lab({name: load_tokenizer(out / name) for name in names}, dataset)
     write_page(static_page(lab, choose_places(lab, LAB_CHUNKS), has_images=False), out / "lab")

@@ -53,7 +53,7 @@ def train(
         identity: JSON of what is trained on what; a checkpoint of something else is refused.
         show_progress: Whether to show a bar.
     """
-    run = _Run(job, config, out, identity or {})
+    run = TrainingRun(job, config, out, identity or {})
     with run.log(show_progress).open() as log, _stop_requested() as is_stop_requested:
         for step in range(run.step, config.steps):
             loss = run.do_step(step)
@@ -84,7 +84,7 @@ class _LossModule(nn.Module):
         return loss.total, {name: part.detach() for name, part in loss.parts.items()}
 
 
-class _Run:
+class TrainingRun:
     """The state of a run and one step of it."""
 
     def __init__(

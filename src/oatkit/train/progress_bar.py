@@ -42,8 +42,10 @@ class TrainingProgress:
         if not self._is_shown:
             yield
             return
-        with Live(get_renderable=self._render, console=self._console, refresh_per_second=10):
+        console = self._console
+        with Live(get_renderable=self._render, console=console, refresh_per_second=10) as live:
             yield
+            live.refresh()  # in a notebook the end would not be shown otherwise
 
     def advance(self, step: int) -> None:
         """Say that so many steps are done."""
