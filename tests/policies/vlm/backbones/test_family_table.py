@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from oatkit.errors import ArtifactError
@@ -23,3 +25,13 @@ def test_unknown_names_are_answered_with_the_closest() -> None:
         family_named("qwen3")
     with pytest.raises(ArtifactError, match=r"out/x is a checkpoint of another family: .*'gemma3'"):
         family_of_checkpoint("gemma3", "out/x")
+
+
+def test_the_page_on_vision_language_policies_has_a_row_for_every_family() -> None:
+    page = (Path(__file__).parents[4] / "docs/vlm.md").read_text()
+    _, table = page.split("| family | attention over the context | order |\n|---|---|---|\n")
+    rows = [line.split("|")[1:3] for line in table.split("\n\n")[0].splitlines()]
+    attention = {True: "causal", False: "full"}
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        [f"`{name}`", attention[family_named(name).is_context_causal]] for name in FAMILIES
+    ]

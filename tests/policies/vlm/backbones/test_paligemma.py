@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from oatkit.policies.vlm.backbones.backbone import Backbone
@@ -25,18 +26,17 @@ def test_the_first_position_is_1(backbones: dict[str, Backbone]) -> None:
     assert context.length.tolist() == (1 + context.is_seen.sum(dim=1)).tolist()
 
 
-def test_the_sliding_window_bounds_the_context(backbones: dict[str, Backbone]) -> None:
-    """It is as long as the positions by default."""
-    bounded = {
-        family: getattr(backbone.text_config, "sliding_window", None)
-        for family, backbone in backbones.items()
-    }
-    assert bounded.pop("paligemma2") == 4096
-    assert set(bounded.values()) == {None}
+def test_the_sliding_window_bounds_the_context(
+    backbones: dict[str, Backbone], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert backbones["paligemma2"].text_config.sliding_window == 4096
+    monkeypatch.setattr(backbones["paligemma2"].text_config, "sliding_window", 99)
+    assert backbones["paligemma2"].max_slots == 99
+    for family in ("qwen3-vl", "smolvlm"):
+        assert getattr(backbones[family].text_config, "sliding_window", None) is None
 
 
 def test_embeddings_are_scaled_with_the_width(backbones: dict[str, Backbone]) -> None:
     backbone = backbones["paligemma2"]
     torch.testing.assert_close(backbone.embed_scale, backbone.width**0.5)
-    others = {b.embed_scale for family, b in backbones.items() if family != "paligemma2"}
-    assert others == {1.0}
+    assert {backbones[family].embed_scale for family in ("qwen3-vl", "smolvlm")} == {1.0}
