@@ -37,7 +37,7 @@ from oatkit.policies.vlm.backbones.family_table import family_named
 from oatkit.policies.vlm.backbones.loading import load_backbone, write_scratch
 from oatkit.policies.vlm.vlm_config import ExpertConfig, Objective
 from oatkit.tokenizers import ActionTokenizer, make_codec, make_config
-from oatkit.tokenizers.action_tokenizer import DataFacts
+from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.types import Schedule
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
 

@@ -13,8 +13,8 @@ from oatkit.data import Normalizer
 from oatkit.data.statistics import compute_statistics
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.tokenizers import KINDS, ActionTokenizer, make_codec, make_config
-from oatkit.tokenizers.action_tokenizer import DataFacts
 from oatkit.tokenizers.codec import ChangesAfterStep, Codec, FittedCodec, LearnedCodec
+from oatkit.tokenizers.data_facts import DataFacts
 
 HORIZON, ACTION_DIM = 8, 3
 SMALL: dict[str, Any] = {

@@ -58,16 +58,6 @@ def test_the_normalizer_and_the_facts_are_those_of_the_dataset(dataset: Dataset)
         ActionTokenizer.for_dataset(make_config("bin", horizon=8, action_dim=3), dataset)
 
 
-def test_data_unlike_those_of_training_are_described(dataset: Dataset) -> None:
-    tokenizer = ActionTokenizer.for_dataset(make_config("bin", horizon=8, action_dim=2), dataset)
-    rows = np.random.default_rng(1).normal(size=(400, 2)) * [1.0, 3.0]
-    other = compute_statistics(lambda: [rows], dim=2)
-    found = tokenizer.drift(other, dataset.action.names, 50.0)
-    assert any("50" in sentence for sentence in found)
-    assert sum(dataset.action.names[1] in sentence for sentence in found) == 1
-    assert not any(f"{dataset.action.names[0]} " in sentence for sentence in found)
-
-
 def test_a_normalizer_of_other_data_is_refused() -> None:
     statistics = compute_statistics(lambda: [np.eye(4)], dim=4)
     with pytest.raises(ValueError, match="the normalizer has 4 dimensions and the codec 3"):

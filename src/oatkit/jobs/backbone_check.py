@@ -22,7 +22,7 @@ from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.vlm_config import ExpertConfig, Objective
 from oatkit.tokenizers import ActionTokenizer, make_config
-from oatkit.tokenizers.action_tokenizer import DataFacts
+from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.tokenizers.kind_table import make_codec
 from oatkit.types import BackboneCheck, Invariant, Schedule, Tokens
 from oatkit.types.observation_keys import IMAGES, STATE, TASK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, overload
@@ -14,7 +14,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from oatkit.data import Dataset, Normalizer, Statistics
+from oatkit.data import Dataset, Normalizer
 from oatkit.errors import DecodeError
 from oatkit.storage.artifact import (
     WEIGHTS,
@@ -34,22 +34,11 @@ from oatkit.tokenizers.codec import (
     encode_in_parts,
     tokens_of_lists,
 )
+from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.tokenizers.kind_table import kind_named, make_codec, make_config
 from oatkit.types import NormalizationMode, Schedule, Tokens
 
 FORMAT_VERSION = 1
-MAX_DRIFT = 0.25
-"""Share of a dimension's 1 % to 99 % range in training by which its ends may move unnoticed."""
-
-
-@dataclass(frozen=True)
-class DataFacts:
-    """What a tokenizer keeps about the data it was trained on."""
-
-    statistics: Statistics
-    fingerprint: str = ""
-    action_names: tuple[str, ...] = ()
-    fps: float | None = None
 
 
 class ActionTokenizer:
@@ -97,10 +86,9 @@ class ActionTokenizer:
                 f"the tokenizer is for {config.action_dim} action dimensions, {dataset.path} has "
                 f"{dataset.action_dim}"
             )
-        statistics = dataset.action_statistics()
+        facts = DataFacts.of_dataset(dataset)
         mode = normalization or kind_named(config.kind).normalization
-        facts = DataFacts(statistics, dataset.fingerprint, dataset.action.names, dataset.fps)
-        return cls(make_codec(config), Normalizer.fit(statistics, mode), facts)
+        return cls(make_codec(config), Normalizer.fit(facts.statistics, mode), facts)
 
     @property
     def kind(self) -> str:
@@ -273,32 +261,7 @@ class ActionTokenizer:
 
     def check(self, dataset: Dataset) -> list[str]:
         """How `dataset` differs from the data of training, one sentence each."""
-        return self.drift(dataset.action_statistics(), dataset.action.names, dataset.fps)
-
-    def drift(self, now: Statistics, names: Sequence[str], fps: float | None) -> list[str]:
-        """How actions differ from those of training, a sentence each.
-
-        Args:
-            now: Statistics of the actions.
-            names: Names of their dimensions.
-            fps: Number of actions a second.
-        """
-        then = self.data.statistics
-        if now.dim != self.action_dim:
-            return [f"actions have {now.dim} dimensions, fitted on {self.action_dim}"]
-        found = []
-        if self.data.fps and fps and self.data.fps != fps:
-            found.append(f"fps is {fps:g}, fitted on {self.data.fps:g}")
-        room = MAX_DRIFT * np.maximum(then.q99 - then.q01, 1e-6)
-        for dim in range(self.action_dim):
-            moved = max(abs(now.q01[dim] - then.q01[dim]), abs(now.q99[dim] - then.q99[dim]))
-            if moved > room[dim]:
-                found.append(
-                    f"dimension {dim} ('{names[dim]}') drifted: 98 % lie between "
-                    f"{now.q01[dim]:.4g} and {now.q99[dim]:.4g}, fitted on {then.q01[dim]:.4g} to "
-                    f"{then.q99[dim]:.4g}"
-                )
-        return found
+        return self.data.drift(dataset.action_statistics(), dataset.action.names, dataset.fps)
 
     # The artifact
 
@@ -310,12 +273,7 @@ class ActionTokenizer:
             "kind": self.kind,
             "codec": {k: v for k, v in asdict(self.codec.config).items() if k != "kind"},
             "normalization": self.normalizer.to_json(),
-            "data": {
-                "fingerprint": self.data.fingerprint,
-                "action_names": list(self.data.action_names),
-                "fps": self.data.fps,
-                "statistics": self.data.statistics.to_json(),
-            },
+            "data": self.data.to_json(),
             **self.extras,
         }
 
@@ -345,13 +303,7 @@ class ActionTokenizer:
         load_state(codec.load_state_dict, state, path)
         assert isinstance(codec, nn.Module)
         codec.eval()
-        facts = config["data"]
-        data = DataFacts(
-            Statistics.from_json(facts["statistics"]),
-            facts["fingerprint"],
-            tuple(facts["action_names"]),
-            facts["fps"],
-        )
+        data = DataFacts.from_json(config["data"])
         known = {"schema", "version", "kind", "codec", "normalization", "data"}
         extras = {k: v for k, v in config.items() if k not in known}
         normalizer = Normalizer.from_json(config["normalization"])

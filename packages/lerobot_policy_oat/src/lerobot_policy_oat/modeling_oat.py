@@ -245,7 +245,7 @@ def _compare_actions(
         )
     if "q01" in stats:
         names = _names(dataset_meta, ACTION)
-        for difference in tokenizer.drift(_statistics(stats), names, dataset_meta.fps):
+        for difference in tokenizer.data.drift(_statistics(stats), names, dataset_meta.fps):
             logger.warning("the tokenizer was fitted on other actions: %s", difference)
 
 
