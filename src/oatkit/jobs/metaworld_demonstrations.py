@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from oatkit.data.lerobot_writer import LeRobotWriter
 from oatkit.envs.metaworld import CAMERA, FPS, METAWORLD, PAPER_TASKS, TASKS
@@ -41,6 +40,7 @@ from oatkit.jobs.demonstration_attempts import (
     sole_use_of,
     start_or_continue,
 )
+from oatkit.jobs.episode_bar import episode_bar
 from oatkit.jobs.expert_episodes import FEATURES, make_attempt, read_attempt
 from oatkit.jobs.worker_pool import worker_pool
 from oatkit.types.observation_keys import IMAGES
@@ -104,9 +104,16 @@ def make_metaworld(
     with sole_use_of(partial), _stops_explained(partial):
         start_or_continue(partial, plan)
         attempts = Attempts(partial, wanted.tasks, wanted.episodes)
-        with _progress(wanted, attempts, console) as show:
-            _make_attempts(wanted, partial, attempts, workers or os.cpu_count() or 1, show)
-            show("writing")
+        total = len(wanted.tasks) * wanted.episodes
+        with episode_bar(console, total, "attempts") as show:
+
+            def show_attempts(last: str) -> None:
+                show(last, attempts.num_successes, attempts.num_finished)
+
+            show_attempts("starting")
+            num_workers = workers or os.cpu_count() or 1
+            _make_attempts(wanted, partial, attempts, num_workers, show_attempts)
+            show_attempts("writing")
             _assemble(wanted, partial, attempts, plan).rename(out)
         remove_folder(partial)
     return out
@@ -164,38 +171,6 @@ def _stops_explained(partial: Path) -> Iterator[None]:
         raise OatkitError(f"a worker process died (killed, or out of memory?); {hint}") from error
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped; {hint}") from None
-
-
-@contextmanager
-def _progress(
-    wanted: Demonstrations, attempts: Attempts, console: Console
-) -> Iterator[Callable[[str], None]]:
-    """A progress bar of the successes; call what is yielded with a word to update it."""
-    columns = (
-        TextColumn("{task.description:25}"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} episodes"),
-        TextColumn("{task.fields[attempts]} attempts"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        total = len(wanted.tasks) * wanted.episodes
-        bar = progress.add_task(
-            "starting",
-            total=total,
-            completed=attempts.num_successes,
-            attempts=attempts.num_finished,
-        )
-
-        def show(word: str) -> None:
-            progress.update(
-                bar,
-                description=word,
-                completed=attempts.num_successes,
-                attempts=attempts.num_finished,
-            )
-
-        yield show
 
 
 def _make_attempts(

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from oatkit.envs.simulator import SimulatorKind
 from oatkit.evaluation.episode_runner import TIMEOUT_S, EpisodeRunner
 from oatkit.evaluation.rollout import EpisodePlan
 from oatkit.evaluation.success_statistics import summarize
+from oatkit.jobs.episode_bar import episode_bar
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.evaluation_plan import (
     EvaluationPlan,
@@ -190,13 +190,13 @@ class _Run:
 
         with (
             _stops_explained(self._folder),
-            _progress(len(plans), self._console) as show,
+            episode_bar(self._console, len(plans), "solved") as show,
             closing(runner.run(plans)) as results,
         ):
             try:
                 for result in results:
                     ended.append(result)
-                    show(result)
+                    show(_label(result), len(ended), sum(e.is_success for e in ended))
                     if time.monotonic() - written > WRITE_EVERY_S:
                         self._write(grown())
                         written = time.monotonic()
@@ -237,6 +237,12 @@ class _Run:
             )
 
 
+def _label(result: EpisodeResult) -> str:
+    """Task and budget of an episode; a flow expert has no budget."""
+    has_tokens = result.tokens > 0
+    return f"{result.task}, budget {budget_name(result.budget)}" if has_tokens else result.task
+
+
 def _video_path(task: str, budget: Budget, episode: int) -> str:
     return f"videos/{task}-budget-{budget_name(budget)}-{episode:03d}.mp4"
 
@@ -267,30 +273,3 @@ def _stops_explained(folder: Path | None) -> Iterator[None]:
             f"stopped; finished episodes are kept in {folder / RECORD}, the same command again "
             "continues"
         ) from None
-
-
-@contextmanager
-def _progress(num_jobs: int, console: Console) -> Iterator[Callable[[EpisodeResult], None]]:
-    """A bar of the episodes; call what is yielded with each that ends."""
-    columns = (
-        TextColumn("{task.description:30}"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} episodes"),
-        TextColumn("{task.fields[solved]} solved"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as progress:
-        bar = progress.add_task("starting", total=num_jobs, solved=0)
-        solved = 0
-
-        def show(result: EpisodeResult) -> None:
-            nonlocal solved
-            solved += result.is_success
-            what = (
-                f"{result.task}, budget {budget_name(result.budget)}"
-                if result.tokens
-                else result.task
-            )
-            progress.update(bar, advance=1, description=what, solved=solved)
-
-        yield show
