@@ -73,3 +73,24 @@ def test_files_that_differ_from_torch_are_not_written(
     with pytest.raises(ArtifactError, match=r"decoder\.onnx differs from torch by"):
         export_model(tiny.make_tokenizer("klt", dataset), tmp_path / "onnx")
     assert not (tmp_path / "onnx").exists()
+
+
+def test_an_export_that_was_interrupted_is_none(
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of two exports never stand beside one description."""
+    policy = tiny.make_policy("bin", dataset, history=1)
+    export_model(policy, tmp_path)
+    real = Path.write_bytes
+
+    def interrupted(path: Path, data: bytes) -> int:
+        if path.name == "encoder.onnx":
+            raise KeyboardInterrupt
+        return real(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        export_model(policy, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("decoder.onnx", "encoder.onnx", "stage.onnx")
+    }

@@ -21,6 +21,7 @@ from oatkit.policies.generation.packing import pack
 from oatkit.policies.light.light_onnx import encoder_model, generation_facts, stage_model
 from oatkit.policies.observation.observation_spec import blank_observation
 from oatkit.storage.artifact import local_folder
+from oatkit.storage.atomic_write import atomic_write
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.codec_onnx import decoder_model
 from oatkit.types import Tokens
@@ -87,12 +88,17 @@ def export_model(
 
 
 def _write(out: Path, models: Mapping[str, bytes], facts: dict[str, Any]) -> dict[Path, int]:
-    """Write all files, the JSON last; returns the sizes of the others."""
+    """Write all files; returns the sizes of those that are not JSON.
+
+    While they are written there is no JSON, so that nobody opens files of two exports together.
+    """
     out.mkdir(parents=True, exist_ok=True)
+    (out / EXPORT).unlink(missing_ok=True)
     paths = {name: out / f"{name}.onnx" for name in models}
     for name, path in paths.items():
         path.write_bytes(models[name])
-    (out / EXPORT).write_text(json.dumps(facts, indent=2) + "\n")
+    with atomic_write(out / EXPORT) as aside:
+        aside.write_text(json.dumps(facts, indent=2) + "\n")
     return {path: len(models[name]) for name, path in paths.items()}
 
 
