@@ -346,7 +346,7 @@ def overfit(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
     """Learn 16 chunks by heart: their tokens, and with co-training the chunks themselves."""
     torch.manual_seed(options.seed)
     policy = VlmPolicy.for_dataset(
-        VlmConfig(row.objective, expert=ExpertConfig(width=64)),  # type: ignore[arg-type]
+        VlmConfig(row.objective, expert=ExpertConfig(width=64)),
         str(make_backbone(options, row.family, dataset)),
         load_tokenizer(make_tokenizer(options, row.kind)),
         dataset,

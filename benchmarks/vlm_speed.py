@@ -35,7 +35,7 @@ from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.family_table import family_named
 from oatkit.policies.vlm.backbones.loading import load_backbone, write_scratch
-from oatkit.policies.vlm.vlm_config import ExpertConfig, Objective
+from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import ActionTokenizer, make_codec, make_config
 from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.types import Schedule
@@ -211,7 +211,7 @@ def timed(spoken: VlmPolicy, taught: VlmPolicy, observations: Observations) -> d
     }
 
 
-def make_policy(checkpoint: Path, objective: Objective) -> VlmPolicy:
+def make_policy(checkpoint: Path, objective: str) -> VlmPolicy:
     unit = Normalizer("identity", np.zeros(ACTION_DIM), np.ones(ACTION_DIM))
     state = Normalizer("identity", np.zeros(STATE_DIM), np.ones(STATE_DIM))
     config = make_config("oat-pow2", horizon=HORIZON, action_dim=ACTION_DIM, num_tokens=NUM_TOKENS)

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from oatkit.errors import unknown_name
 from oatkit.policies import LightConfig
-from oatkit.policies.vlm.vlm_config import HEADS, ExpertConfig
+from oatkit.policies.vlm.vlm_config import OBJECTIVES, ExpertConfig
 from oatkit.tokenizers.kind_table import kind_named
 from oatkit.train import TrainConfig
 
@@ -172,8 +172,8 @@ _PAPER_VLM = replace(_PAPER_POLICY, steps=60_000, workers=4)
 _COTRAINED = replace(_PAPER_VLM, batch_size=32, learning_rate=5e-5, schedule="constant")
 
 VLM_PRESETS = {
-    "tiny": dict.fromkeys(HEADS, VlmPreset(ExpertConfig(width=32), _TINY_VLM)),
-    "small": dict.fromkeys(HEADS, VlmPreset(ExpertConfig(width=128), _SMALL_VLM)),
+    "tiny": dict.fromkeys(OBJECTIVES, VlmPreset(ExpertConfig(width=32), _TINY_VLM)),
+    "small": dict.fromkeys(OBJECTIVES, VlmPreset(ExpertConfig(width=128), _SMALL_VLM)),
     "paper": {
         "vlm-ar": VlmPreset(ExpertConfig(), _PAPER_VLM),
         "vlm-tc": VlmPreset(ExpertConfig(), _COTRAINED),

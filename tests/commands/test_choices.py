@@ -10,7 +10,7 @@ import tyro
 
 from oatkit.commands import choices
 from oatkit.envs.simulator_table import SIMULATORS
-from oatkit.policies.policy_table import KINDS as POLICIES
+from oatkit.policies.policy_table import POLICIES
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.presets import POLICY_PRESETS, TOKENIZER_PRESETS
 from oatkit.tokenizers import KINDS

@@ -17,7 +17,7 @@ from oatkit.jobs.untrained_policy import (
     policy_config,
     policy_recipe,
 )
-from oatkit.policies.policy_table import KINDS as POLICIES
+from oatkit.policies.policy_table import POLICIES
 from oatkit.presets import POLICY_PRESETS, VLM_PRESETS
 from tests.policies import tiny
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from tyro.extras import literal_type_from_choices
 
 from oatkit.envs.simulator_table import SIMULATORS
-from oatkit.policies.policy_table import KINDS as POLICIES
+from oatkit.policies.policy_table import POLICIES
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.presets import POLICY_PRESETS, TOKENIZER_PRESETS, VLM_PRESETS
 from oatkit.tokenizers import KINDS
@@ -46,6 +46,11 @@ def kind_help(setting: str, text: str, default: str | None = None) -> str:
         (value,) = values - {MISSING}
         default = " ".join(map(str, value if isinstance(value, tuple) else (value,)))
     return f"{text} ({', '.join(kinds)}); {default} by default."
+
+
+def policy_help() -> str:
+    """The help of a flag that names a policy."""
+    return "; ".join(f"{name}: {kind.summary}" for name, kind in POLICIES.items()) + "."
 
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from typing import Annotated, Any
 from rich.console import Console
 from tyro.conf import arg
 
-from oatkit.commands.choices import PolicyName, PolicyPresetName
+from oatkit.commands.choices import PolicyName, PolicyPresetName, policy_help
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.text_output import print_lines
 from oatkit.commands.train_options import TrainFlags, TrainOptions
 from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.untrained_policy import policy_config
-from oatkit.policies import LightConfig, VlmConfig
+from oatkit.policies import VlmConfig
+from oatkit.policies.policy_table import POLICIES, policy_kind
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
-from oatkit.policies.vlm.vlm_config import HEADS
 
 OWN_FLAGS = (
     *("policy", "backbone", "tokenizer", "cameras", "history", "horizon", "endpoints"),
@@ -43,8 +43,7 @@ class TrainPolicy:
     """Where to write the artifact; a run that was stopped continues there."""
     tokenizer: Annotated[Path | None, arg(metavar="DIR")] = None
     """Tokenizer artifact; it is frozen and stored with the policy."""
-    policy: PolicyName = "light"
-    """Light; vision-language and autoregressive, co-trained with tokens, or pure flow."""
+    policy: Annotated[PolicyName, arg(help=policy_help())] = "light"
     backbone: Annotated[str | None, arg(metavar="ID_OR_DIR")] = None
     """Vision-language checkpoint: folder or hub id."""
     preset: PolicyPresetName = "small"
@@ -82,27 +81,32 @@ class TrainPolicy:
     loading: Annotated[BackboneOptions, arg(name="")] = BackboneOptions()
     columns: Columns = DatasetOptions()
 
-    def config(self) -> LightConfig | VlmConfig:
+    def config(self) -> Any:
         """The preset's config of the policy, with what the flags change."""
-        if (self.policy == "light") != (self.backbone is None):
+        if policy_kind(self.policy).needs_backbone != (self.backbone is not None):
             if self.backbone is None:
                 raise ValueError(f"name the checkpoint of {self.policy} with --backbone")
-            others = ", ".join(HEADS)
-            raise ValueError(f"the light policy has no backbone: name --policy, one of {others}")
+            others = ", ".join(name for name, kind in POLICIES.items() if kind.needs_backbone)
+            raise ValueError(
+                f"the {self.policy} policy has no backbone: name another --policy of {others}"
+            )
         config = policy_config(self.policy, self.preset)
-        if isinstance(config, LightConfig):
-            dropout = config.dropout if self.dropout is None else self.dropout
-            return replace(config, endpoints=self.endpoints or None, dropout=dropout)
+        changes: dict[str, Any] = {}
+        if self.endpoints:
+            changes["endpoints"] = self.endpoints
         if self.dropout is not None:
-            raise ValueError(f"{self.policy} has no dropout: leave --dropout out")
-        width = self.expert_width or config.expert.width
-        return replace(
-            config,
-            endpoints=self.endpoints or None,
-            flow_weight=self.flow_weight,
-            expert=replace(config.expert, width=width, num_layers=self.expert_layers),
-            backbone=self.loading,
-        )
+            changes["dropout"] = self.dropout
+        for name in changes:
+            if not hasattr(config, name):
+                raise ValueError(f"{self.policy} has no {name}: leave --{name} out")
+        if isinstance(config, VlmConfig):
+            width = self.expert_width or config.expert.width
+            changes |= {
+                "flow_weight": self.flow_weight,
+                "expert": replace(config.expert, width=width, num_layers=self.expert_layers),
+                "backbone": self.loading,
+            }
+        return replace(config, **changes)
 
     def start(self) -> dict[str, Any]:
         """What a new policy is made of, or the policy to start from, for `train_policy`."""
@@ -114,8 +118,7 @@ class TrainPolicy:
                     raise ValueError(f"{self.init} has its own {flag}: leave --{flag} out")
             return {"init": self.init}
         config = self.config()
-        has_tokens = isinstance(config, LightConfig) or "tokens" in config.heads
-        if has_tokens and self.tokenizer is None:
+        if "tokens" in policy_kind(self.policy).heads and self.tokenizer is None:
             raise ValueError("name a tokenizer artifact with --tokenizer, or a policy with --init")
         return {
             "tokenizer": self.tokenizer,

@@ -20,7 +20,7 @@ from oatkit.policies import VlmConfig, VlmPolicy
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
-from oatkit.policies.vlm.vlm_config import ExpertConfig, Objective
+from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.tokenizers.kind_table import make_codec
@@ -90,7 +90,7 @@ def _check_tokens(policy: VlmPolicy) -> tuple[list[Invariant], float, float, int
 def _policy(
     checkpoint: str,
     loading: BackboneOptions,
-    objective: Objective,
+    objective: str,
     image_size: int,
     expert_width: int,
     device: str,

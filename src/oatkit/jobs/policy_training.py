@@ -36,11 +36,10 @@ from oatkit.measure.policy_metrics import measure_flow, measure_slots, observati
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies import (
-    LightConfig,
     Policy,
-    VlmConfig,
 )
 from oatkit.policies.observation.observations import Observations
+from oatkit.policies.policy import PolicyConfig
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.train import TrainConfig, load_latest, resolve_config, train
 from oatkit.train.shard import is_sharding_asked
@@ -52,7 +51,7 @@ MAX_CHUNKS_TO_EVALUATE = 512
 def train_policy(
     dataset: Dataset,
     tokenizer: ActionTokenizer | Folder | None = None,
-    config: LightConfig | VlmConfig | str = "light",
+    config: PolicyConfig | str = "light",
     out: Folder | None = None,
     *,
     init: Policy | Folder | None = None,
@@ -101,7 +100,7 @@ def train_policy(
 def prepare_policy(
     dataset: Dataset,
     tokenizer: ActionTokenizer | Folder | None = None,
-    config: LightConfig | VlmConfig | str = "light",
+    config: PolicyConfig | str = "light",
     start: PolicyStart = PolicyStart(),
     *,
     preset: str = "small",
@@ -195,8 +194,7 @@ class PolicyTraining:
     def _check(self, console: Console) -> None:
         """Refuse actions that drifted, and note what is unusual."""
         policy, tokenizer = self.policy, self.policy.tokenizer
-        acts_by_tokens = "flow" not in policy.heads
-        if acts_by_tokens and policy.schedule != tokenizer.schedule:
+        if policy.schedule != tokenizer.schedule and policy.head == "tokens":
             _note(
                 console,
                 f"{tokenizer.kind} is meant to be generated up to "

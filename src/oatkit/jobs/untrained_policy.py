@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,12 +14,12 @@ from oatkit.data import Dataset
 from oatkit.jobs.tokenizer_training import DEFAULT_HORIZON
 from oatkit.policies import (
     LightConfig,
-    LightPolicy,
     Policy,
     VlmConfig,
-    VlmPolicy,
     load_policy,
 )
+from oatkit.policies.policy import PolicyConfig
+from oatkit.policies.policy_table import policy_kind
 from oatkit.presets import policy_preset, vlm_preset
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_codec, make_config
 from oatkit.train import TrainConfig
@@ -64,16 +64,21 @@ class PolicyStart:
                 raise ValueError(f"the policy to start from has its own {name}: leave it out")
 
 
-def policy_config(policy: str, preset: str = "small") -> LightConfig | VlmConfig:
-    """A preset's config of the policy with this name."""
-    if policy == "light":
+def policy_config(policy: str, preset: str = "small") -> Any:
+    """A preset's config of the policy with this name; its own defaults where no preset has one."""
+    config = policy_kind(policy).config()
+    if isinstance(config, LightConfig):
         return policy_preset(preset).net
-    return VlmConfig(objective=policy, expert=vlm_preset(preset, policy).expert)  # type: ignore[arg-type]
+    if isinstance(config, VlmConfig):
+        return replace(config, expert=vlm_preset(preset, policy).expert)
+    return config
 
 
 def policy_recipe(policy: str, preset: str = "small") -> TrainConfig:
-    """How a preset trains the policy with this name."""
-    return policy_preset(preset).train if policy == "light" else vlm_preset(preset, policy).train
+    """How a preset trains the policy with this name: like the light one, or on a backbone."""
+    if policy_kind(policy).needs_backbone:
+        return vlm_preset(preset, policy).train
+    return policy_preset(preset).train
 
 
 def continue_policy(init: Policy | Folder, dataset: Dataset, seed: int) -> Callable[[], Policy]:
@@ -105,7 +110,7 @@ def _copied(policy: Policy) -> Policy:
 
 
 def new_policy(
-    config: LightConfig | VlmConfig,
+    config: PolicyConfig,
     tokenizer: ActionTokenizer,
     train_set: Dataset,
     start: PolicyStart,
@@ -113,9 +118,9 @@ def new_policy(
     seed: int,
 ) -> Callable[[], Policy]:
     """How to make an untrained policy."""
-    is_light = isinstance(config, LightConfig)
+    kind = policy_kind(config.kind)
     observes: dict[str, Any] = {
-        "history": start.history or (policy_preset(preset).history if is_light else 1),
+        "history": start.history or (1 if kind.needs_backbone else policy_preset(preset).history),
         "cameras": start.cameras,
         "reads_state": start.reads_state,
     }
@@ -124,20 +129,20 @@ def new_policy(
         torch.manual_seed(seed)
         # loading a tokenizer takes random numbers; so its folder and itself give the same policy
         make_codec(tokenizer.codec.config)
-        if isinstance(config, LightConfig):
+        if not kind.needs_backbone:
             if start.backbone is not None:
-                raise ValueError("the light policy has no backbone: name another policy")
-            return LightPolicy.for_dataset(config, tokenizer, train_set, **observes)
+                raise ValueError(f"the {config.kind} policy has no backbone: name another policy")
+            return kind.for_dataset(config, tokenizer, train_set, **observes)
         if start.backbone is None:
-            raise ValueError(f"{config.objective} needs a backbone: name its checkpoint")
-        return VlmPolicy.for_dataset(config, start.backbone, tokenizer, train_set, **observes)
+            raise ValueError(f"{config.kind} needs a backbone: name its checkpoint")
+        return kind.for_dataset(config, start.backbone, tokenizer, train_set, **observes)
 
     return make
 
 
 def open_tokenizer(
     tokenizer: ActionTokenizer | Folder | None,
-    config: LightConfig | VlmConfig,
+    config: PolicyConfig,
     dataset: Dataset,
     start: PolicyStart,
 ) -> ActionTokenizer:
@@ -146,7 +151,7 @@ def open_tokenizer(
         return tokenizer
     if tokenizer is not None:
         return load_tokenizer(tokenizer)
-    if isinstance(config, LightConfig) or "tokens" in config.heads:
+    if "tokens" in policy_kind(config.kind).heads:
         raise ValueError("name a tokenizer, or a policy to start from")
     train_set = dataset.split(**start.split({}))[0]
     sizes = {"horizon": start.horizon, "action_dim": dataset.action_dim}

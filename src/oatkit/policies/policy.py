@@ -25,6 +25,14 @@ Head = Literal["tokens", "flow"]
 """What predicts a chunk: generated tokens that are decoded, or a flow expert."""
 
 
+class PolicyConfig(Protocol):
+    """A config of a policy: a frozen dataclass that names its kind."""
+
+    @property
+    def kind(self) -> str:
+        """Name in the table of policies."""
+
+
 class ActingPolicy(Protocol):
     """A policy as simulators and robots see it: it reads observations and predicts chunks."""
 

@@ -1,26 +1,76 @@
-"""Opening a policy of any kind."""
+"""The policies by name. A new policy is one file and one row: see `docs/adding_a_policy.md`."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from oatkit.errors import ArtifactError, unknown_name
+from oatkit.policies.light.light_net import LightConfig
 from oatkit.policies.light.light_policy import LightPolicy
-from oatkit.policies.policy import Head, Policy
-from oatkit.policies.vlm.vlm_config import HEADS
+from oatkit.policies.policy import Head, Policy, PolicyConfig
+from oatkit.policies.vlm.vlm_config import OBJECTIVES, VlmConfig
 from oatkit.policies.vlm.vlm_policy import VlmPolicy
 from oatkit.storage.artifact import config_file, local_folder, read_unchanged, require_config
 
-KINDS: dict[str, type[LightPolicy] | type[VlmPolicy]] = {
-    "light": LightPolicy,
-    **dict.fromkeys(HEADS, VlmPolicy),
+
+@dataclass(frozen=True)
+class PolicyKind:
+    """A row of the table.
+
+    Attributes:
+        summary: What it is, in a few words.
+        heads: Heads that are trained; the first of them acts.
+        config: Makes a config of the default size, a frozen dataclass that has the name as `kind`.
+        for_dataset: Makes an untrained policy of a config, a backbone where it needs one, a
+            tokenizer, a dataset, and by name `history`, `cameras` and `reads_state`.
+        from_pretrained: Opens an artifact.
+        needs_backbone: Whether it is made of a vision-language checkpoint.
+    """
+
+    summary: str
+    heads: tuple[Head, ...]
+    config: Callable[[], PolicyConfig]
+    for_dataset: Callable[..., Policy]
+    from_pretrained: Callable[[Path], Policy]
+    needs_backbone: bool = False
+
+
+POLICIES = {
+    "light": PolicyKind(
+        "a small transformer that reads states and images",
+        LightPolicy.heads,
+        LightConfig,
+        LightPolicy.for_dataset,
+        LightPolicy.from_pretrained,
+    ),
+    **{
+        name: PolicyKind(
+            objective.summary,
+            objective.heads,
+            partial(VlmConfig, name),
+            VlmPolicy.for_dataset,
+            VlmPolicy.from_pretrained,
+            needs_backbone=True,
+        )
+        for name, objective in OBJECTIVES.items()
+    },
 }
 
 
+def policy_kind(name: str) -> PolicyKind:
+    """The policy with this name."""
+    if name not in POLICIES:
+        raise ValueError(unknown_name("policy", name, POLICIES))
+    return POLICIES[name]
+
+
 def choose_head(policy: Policy, head: Head | None) -> None:
-    """Let a policy act by one of its heads; by its own choice where None is named."""
+    """Let a policy act by one of its heads; by the one it acts by already where None is named."""
     if head is None:
         return
     if head not in policy.heads:
@@ -40,6 +90,6 @@ def _load(path: Path) -> Policy:
         kind = config["kind"] if config.get("schema") == "oatkit/policy" else "light"
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise ArtifactError(f"{path} is no readable policy artifact ({error})") from error
-    if kind not in KINDS:
-        raise ArtifactError(f"{path}: {unknown_name('policy kind', str(kind), KINDS)}")
-    return KINDS[kind].from_pretrained(path)
+    if kind not in POLICIES:
+        raise ArtifactError(f"{path}: {unknown_name('policy kind', str(kind), POLICIES)}")
+    return POLICIES[kind].from_pretrained(path)

@@ -6,14 +6,17 @@ from collections import Counter
 
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.policies.vlm.combinations import combinations
-from oatkit.policies.vlm.vlm_config import HEADS
+from oatkit.policies.vlm.vlm_config import OBJECTIVES
 from oatkit.tokenizers import KINDS
 
 
 def test_tokens_are_combined_with_every_kind_and_the_flow_with_none() -> None:
     found = combinations()
     assert len({one.name for one in found}) == len(found)
-    wanted = {objective: len(KINDS) if "tokens" in HEADS[objective] else 1 for objective in HEADS}
+    wanted = {
+        name: len(KINDS) if "tokens" in objective.heads else 1
+        for name, objective in OBJECTIVES.items()
+    }
     for family in FAMILIES:
         assert Counter(one.objective for one in found if one.family == family) == wanted
     assert all(one.kind is None for one in found if one.objective == "vlm-flow")

@@ -12,7 +12,7 @@ from oatkit.measure.policy_metrics import measure_slots
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmConfig, VlmPolicy
 from oatkit.policies.observation.observations import Observations
-from oatkit.policies.vlm.vlm_config import ExpertConfig, Objective
+from oatkit.policies.vlm.vlm_config import ExpertConfig
 from tests.policies import tiny
 from tests.policies.vlm import tiny_vlm
 from tests.policies.vlm.tiny_vlm import families
@@ -42,7 +42,7 @@ def learn(policy: VlmPolicy, dataset: Dataset, steps: int) -> tuple[float, float
     return min(slot.accuracy for slot in slots), float(error.square().mean())
 
 
-def make_policy(objective: Objective, checkpoint: Path, dataset: Dataset) -> VlmPolicy:
+def make_policy(objective: str, checkpoint: Path, dataset: Dataset) -> VlmPolicy:
     torch.manual_seed(0)
     return VlmPolicy.for_dataset(
         VlmConfig(objective, expert=ExpertConfig(width=64)),

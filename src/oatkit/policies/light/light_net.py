@@ -10,6 +10,7 @@ About 5 million parameters by default, image encoders apart.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +36,7 @@ SMALLEST_CROP = 33
 class LightConfig:
     """The network and the schedule it is trained under."""
 
+    kind: ClassVar[str] = "light"
     width: int = 256
     num_layers: int = 4
     num_heads: int = 4

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
-from oatkit.policies.vlm.vlm_config import HEADS
+from oatkit.policies.vlm.vlm_config import OBJECTIVES
 from oatkit.tokenizers import KINDS
 
 
@@ -38,8 +38,8 @@ class Combination:
 def combinations() -> list[Combination]:
     """Every combination, backbone by backbone."""
     return [
-        Combination(objective, kind, family)
+        Combination(name, kind, family)
         for family in FAMILIES
-        for objective, heads in HEADS.items()
-        for kind in (KINDS if "tokens" in heads else (None,))
+        for name, objective in OBJECTIVES.items()
+        for kind in (KINDS if "tokens" in objective.heads else (None,))
     ]

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
+from oatkit.errors import unknown_name
 from oatkit.policies.policy import Head
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 
-Objective = Literal["vlm-ar", "vlm-tc", "vlm-flow"]
 
-HEADS: dict[str, tuple[Head, ...]] = {
-    "vlm-ar": ("tokens",),
-    "vlm-tc": ("flow", "tokens"),
-    "vlm-flow": ("flow",),
+@dataclass(frozen=True)
+class Objective:
+    """What a vision-language policy is trained for.
+
+    Attributes:
+        summary: What it is, in a few words.
+        heads: Heads that are trained; the first of them acts.
+    """
+
+    summary: str
+    heads: tuple[Head, ...]
+
+
+OBJECTIVES = {
+    "vlm-ar": Objective("vision-language, tokens block by block", ("tokens",)),
+    "vlm-tc": Objective("vision-language, tokens train it, a flow expert acts", ("flow", "tokens")),
+    "vlm-flow": Objective("vision-language, a flow expert alone", ("flow",)),
 }
-"""Heads that each objective trains; the first of them acts."""
 
 
 @dataclass(frozen=True)
@@ -54,25 +66,32 @@ class VlmConfig:
         backbone: How the backbone is loaded and trained.
     """
 
-    objective: Objective = "vlm-ar"
+    objective: str = "vlm-ar"
     endpoints: tuple[int, ...] | None = None
     flow_weight: float = 1.0
     expert: ExpertConfig = field(default_factory=ExpertConfig)
     backbone: BackboneOptions = field(default_factory=BackboneOptions)
 
     def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise ValueError(unknown_name("objective", self.objective, OBJECTIVES))
         if self.endpoints is not None and self.objective != "vlm-ar":
             raise ValueError(f"{self.objective} has no schedule: leave --endpoints out")
 
     @property
     def heads(self) -> tuple[Head, ...]:
         """Heads that the objective trains; the first of them acts."""
-        return HEADS[self.objective]
+        return OBJECTIVES[self.objective].heads
 
     @property
-    def is_insulated(self) -> bool:
-        """Whether the expert reads keys and values without a gradient to the backbone."""
-        return self.objective == "vlm-tc"
+    def kind(self) -> str:
+        """Name in the table of policies."""
+        return self.objective
+
+    @property
+    def is_cotrained(self) -> bool:
+        """Whether tokens train the backbone, and the expert reads it without a gradient to it."""
+        return len(self.heads) > 1
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> VlmConfig:

@@ -66,7 +66,7 @@ class VlmNet(nn.Module):
                 backbone.text_embeddings(),
                 vocab_size=tokenizer.vocab_size,
                 has_end=not tokenizer.is_fixed_length,
-                is_shifted=config.objective == "vlm-tc",
+                is_shifted=config.is_cotrained,
             )
         self.expert: FlowExpert | None = None
         self._layers: list[int] = []
@@ -140,7 +140,7 @@ class VlmNet(nn.Module):
 
     def memory(self, context: Context) -> Memory:
         """What the expert reads of a context."""
-        pairs = context.detached_pairs() if self.config.is_insulated else context.pairs
+        pairs = context.detached_pairs() if self.config.is_cotrained else context.pairs
         rotary = self.backbone.rotary(context, self.chunk_shape[0])
         return Memory([pairs[layer] for layer in self._layers], context.is_seen, rotary)
 

@@ -154,7 +154,7 @@ class VlmPolicy:
         endpoints = self.net.config.endpoints
         if endpoints is not None:
             return Schedule(endpoints)
-        if self.kind == "vlm-tc":
+        if self.net.config.is_cotrained:
             return Schedule.tokenwise(self.tokenizer.max_tokens)
         return self.tokenizer.schedule
 

@@ -1,0 +1,44 @@
+"""The table of policies: what opens, trains and names them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import oatkit
+from oatkit.data import Dataset
+from oatkit.errors import ArtifactError
+from oatkit.policies.policy_table import POLICIES, choose_head, policy_kind
+from tests.policies import tiny
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "policies.md"
+
+
+@pytest.mark.parametrize("name", list(POLICIES))
+def test_a_config_names_its_row(name: str) -> None:
+    assert policy_kind(name).config().kind == name
+
+
+def test_the_page_lists_the_table() -> None:
+    rows = [f"| `{name}` | {kind.summary} |" for name, kind in POLICIES.items()]
+    assert "\n".join(["| `--policy` | what it is |", "|---|---|", *rows, ""]) in PAGE.read_text()
+
+
+def test_unknown_names_are_answered_with_the_closest(dataset: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="unknown policy 'ligth'; known, closest first: light"):
+        policy_kind("ligth")
+    tiny.make_policy("bin", dataset).save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"kind": "heavy"}))
+    with pytest.raises(ArtifactError, match="unknown policy kind 'heavy'; known"):
+        oatkit.load_policy(tmp_path)
+
+
+def test_a_head_is_one_of_the_trained(dataset: Dataset) -> None:
+    policy = tiny.make_policy("bin", dataset)
+    choose_head(policy, None)
+    choose_head(policy, "tokens")
+    with pytest.raises(ValueError, match=r"light has no head 'flow', only .'tokens'."):
+        choose_head(policy, "flow")
