@@ -282,7 +282,7 @@ def test_nothing_shifts(tab: Tab, url: str) -> None:
 
 
 def test_everything_has_a_name(page: Tab) -> None:
-    """As assistive technology sees the page."""
+    """The page as assistive technology sees it."""
     nodes = page.ask("Accessibility.getFullAXTree")["nodes"]
     wanted = {
         "button",
