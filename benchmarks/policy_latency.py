@@ -140,7 +140,7 @@ def parts(policy: LightPolicy) -> dict[str, Job]:
 
 
 def generating(policy: LightPolicy, budget: int) -> Job:
-    """From the encoded observation to the last id, sampling included."""
+    """A job that generates from the encoded observation to the last id, sampling included."""
     state = np.zeros((1, HISTORY, STATE_DIM), np.float32)
     read = policy.read({"observation.state": state, "task": ["a task"]})
     context = policy.net.encode(read)

@@ -19,7 +19,7 @@ PACKAGES = ("numpy", "pyarrow", "torch")
 
 
 def _auto_in_rows(rows: dict[str, Any]) -> dict[str, Any]:
-    """In version 1 the budget null stood for "auto"."""
+    """Rows with "auto" where version 1 had the budget null."""
     return {
         name: row | {"budgets": [with_auto(budget) for budget in row["budgets"]]}
         for name, row in rows.items()

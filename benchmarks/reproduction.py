@@ -191,7 +191,8 @@ ITEMS = (
         "nothing to measure",
         lambda: (
             "[Concepts](concepts.md) draws masks and schedules from the library's own functions; "
-            "the algorithms are `tokenizers/oat.py` and `policies/bar.py`."
+            "the algorithms are in `tokenizers/oat.py`, `policies/generation/packing.py` and "
+            "`policies/generation/token_generation.py`."
         ),
     ),
     Item(

@@ -271,7 +271,7 @@ def token_accuracies(policy: VlmPolicy, dataset: Dataset) -> dict[str, float]:
 
 
 def accuracy(policy: VlmPolicy, observations: Observations, actions: torch.Tensor) -> float:
-    _, slots = measure_slots(policy, observations, actions)
+    _, slots = measure_slots(policy, observations, policy.tokenizer.encode(actions))
     return sum(s.share * s.accuracy for s in slots) / sum(s.share for s in slots)
 
 

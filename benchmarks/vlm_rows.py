@@ -75,7 +75,7 @@ def measure(options: Options, family: str, spread: float, dataset: Dataset) -> d
         optimizer.step()
         losses.append(loss.item())
     observations, actions, _ = observations_to_measure(policy, held_out, 256)
-    held_out_loss, _ = measure_slots(policy, observations, actions)
+    held_out_loss, _ = measure_slots(policy, observations, policy.tokenizer.encode(actions))
     return {"first": losses[0], "last": fmean(losses[-20:]), "held out": held_out_loss}
 
 

@@ -259,6 +259,7 @@ class PolicyJob:
         self.held_out, self.held_out_actions, _ = observations_to_measure(
             policy, held_out, MAX_CHUNKS_TO_EVALUATE
         )
+        self._held_out_tokens = policy.tokenizer.encode(self.held_out_actions)
 
     def batch(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
         """Ids, lengths and raw actions of chunks, and the tensors of their observations."""
@@ -283,7 +284,7 @@ class PolicyJob:
         """Loss and token accuracy, and the flow loss, on held-out chunks."""
         found: dict[str, float] = {}
         if "tokens" in self._policy.heads:
-            loss, slots = measure_slots(self._policy, self.held_out, self.held_out_actions)
+            loss, slots = measure_slots(self._policy, self.held_out, self._held_out_tokens)
             reached = sum(slot.share for slot in slots)
             accuracy = sum(slot.share * slot.accuracy for slot in slots) / reached
             found |= {"val_loss": loss, "val_accuracy": accuracy}

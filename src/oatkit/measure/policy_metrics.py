@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,87 +15,106 @@ from oatkit.data import Dataset
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import Policy
 from oatkit.policies.generation.blockwise_loss import blockwise_loss, fit_to_schedule, targets
+from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.token_generation import entropy_bits
 from oatkit.policies.observation.observations import Observations
 from oatkit.types import Budget, PolicyBudget, PolicyMeasurement, PolicySlot, Tokens
 
 MAX_CHUNKS = 2048
-"""Of a larger split so many are measured, evenly spread."""
-READ = 32
-"""Chunks whose full images are in memory at once."""
+"""Maximum number of chunks that are measured; they are spread evenly over a larger dataset."""
+READ_AT_ONCE = 32
+"""Number of chunks whose full images are in memory at once."""
 CONSTANT = 1e-12
 """A variance below which a dimension does not move."""
+
+
+@dataclass(frozen=True)
+class _Truth:
+    """What followed the observations, and its tokens.
+
+    Attributes:
+        actions: The true chunks (B, T, A), raw units.
+        is_pad: Which steps (B, T) lie past the end of an episode.
+        tokens: The tokens of the true chunks.
+    """
+
+    actions: Tensor
+    is_pad: NDArray[np.bool_]
+    tokens: Tokens
+
+
+@dataclass(frozen=True)
+class _Sampled:
+    """What the policy made of the observations.
+
+    Attributes:
+        chunks: The predicted chunks (B, T, A), raw units; NaN where a sequence does not decode.
+        tokens: The tokens that they are decoded from.
+        calls: Mean number of calls of the network.
+        num_undecodable: Number of sequences that do not decode.
+    """
+
+    chunks: Tensor
+    tokens: Tokens
+    calls: float
+    num_undecodable: int
 
 
 def measure_policy(
     policy: Policy, dataset: Dataset, *, path: str = "", split: str = "all", seed: int = 0
 ) -> PolicyMeasurement:
-    """Token accuracy and entropy of every slot, action errors of every trained budget.
+    """Measure the accuracy and entropy of every slot, and the errors of every trained budget.
 
     Args:
-        policy: Trained.
+        policy: Trained policy.
         dataset: Held-out episodes.
-        path: Of the artifact, for the record.
-        split: What the episodes are, for the record.
-        seed: Of sampling.
+        path: Path of the artifact, for the record.
+        split: Name of the part of the dataset, for the record.
+        seed: Seed of sampling.
     """
     observations, wanted_BTA, is_pad_BT = observations_to_measure(policy, dataset, MAX_CHUNKS)
+    truth = _Truth(wanted_BTA, is_pad_BT, policy.tokenizer.encode(wanted_BTA))
     loss, slots = 0.0, list[PolicySlot]()
     if "tokens" in policy.heads:
-        loss, slots = measure_slots(policy, observations, wanted_BTA)
+        loss, slots = measure_slots(policy, observations, truth.tokens)
     if "flow" in policy.heads:
         loss += measure_flow(policy, observations, wanted_BTA)
     generator = torch.Generator().manual_seed(seed)
-    parts, num_invalid = [], 0
-    for block in observations.split(policy.rows_at_once):
-        generated = policy.generate_once(block, generator)
-        num_invalid += len(generated.undecodable)
-        parts.append(generated)
-    full_BTA = torch.cat([part.chunk for part in parts]).cpu()
-    most = max(part.tokens.ids.shape[1] for part in parts)
-    ids_BK = torch.cat([F.pad(p.tokens.ids, (0, most - p.tokens.ids.shape[1])) for p in parts])
-    sampled = Tokens(ids_BK, torch.cat([part.tokens.lengths for part in parts]))
-    calls_B = torch.cat([part.calls for part in parts])
-    tokenizer = policy.tokenizer
-    true = tokenizer.encode(wanted_BTA)
-    budgets = []
-    for budget in policy.budgets:
-        chunk_BTA, kept_B, num_calls = full_BTA, sampled.lengths, calls_B.double().mean()
-        if budget < tokenizer.max_tokens:
-            chunk_BTA = tokenizer.decode(sampled, budget=budget).cpu()
-            kept_B = kept_B.clamp(max=budget)
-            num_calls = torch.tensor(policy.schedule.calls_for(budget))
-        floor_BTA = tokenizer.decode(true, budget=budget).cpu()
-        budgets.append(
-            _errors(chunk_BTA, wanted_BTA, is_pad_BT, floor_BTA, budget, kept_B, float(num_calls))
-        )
+    sampled = _sample(policy, observations, generator)
+    auto = None
+    if policy.auto is not None and policy.head != "flow":
+        stopped = _sample(policy, observations, generator, policy.auto)
+        auto = _measure_budget(policy, stopped, truth, "auto")
     return PolicyMeasurement(
         path=path,
-        kind=tokenizer.kind,
+        kind=policy.tokenizer.kind,
         data=str(dataset.path),
         split=split,
         num_chunks=len(observations),
         num_parameters=sum(p.numel() for p in policy.net.parameters()),
         loss=loss,
         slots=tuple(slots),
-        budgets=tuple(budgets),
-        auto=_measure_auto(policy, observations, wanted_BTA, is_pad_BT, true, generator),
-        invalid=num_invalid / len(observations),
-        variance=_variance_ratio(full_BTA, wanted_BTA),
+        budgets=tuple(_measure_budget(policy, sampled, truth, k) for k in policy.budgets),
+        auto=auto,
+        invalid=sampled.num_undecodable / len(observations),
+        variance=_variance_ratio(sampled.chunks, wanted_BTA),
     )
 
 
 def observations_to_measure(
-    policy: Policy, dataset: Dataset, most: int
+    policy: Policy, dataset: Dataset, max_chunks: int
 ) -> tuple[Observations, Tensor, NDArray[np.bool_]]:
-    """Evenly spread observations, their raw chunks (B, T, A) and padding (B, T)."""
+    """Observations that are spread evenly over a dataset, and what followed them.
+
+    Gives the observations, the raw chunks (B, T, A) and which of their steps (B, T) are padding.
+    """
     spec = policy.spec
     chunks = dataset.chunks(
         policy.tokenizer.horizon, history=spec.history, cameras=tuple(spec.cameras)
     )
-    indices = np.linspace(0, len(chunks) - 1, min(len(chunks), most)).astype(int)
+    indices = np.linspace(0, len(chunks) - 1, min(len(chunks), max_chunks)).astype(int)
     parts = []
-    for some in np.split(indices, range(READ, len(indices), READ)):
+    for some in np.split(indices, range(READ_AT_ONCE, len(indices), READ_AT_ONCE)):
         observations = policy.read(chunks.batch(some))
         parts.append(policy.net.shrink_images(observations))
     actions_BTA, is_pad_BT = chunks.actions(indices)
@@ -103,7 +123,7 @@ def observations_to_measure(
 
 @torch.inference_mode()
 def measure_flow(policy: Policy, observations: Observations, actions_BTA: Tensor) -> float:
-    """The flow part of the training loss, at the same times and noise whenever it is asked."""
+    """The flow part of the training loss, with the same times and noise in every call."""
     most, total = policy.rows_at_once, 0.0
     blocks = zip(observations.split(most), torch.split(actions_BTA, most), strict=True)
     for number, (block, actions) in enumerate(blocks):
@@ -117,12 +137,17 @@ def measure_flow(policy: Policy, observations: Observations, actions_BTA: Tensor
 
 @torch.inference_mode()
 def measure_slots(
-    policy: Policy, observations: Observations, actions_BTA: Tensor
+    policy: Policy, observations: Observations, tokens: Tokens
 ) -> tuple[float, list[PolicySlot]]:
-    """The training loss, and every slot that some sequence reaches; true tokens are fed."""
-    net, tokenizer = policy.net, policy.tokenizer
-    encoded = tokenizer.encode(actions_BTA)
-    tokens, schedule = fit_to_schedule(encoded, policy.schedule, net.end_id)
+    """The training loss, and how well each slot that some sequence reaches is predicted.
+
+    Args:
+        policy: Policy with a token head.
+        observations: Held-out observations.
+        tokens: True tokens of what followed them, which are also what earlier blocks see.
+    """
+    net = policy.net
+    tokens, schedule = fit_to_schedule(tokens, policy.schedule, net.end_id)
     wanted_BK, counts_BK = targets(tokens, schedule.num_tokens, net.end_id)
     losses: list[float] = []
     rows: list[Tensor] = []
@@ -148,38 +173,41 @@ def measure_slots(
     return sum(losses) / len(observations), slots
 
 
-def _measure_auto(
+def _sample(
     policy: Policy,
     observations: Observations,
-    wanted_BTA: Tensor,
-    is_pad_BT: NDArray[np.bool_],
-    true: Tokens,
     generator: torch.Generator,
-) -> PolicyBudget | None:
-    if policy.auto is None or policy.head == "flow":
-        return None
+    thresholds: AutoThresholds | None = None,
+) -> _Sampled:
+    """Chunks of all observations, part by part."""
     blocks = observations.split(policy.rows_at_once)
-    parts = [policy.generate_once(block, generator, policy.auto) for block in blocks]
-    chunk_BTA = torch.cat([part.chunk for part in parts]).cpu()
-    kept_B = torch.cat([part.tokens.lengths for part in parts])
-    calls = float(torch.cat([part.calls for part in parts]).double().mean())
-    floor_BTA = policy.tokenizer.decode(true).cpu()
-    return _errors(chunk_BTA, wanted_BTA, is_pad_BT, floor_BTA, "auto", kept_B, calls)
+    parts = [policy.generate_once(block, generator, thresholds) for block in blocks]
+    most = max(part.tokens.ids.shape[1] for part in parts)
+    ids_BK = torch.cat([F.pad(p.tokens.ids, (0, most - p.tokens.ids.shape[1])) for p in parts])
+    return _Sampled(
+        chunks=torch.cat([part.chunk for part in parts]).cpu(),
+        tokens=Tokens(ids_BK, torch.cat([part.tokens.lengths for part in parts])),
+        calls=float(torch.cat([part.calls for part in parts]).double().mean()),
+        num_undecodable=sum(len(part.undecodable) for part in parts),
+    )
 
 
-def _errors(
-    chunk_BTA: Tensor,
-    wanted_BTA: Tensor,
-    is_pad_BT: NDArray[np.bool_],
-    floor_BTA: Tensor,
-    budget: Budget,
-    kept_B: Tensor,
-    calls: float,
+def _measure_budget(
+    policy: Policy, sampled: _Sampled, truth: _Truth, budget: Budget
 ) -> PolicyBudget:
-    error_BTA = (chunk_BTA - wanted_BTA).double()
+    """Errors of the chunks that the first tokens decode to; with "auto" of all that there are."""
+    tokenizer = policy.tokenizer
+    chunk_BTA, kept_B, calls = sampled.chunks, sampled.tokens.lengths, sampled.calls
+    limit = budget if isinstance(budget, int) else None
+    if limit is not None and limit < tokenizer.max_tokens:
+        chunk_BTA = tokenizer.decode(sampled.tokens, budget=limit).cpu()
+        kept_B = kept_B.clamp(max=limit)
+        calls = float(policy.schedule.calls_for(limit))
+    best_BTA = tokenizer.decode(truth.tokens, budget=limit).cpu()
+    error_BTA = (chunk_BTA - truth.actions).double()
     is_valid_B = torch.isfinite(error_BTA).all(dim=(1, 2))
     valid_BTA = error_BTA[is_valid_B]
-    is_real_BT = ~torch.from_numpy(is_pad_BT)[is_valid_B]
+    is_real_BT = ~torch.from_numpy(truth.is_pad)[is_valid_B]
     has_any = len(valid_BTA) > 0
     return PolicyBudget(
         budget=budget,
@@ -187,14 +215,16 @@ def _errors(
         calls=calls,
         mse=float(valid_BTA.square().mean()) if has_any else None,
         mse_without_padding=float(valid_BTA[is_real_BT].square().mean()) if has_any else None,
-        tokenizer_mse=float((floor_BTA - wanted_BTA).double().square().mean()),
+        tokenizer_mse=float((best_BTA - truth.actions).double().square().mean()),
         mae=tuple(valid_BTA.abs().mean(dim=(0, 1)).tolist()) if has_any else (),
     )
 
 
 def _variance_ratio(chunk_BTA: Tensor, wanted_BTA: Tensor) -> tuple[float | None, ...]:
-    """Of each dimension over the chunks that decode; empty where none does, None where the true
-    dimension is constant."""
+    """Variance of each predicted dimension over that of the true one, for chunks that decode.
+
+    Empty where no chunk decodes; None where the true dimension is constant.
+    """
     is_valid_B = torch.isfinite(chunk_BTA).all(dim=(1, 2))
     if not is_valid_B.any():
         return ()

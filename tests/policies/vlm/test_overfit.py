@@ -36,7 +36,7 @@ def learn(policy: VlmPolicy, dataset: Dataset, steps: int) -> tuple[float, float
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         optimizer.step()
-    _, slots = measure_slots(policy, read, actions)
+    _, slots = measure_slots(policy, read, policy.tokenizer.encode(actions))
     generated = policy.generate_once(read, torch.Generator().manual_seed(0))
     error = policy.actions.normalize(generated.chunk) - policy.actions.normalize(actions)
     return min(slot.accuracy for slot in slots), float(error.square().mean())
