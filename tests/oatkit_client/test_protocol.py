@@ -59,7 +59,7 @@ def light(tmp_path_factory: pytest.TempPathFactory) -> LightPolicy:
 def talk(policy: LightPolicy, *requests: bytes) -> list[Any]:
     """The metadata, then the reply to each request."""
     config = ServeConfig(port=0, max_batch=1, sampling=Sampling(0))
-    with serving(policy, config, "f00") as url, connect(url, compression=None) as socket:
+    with serving(policy, config) as url, connect(url, compression=None) as socket:
         replies = [unpack(socket.recv())]
         for request in requests:
             socket.send(request)

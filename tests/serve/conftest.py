@@ -21,5 +21,5 @@ def light(tmp_path_factory: pytest.TempPathFactory) -> LightPolicy:
 
 @pytest.fixture(scope="module")
 def url(light: LightPolicy) -> Iterator[str]:
-    with serving(light, ServeConfig(port=0, max_batch=2), fingerprint="f00") as url:
+    with serving(light, ServeConfig(port=0, max_batch=2)) as url:
         yield url

@@ -97,7 +97,7 @@ def run(options: Serve, console: Console) -> int:
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     policy = load_policy(options.policy).to(device)
     choose_head(policy, options.head)
-    server = PolicyServer(policy, config, policy.digest)
+    server = PolicyServer(policy, config)
     print_lines(console, f"warming up {policy}")
 
     def is_ready(url: str) -> None:

@@ -13,17 +13,14 @@ from oatkit.serve.server import PolicyServer
 
 
 @contextlib.contextmanager
-def serving(
-    policy: Policy, config: ServeConfig | None = None, fingerprint: str = ""
-) -> Iterator[str]:
+def serving(policy: Policy, config: ServeConfig | None = None) -> Iterator[str]:
     """A running server as a context that gives its address.
 
     Args:
         policy: Policy that answers.
         config: How it is served; on any free port of this machine by default.
-        fingerprint: Digest of the policy, for clients to know what they talk to.
     """
-    server = PolicyServer(policy, config or ServeConfig(port=0), fingerprint)
+    server = PolicyServer(policy, config or ServeConfig(port=0))
     server.start()
     urls: list[str] = []
     failures: list[BaseException] = []

@@ -9,16 +9,13 @@ from oatkit.policies import Policy
 from oatkit.serve.latency_table import LatencyTable
 
 
-def server_metadata(
-    policy: Policy, keys: KeyMap, latencies: LatencyTable, fingerprint: str
-) -> Metadata:
+def server_metadata(policy: Policy, keys: KeyMap, latencies: LatencyTable) -> Metadata:
     """The first message of a server.
 
     Args:
         policy: Policy that is served.
         keys: Keys of requests.
         latencies: Measured durations of predictions.
-        fingerprint: Digest of the policy, which changes when it would act otherwise.
     """
     spec, tokenizer = policy.spec, policy.tokenizer
     data = policy.extras.get("data", {})
@@ -47,5 +44,5 @@ def server_metadata(
             "action": tokenizer.normalizer.to_json(),
             "state": spec.state.to_json() if spec.state else None,
         },
-        "fingerprint": fingerprint,
+        "fingerprint": policy.digest,
     }

@@ -33,13 +33,11 @@ class PolicyServer:
     Args:
         policy: Policy that answers.
         config: How it is served.
-        fingerprint: Digest of the policy, for clients to know what they talk to.
     """
 
-    def __init__(self, policy: Policy, config: ServeConfig, fingerprint: str = "") -> None:
+    def __init__(self, policy: Policy, config: ServeConfig) -> None:
         self._policy = policy
         self._config = config
-        self._fingerprint = fingerprint
         self._keys = request_keys(policy.spec, config.key_map)
         batcher = Batcher(policy, max_batch=config.max_batch, max_queue=config.max_queue)
         self._service = Service(
@@ -60,7 +58,7 @@ class PolicyServer:
     def metadata(self) -> Metadata:
         """The first message to every client; complete once the server is warm."""
         latencies = self._service.batcher.latencies
-        return server_metadata(self._policy, self._keys, latencies, self._fingerprint)
+        return server_metadata(self._policy, self._keys, latencies)
 
     def start(self) -> None:
         """Warm up, so that the first request is as fast as the next."""
