@@ -14,7 +14,7 @@ from oatkit.policies import VlmPolicy
 from oatkit.policies.generation.packing import pack
 from oatkit.policies.generation.token_generation import generate_stages
 from oatkit.policies.vlm.backbones.backbone import Context
-from oatkit.policies.vlm.token_head import new_rows
+from oatkit.policies.vlm.token_head import sample_embeddings
 from oatkit.types import Schedule
 from tests.policies.generation.small_decoder import Recorder
 from tests.policies.tiny import seeded
@@ -113,11 +113,11 @@ def test_shifted_is_cached(family: str, cotrained: dict[str, VlmPolicy], dataset
     torch.testing.assert_close(torch.cat(recorder.logits, dim=1), wanted, atol=3e-4, rtol=1e-4)
 
 
-def test_new_rows_look_like_the_known() -> None:
+def test_new_embeddings_are_distributed_as_those_of_text() -> None:
     torch.manual_seed(0)
     mixing = torch.randn(6, 6)
     known = torch.randn(4000, 6) @ mixing + torch.arange(6.0)
-    rows = new_rows(known, 4000, spread=1.0)
+    rows = sample_embeddings(known, 4000, spread=1.0)
     torch.testing.assert_close(rows.mean(dim=0), known.mean(dim=0), atol=0.3, rtol=0)
     torch.testing.assert_close(rows.t().cov(), known.t().cov(), atol=1.5, rtol=0.1)
 

@@ -1,7 +1,7 @@
-"""The rows that action tokens add to a backbone's vocabulary, and what they are used for.
+"""The embeddings that action tokens add to a backbone, and the logits that they give.
 
-The rows stand apart from the backbone's own, so they are trained also where those are frozen, and
-logits are computed for them alone. The same row embeds a token and scores it.
+They are kept apart from the backbone's own embeddings, so that they are trained even if those are
+frozen, and logits are computed for action tokens alone. The same row embeds a token and scores it.
 
 Shape letters: B batch, K packed slot, G slot of a stage, V action token, D width.
 """
@@ -18,41 +18,41 @@ from oatkit.policies.vlm.backbones.key_value_cache import GrowingCache
 from oatkit.types import Schedule
 
 SPREAD = 1.0
-"""Of new rows around the mean of the known ones, in standard deviations of those."""
+"""Spread of new embeddings around the mean of those of text, as a multiple of theirs."""
 
 
 class TokenHead(nn.Module):
-    """Action tokens in and logits out, through a backbone that it is given.
+    """Embeds action tokens, runs them through a backbone and gives logits.
 
     Args:
-        known_ND: Rows that the vocabulary has.
-        vocab_size: Of the tokenizer; after it come the end symbol, if any, and the mask.
-        has_end: Whether rows end with a symbol.
-        is_shifted: Whether slots are shifted by one leading mask, as in co-training; else they are
-            those of block-wise autoregression.
+        text_ND: Embeddings of the backbone's text tokens.
+        vocab_size: Number of tokens of the tokenizer; the end symbol, if any, and the mask follow.
+        has_end: Whether sequences end with an end symbol.
+        is_shifted: Whether one leading mask shifts the tokens by a slot, as in co-training;
+            otherwise slots are those of block-wise autoregression.
     """
 
     def __init__(
-        self, known_ND: Tensor, *, vocab_size: int, has_end: bool, is_shifted: bool
+        self, text_ND: Tensor, *, vocab_size: int, has_end: bool, is_shifted: bool
     ) -> None:
         super().__init__()
         self.end_id = vocab_size if has_end else None
         self.num_outputs = vocab_size + has_end
         self.mask_id = self.num_outputs
         self.is_shifted = is_shifted
-        self.rows = nn.Parameter(new_rows(known_ND, self.num_outputs + 1, SPREAD))
+        self.rows = nn.Parameter(sample_embeddings(text_ND, self.num_outputs + 1, SPREAD))
 
     def logits(
         self, backbone: Backbone, ids_BK: Tensor, schedule: Schedule, context: Context
     ) -> Tensor:
-        """The packed pass: (B, K, V), slot k predicts token k."""
+        """Logits (B, K, V) of the packed pass; slot k predicts token k."""
         packing = self.pack(schedule, ids_BK.device)
         inputs_BK = packing.inputs(ids_BK, self.mask_id)
         hidden_BKD = backbone.run(self.rows[inputs_BK], packing.positions, packing.mask, context)
         return self.scores(hidden_BKD)
 
     def start(self, backbone: Backbone, context: Context, num_slots: int) -> Generation:
-        """Generation with a cache that holds the context alone."""
+        """Start a generation; its cache holds the context alone."""
         return _CachedGeneration(self, backbone, context, num_slots)
 
     def pack(self, schedule: Schedule, device: torch.device) -> Packing:
@@ -93,11 +93,17 @@ class _CachedGeneration:
         return self._head.scores(hidden_BGD)
 
 
-def new_rows(known_ND: Tensor, count: int, spread: float) -> Tensor:
-    """(count, D) drawn from a normal distribution with mean and covariance of the known rows."""
-    known_ND = known_ND.float()
-    mean_D = known_ND.mean(dim=0)
-    centered_ND = known_ND - mean_D
-    variance_D, axes_DD = torch.linalg.eigh(centered_ND.t() @ centered_ND / len(known_ND))
-    drawn = torch.randn(count, len(mean_D), device=known_ND.device)
-    return mean_D + spread * (drawn * variance_D.clamp(min=0).sqrt()) @ axes_DD.t()
+def sample_embeddings(text_ND: Tensor, count: int, spread: float) -> Tensor:
+    """Embeddings (count, D) from a normal distribution with mean and covariance of those of text.
+
+    Args:
+        text_ND: Embeddings of text tokens.
+        count: Number of embeddings.
+        spread: Factor of their standard deviations.
+    """
+    text_ND = text_ND.float()
+    mean_D = text_ND.mean(dim=0)
+    centered_ND = text_ND - mean_D
+    variance_D, axes_DD = torch.linalg.eigh(centered_ND.t() @ centered_ND / len(text_ND))
+    normal = torch.randn(count, len(mean_D), device=text_ND.device)
+    return mean_D + spread * (normal * variance_D.clamp(min=0).sqrt()) @ axes_DD.t()

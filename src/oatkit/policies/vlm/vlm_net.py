@@ -1,4 +1,4 @@
-"""The network of vision-language policies: a backbone, a token head, a flow expert, or both.
+"""The network of vision-language policies: a backbone with a token head, a flow expert, or both.
 
     images, instruction, state ── backbone ── keys and values ──┬── token head: logits
                                                                 └── flow expert: velocity
@@ -30,13 +30,13 @@ from oatkit.types import Schedule, Tokens
 
 
 class VlmNet(nn.Module):
-    """Observations to tokens, velocities, or both; see the module's drawing.
+    """Predicts tokens, velocities, or both from observations; see the module's drawing.
 
     Args:
-        config: Which heads.
-        backbone: Pretrained or not.
-        spec: What is observed.
-        tokenizer: Whose tokens, and whose chunks.
+        config: Objective, which decides the heads, and their settings.
+        backbone: Vision-language model, pretrained or not.
+        spec: What the policy observes.
+        tokenizer: Tokenizer whose tokens are predicted; it also has the shape of chunks.
     """
 
     def __init__(
@@ -72,13 +72,13 @@ class VlmNet(nn.Module):
         self._layers: list[int] = []
         self.chunk_shape = (tokenizer.horizon, tokenizer.action_dim)
         if "flow" in config.heads:
-            self.expert, self._layers = _expert(config, backbone, tokenizer.action_dim)
+            self.expert, self._layers = _make_expert(config, backbone, tokenizer.action_dim)
         if self.tokens is None:
             backbone.freeze_after_keys_and_values()
 
     @property
     def blocks(self) -> list[nn.Module]:
-        """The layers: what is gathered one at a time where weights are spread over processes."""
+        """All layers; sharded training (FSDP) gathers the weights of one at a time."""
         expert = [] if self.expert is None else list(self.expert.layers)
         return [*self.backbone.layers, *expert]
 
@@ -88,10 +88,12 @@ class VlmNet(nn.Module):
 
     @property
     def mask_id(self) -> int:
+        """Id of the mask, which follows all others."""
         return self._head.mask_id
 
     @property
     def end_id(self) -> int | None:
+        """Id of the end symbol; None for a tokenizer whose sequences have a fixed length."""
         return self._head.end_id
 
     @property
@@ -100,7 +102,7 @@ class VlmNet(nn.Module):
         return self.tokens
 
     def encode(self, observations: Observations) -> Context:
-        """Run the context of a batch."""
+        """Contexts of a batch of observations, which the backbone runs once."""
         images = [
             pixels[:, frame] for pixels in observations.images for frame in range(pixels.shape[1])
         ]
@@ -120,7 +122,7 @@ class VlmNet(nn.Module):
     # Tokens
 
     def logits(self, ids_BK: Tensor, schedule: Schedule, context: Context) -> Tensor:
-        """The packed pass: (B, K, V), slot k predicts token k."""
+        """Logits (B, K, V) of the packed pass; slot k predicts token k."""
         return self._head.logits(self.backbone, ids_BK, schedule, context)
 
     def pack(self, schedule: Schedule, device: torch.device) -> Packing:
@@ -128,7 +130,7 @@ class VlmNet(nn.Module):
         return self._head.pack(schedule, device)
 
     def start(self, context: Context, batch_size: int, num_slots: int) -> Generation:
-        """Generation with a cache that holds the context alone."""
+        """Start a generation; its cache holds the context alone."""
         del batch_size  # the context has it
         return self._head.start(self.backbone, context, num_slots)
 
@@ -139,7 +141,7 @@ class VlmNet(nn.Module):
     # Flow
 
     def memory(self, context: Context) -> Memory:
-        """What the expert reads of a context."""
+        """The part of a context that the expert reads."""
         pairs = context.detached_pairs() if self.config.is_cotrained else context.pairs
         rotary = self.backbone.rotary(context, self.chunk_shape[0])
         return Memory([pairs[layer] for layer in self._layers], context.is_seen, rotary)
@@ -153,7 +155,7 @@ class VlmNet(nn.Module):
         return F.mse_loss(found_BTA, velocity_BTA)
 
     def flow(self, context: Context, noise_BTA: Tensor) -> Tensor:
-        """Normalized chunks from noise; the context is read again in every step, never run."""
+        """Normalized chunks (B, T, A), reached from noise; the context is not run again."""
         assert self.expert is not None
         expert, memory = self.expert, self.memory(context)
         return integrate(
@@ -185,12 +187,14 @@ class VlmNet(nn.Module):
         return TrainingLoss(torch.stack(terms).sum(), parts)
 
 
-def _expert(config: VlmConfig, backbone: Backbone, action_dim: int) -> tuple[FlowExpert, list[int]]:
-    """The expert and which layers of the backbone it reads."""
-    most = backbone.num_layers
-    count = config.expert.num_layers or most
-    if count > most:
-        raise ValueError(f"the expert has {count} layers, the backbone only {most}")
+def _make_expert(
+    config: VlmConfig, backbone: Backbone, action_dim: int
+) -> tuple[FlowExpert, list[int]]:
+    """The expert, and the indices of the backbone's layers that it reads."""
+    available = backbone.num_layers
+    count = config.expert.num_layers or available
+    if count > available:
+        raise ValueError(f"the expert has {count} layers, the backbone only {available}")
     expert = FlowExpert(
         action_dim,
         width=config.expert.width,
@@ -199,4 +203,4 @@ def _expert(config: VlmConfig, backbone: Backbone, action_dim: int) -> tuple[Flo
         num_kv_heads=backbone.num_kv_heads,
         head_dim=backbone.head_dim,
     )
-    return expert, [(number + 1) * most // count - 1 for number in range(count)]
+    return expert, [(number + 1) * available // count - 1 for number in range(count)]
