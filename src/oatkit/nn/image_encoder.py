@@ -95,11 +95,11 @@ def resize_and_crop(
             None crops the middle.
     """
     images = resize(images_BSCHW, size)
-    room = size - crop
+    margin = size - crop
     if random is None:
-        start = room // 2
+        start = margin // 2
         return images[..., start : start + crop, start : start + crop]
-    starts = (random.uniform(2) * (room + 1)).long().tolist()
+    starts = (random.uniform(2) * (margin + 1)).long().tolist()
     return torch.stack(
         [
             image[..., down : down + crop, right : right + crop]
