@@ -39,7 +39,10 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Extended:
 
 def test_a_sampling_rule_is_one_file_and_one_flag(extended: Extended) -> None:
     assert extended.new == ()
-    assert extended.changed == ("src/oatkit/types/sampling.py",)
+    in_source = [path for path in extended.changed if path.startswith("src/")]
+    assert in_source == ["src/oatkit/types/sampling.py"]
+    client = "packages/oatkit-client/src/oatkit_client/sampling.py"
+    assert [path for path in extended.changed if path not in in_source] == [client]
     for command in (("policy", "eval"), ("serve",)):
         assert extended.oatkit(*command, "--help").count("--min-p ") == 1
     every, likely = json.loads(extended.run("-c", RULE))

@@ -26,7 +26,11 @@ class Objective:
 
 OBJECTIVES = {
     "vlm-ar": Objective("vision-language, tokens block by block", ("tokens",)),
-    "vlm-tc": Objective("vision-language, tokens train it, a flow expert acts", ("flow", "tokens")),
+    "vlm-tc": Objective(
+        "vision-language, co-trained on tokens, and at run time a flow-matching head produces the "
+        "actions",
+        ("flow", "tokens"),
+    ),
     "vlm-flow": Objective("vision-language, a flow expert alone", ("flow",)),
 }
 
