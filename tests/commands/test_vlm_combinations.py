@@ -6,7 +6,7 @@ import pytest
 import tyro
 
 from oatkit import cli
-from oatkit.jobs.policy_training import TrainPolicy
+from oatkit.commands.policy_train import TrainPolicy
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.policies.vlm.combinations import combinations
 from oatkit.tokenizers import KINDS
