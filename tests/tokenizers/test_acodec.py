@@ -72,5 +72,5 @@ def test_all_tokens_come_at_once() -> None:
     assert small().schedule == Schedule.one_shot(3)
     with pytest.raises(ValueError, match="latent_dim is 0, expected at least 1"):
         AcodecConfig(horizon=6, action_dim=2, latent_dim=0)
-    with pytest.raises(ValueError, match="width 16 is not divided by 3 heads"):
+    with pytest.raises(ValueError, match="width 16 is not divisible by 3 heads"):
         AcodecConfig(horizon=6, action_dim=2, width=16, num_heads=3)

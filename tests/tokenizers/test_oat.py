@@ -52,7 +52,7 @@ def test_registers_depend_on_what_the_mask_allows_and_nothing_else(kind: str) ->
     codec = tiny(kind=kind)
     actions = torch.randn(2, 6, 3)
     before = codec._latents(actions)
-    mask = register_mask(codec.config.trained_groups)
+    mask = register_mask(codec.config.resolved_groups)
     for register in range(8):
         changed = tiny(kind=kind)
         with torch.no_grad():
@@ -128,7 +128,7 @@ def test_settings_are_independent() -> None:
         ({"num_tokens": 8, "budgets": (1, 4)}, r"budgets are \[1, 4\], expected increasing"),
         ({"num_tokens": 8, "budgets": (4, 1, 8)}, r"budgets are \[4, 1, 8\]"),
         ({"num_tokens": 8, "groups": (5, 8)}, "blocks of 1 or more that never get smaller"),
-        ({"num_heads": 5}, "width 32 is not divided by 5 heads"),
+        ({"num_heads": 5}, "width 32 is not divisible by 5 heads"),
         ({"horizon": 0}, "horizon is 0, expected at least 1"),
         ({"kind": "oat-pow3"}, "kind is 'oat-pow3', expected 'oat' or 'oat-pow2'"),
     ],

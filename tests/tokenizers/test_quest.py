@@ -53,7 +53,7 @@ def test_the_loss_is_the_error_of_the_reconstruction(reconstruction: str) -> Non
     ("settings", "message"),
     [
         ({"horizon": 7}, "quest halves the horizon: 7 is not even"),
-        ({"width": 36}, "width 36 is not divided by 4 heads and 8 groups"),
+        ({"width": 36}, "width 36 is not divisible by 4 heads and 8 groups"),
         ({"reconstruction": "l3"}, "reconstruction is 'l3', expected 'mse' or 'l1'"),
     ],
 )

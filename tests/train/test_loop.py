@@ -115,7 +115,7 @@ def test_samples_depend_on_seed_and_step_and_cover_the_data() -> None:
 
 
 def test_a_batch_that_cannot_be_parted(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="batch_size 16 is not divided by 1 processes times 3"):
+    with pytest.raises(ValueError, match="batch_size 16 is not divisible by 1 processes times 3"):
         trained(tmp_path, replace(CONFIG, accumulate=3))
 
 
@@ -162,7 +162,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
 def test_what_cannot_be_sharded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
     job = Regression()
-    with pytest.raises(TrainingError, match="Sequential is too small to be sharded"):
+    with pytest.raises(TrainingError, match="Sequential has no `blocks` to shard"):
         train(job, CONFIG, tmp_path, show_progress=False)
     job.module.blocks = []  # type: ignore[assignment]
     with pytest.raises(TrainingError, match="soap needs whole matrices"):

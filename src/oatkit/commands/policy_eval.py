@@ -39,8 +39,8 @@ class EvalPolicy:
     policy: Annotated[Positional[Path], arg(metavar="DIR")]
     """Policy artifact."""
     out: Annotated[Path, arg(metavar="DIR")]
-    """Where to write record and report; the same command again goes on, also with more tasks,
-    budgets or episodes."""
+    """Output folder. Running the command again resumes; finished episodes are kept when tasks,
+    budgets or episodes are added."""
     env: SimulatorName = "metaworld"
     """The simulator."""
     tasks: tuple[str, ...] = ()
@@ -52,7 +52,8 @@ class EvalPolicy:
     execute: int | None = None
     """Steps of a chunk that are executed before the next query; the first half by default."""
     head: Head | None = None
-    """What acts of a co-trained policy: its flow expert by default, or its tokens."""
+    """Which output of a co-trained policy produces the actions: its flow expert by default, or its
+    tokens."""
     sampling: SamplingFlags = Sampling(seed=0)
     endpoints: tuple[int, ...] = ()
     """Generation schedule to override the policy's with; its own by default."""
@@ -66,7 +67,7 @@ class EvalPolicy:
     """Parts of the simulator's observation that are the policy's state; as in training by
     default."""
     shadows: Annotated[bool, arg(help_behavior_hint="(shadows by default)")] = True
-    """Render without shadows (metaworld), if the images of training have none."""
+    """Whether to render shadows (metaworld); use --no-shadows if the training images have none."""
     against: Annotated[tuple[Path, ...], arg(metavar="FILE.json")] = ()
     """Records of other policies to compare with, pair by pair."""
 
@@ -140,7 +141,8 @@ def render_evaluation(record: PolicyEvaluation) -> Text:
     for c in record.comparisons:
         text.append(
             f"{c.second} against {c.first}: {c.difference:+.1%} ({c.low:+.1%} to {c.high:+.1%}, "
-            f"p {c.p_value:.2g}; {c.only_second} and {c.only_first} of {c.episodes} alone)\n"
+            f"p = {c.p_value:.2g}; of {c.episodes} episodes, {c.only_second} solved only by "
+            f"{c.second}, {c.only_first} only by {c.first})\n"
         )
     text.append(_failures(record))
     text.rstrip()
@@ -156,7 +158,9 @@ def _failures(record: PolicyEvaluation) -> str:
     lines = []
     errors = sum(e.error is not None for e in record.episodes)
     if errors:
-        lines.append(f"{errors} episodes ended for want of a chunk that decodes\n")
+        lines.append(
+            f"{errors} episodes ended because no generated token sequence could be decoded\n"
+        )
     if record.worker_deaths or record.worker_hangs:
         repeats = sum(e.repeats > 0 for e in record.episodes)
         lines.append(

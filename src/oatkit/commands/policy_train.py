@@ -51,7 +51,7 @@ class TrainPolicy:
     cameras: tuple[str, ...] = ()
     """Cameras to read; none by default."""
     state: Annotated[bool, arg(help_behavior_hint="(it is read by default)")] = True
-    """Do not read the state."""
+    """Whether to read the state; use --no-state to leave it out."""
     history: int | None = None
     """Number of frames that are observed, the current one included; the preset's by default, which
     is 2, and 1 for `served` and for vision-language policies."""

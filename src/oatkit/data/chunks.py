@@ -6,6 +6,8 @@ With horizon 4 and history 2, the chunk that starts at frame t of an episode of 
     observations     0 0        0 1                3 4                 4 5
     actions        0 1 2 3    1 2 3 4            4 5 5 5             5 5 5 5
     action_is_pad  . . . .    . . . .            . . x x             . x x x
+
+Shape letters: B chunk, T step in the chunk, A action dimension, S observed frame.
 """
 
 from __future__ import annotations
@@ -34,6 +36,13 @@ class Chunks:
         observation.images.<camera>  (B, history, H, W, 3)     uint8, for the asked cameras
         task                         list of B texts
         task_index, episode_index, frame_index  (B,)           int64
+
+    Args:
+        dataset: Episodes that the chunks are taken from.
+        horizon: Number of actions in a chunk.
+        stride: Frames between the starts of two chunks.
+        history: Number of frames that are observed, the current one included.
+        cameras: Cameras whose images are read; none by default.
     """
 
     def __init__(
@@ -102,7 +111,7 @@ class Chunks:
     def actions(
         self, indices: Sequence[int] | NDArray[np.int64]
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Only the actions, (B, horizon, action_dim), and their padding, (B, horizon)."""
+        """Only the actions, (B, T, A), and which of them are padding, (B, T)."""
         data = self.dataset
         episode_B, frame_B = self._locate(np.asarray(indices, np.int64))
         lengths_B = data.episode_lengths[episode_B]
@@ -125,5 +134,6 @@ class Chunks:
         return self.dataset.action.take(rows_BT), frame_BT > last_B1
 
     def _history(self, frame_B: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The frames seen at each start, oldest first; before the episode its first frame."""
+        """The frames seen at each start, oldest first; frames before the start of the episode are
+        replaced by its first."""
         return np.maximum(frame_B[:, None] + np.arange(1 - self.history, 1), 0)

@@ -1,6 +1,7 @@
 """Runs episodes of a policy in a simulator: predict a chunk, execute its first part, query again.
 
-Simulators run in worker processes and the policy in this one, for all episodes that wait at once.
+Simulators run in worker processes; the policy runs in this process and answers all waiting episodes
+in one batch.
 An episode is a function of its task, its seed and the protocol, up to the rounding of sums in
 batches of different size.
 """
@@ -41,7 +42,7 @@ class EpisodeRunner:
     Args:
         policy: What acts.
         simulator: Simulator that the policy acts in.
-        rollout: Protocol of an episode.
+        rollout: Settings of an episode: steps to execute, sampling, state keys, schedule.
         num_workers: Number of worker processes.
         num_slots: Number of episodes that a worker has under way.
         timeout_s: Seconds after which a worker that does not answer is killed and treated like one
@@ -50,8 +51,8 @@ class EpisodeRunner:
     Attributes:
         worker_deaths: Number of worker processes that died and were started again.
         worker_hangs: Number of worker processes that were killed because they did not answer.
-        latencies_ms: Budget to the median time of a query for one observation alone, while the
-            simulators wait; None where none gave a chunk.
+        latencies_ms: Median query time in ms for a single observation, by budget, measured while
+            the simulators are idle; None if no query produced a chunk.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class EpisodeRunner:
         self.latencies_ms: dict[Budget, float | None] = {}
 
     def run(self, plans: Sequence[EpisodePlan]) -> Generator[EpisodeResult, None, None]:
-        """Run episodes; put those of a task side by side, because a change makes new simulators."""
+        """Run episodes. Group the plans by task: every change of task creates new simulators."""
         plans = [replace(plan, task=self._simulator.task_name(plan.task)) for plan in plans]
         self._budgets = tuple(dict.fromkeys(plan.budget for plan in plans))
         require_tasks(self._spec, self._simulator, {plan.task: None for plan in plans})
@@ -110,7 +111,8 @@ class EpisodeRunner:
                 yield from finished
 
     def _ready(self, busy: Sequence[Worker]) -> list[Worker]:
-        """Wait until some workers answered or died; where none does in time, those that hang."""
+        """Returns the workers that answered or died; if none did before the timeout, those that
+        timed out."""
         patience_s = min(self._time_left(worker) for worker in busy)
         answered = wait([worker.connection for worker in busy], patience_s)
         if answered:
@@ -126,7 +128,7 @@ class EpisodeRunner:
         under_way: dict[Worker, list[RunningEpisode]],
         waiting: deque[EpisodePlan],
     ) -> tuple[list[EpisodeResult], dict[Worker, list[Order]]]:
-        """Read the reports of some workers; give what ended and what they do next."""
+        """Read the reports of some workers; returns the finished episodes and the next orders."""
         orders: dict[Worker, list[Order]] = {}
         asking: list[RunningEpisode] = []
         for worker in ready:

@@ -76,7 +76,8 @@ def evaluate(
         episodes: Number of episodes of each task and budget, on the same seeds.
         budgets: How many tokens to generate: numbers, "auto", or None for all.
         execute: Steps of a chunk that are executed before the next query; half by default.
-        head: What acts of a co-trained policy: its flow expert by default, or its tokens.
+        head: Which output of a co-trained policy produces the actions: its flow expert by default,
+            or its tokens.
         schedule: Generation schedule; the policy's own by default.
         sampling: Rules by which ids are chosen. Its seed (0 where it has none) decides the goals
             too; no seed has a goal of a demonstration.

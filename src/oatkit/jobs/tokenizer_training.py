@@ -3,6 +3,8 @@
     tokenizer = train_tokenizer(dataset, "oat-pow2", "out/oat-pow2", horizon=16, num_tokens=8)
 
 `oatkit tokenizer train` calls this.
+
+Shape letters: B chunk, T step in the chunk, A action dimension.
 """
 
 from __future__ import annotations
@@ -71,15 +73,15 @@ def train_tokenizer(
         show_progress: Whether to print what happens and to show a bar.
         settings: Settings of the kind that differ from the preset's: `horizon=16, num_tokens=8`.
     """
-    recipe = resolve_config(train, tokenizer_preset(preset).train)
+    train_config = resolve_config(train, tokenizer_preset(preset).train)
     split: dict[str, Any] = {"held_out": held_out, "split_seed": split_seed}
     if init is None:
         how = {"preset": preset, "normalization": normalization, **split, **settings}
-        training = prepare_tokenizer(dataset, config, recipe, **how)
+        training = prepare_tokenizer(dataset, config, train_config, **how)
     elif config != DEFAULT_KIND or normalization is not None or settings:
         raise ValueError("the tokenizer to start from has its own config: give only `init`")
     else:
-        training = continue_tokenizer(dataset, init, recipe, **split)
+        training = continue_tokenizer(dataset, init, train_config, **split)
     with working_folder(out) as folder:
         tokenizer = training.run(folder, show_progress=show_progress)
     # one of the processes of `accelerate launch` writes
@@ -106,28 +108,29 @@ def prepare_tokenizer(
     **settings: Any,
 ) -> TokenizerTraining:
     """The training of a new tokenizer before its first step; arguments are `train_tokenizer`'s."""
-    recipe = resolve_config(train, tokenizer_preset(preset).train)
+    train_config = resolve_config(train, tokenizer_preset(preset).train)
     train_set, held_out_set = dataset.split(held_out, seed=split_seed)
-    torch.manual_seed(recipe.seed)
+    torch.manual_seed(train_config.seed)
+    codec_config = config
     if isinstance(config, str):
-        config = tokenizer_config(config, dataset.action_dim, preset, **settings)
+        codec_config = tokenizer_config(config, dataset.action_dim, preset, **settings)
     elif settings:
         raise ValueError(f"{', '.join(settings)} can only change a preset, not a config")
-    tokenizer = ActionTokenizer.for_dataset(config, train_set, normalization)
+    tokenizer = ActionTokenizer.for_dataset(codec_config, train_set, normalization)
     split = {"held_out": held_out, "seed": split_seed}
-    return TokenizerTraining(tokenizer, train_set, held_out_set, recipe, split)
+    return TokenizerTraining(tokenizer, train_set, held_out_set, train_config, split)
 
 
 def continue_tokenizer(
     dataset: Dataset,
     init: ActionTokenizer | str | os.PathLike[str],
-    recipe: TrainConfig,
+    train_config: TrainConfig,
     held_out: float,
     split_seed: int,
 ) -> TokenizerTraining:
     """The training of a tokenizer that starts from another one, which stays as it is."""
     train_set, held_out_set = dataset.split(held_out, seed=split_seed)
-    torch.manual_seed(recipe.seed)
+    torch.manual_seed(train_config.seed)
     tokenizer = copy.deepcopy(init) if isinstance(init, ActionTokenizer) else load_tokenizer(init)
     if tokenizer.action_dim != dataset.action_dim:
         raise ValueError(
@@ -135,24 +138,24 @@ def continue_tokenizer(
             f"{dataset.action_dim}"
         )
     split = {"held_out": held_out, "seed": split_seed}
-    return TokenizerTraining(tokenizer, train_set, held_out_set, recipe, split)
+    return TokenizerTraining(tokenizer, train_set, held_out_set, train_config, split)
 
 
 @dataclass(frozen=True)
 class TokenizerTraining:
-    """A tokenizer that is not yet trained, its episodes and its recipe.
+    """A tokenizer that is not yet trained, its episodes and its training config.
 
     Attributes:
         tokenizer: What is trained, in place.
         train_set: Episodes to train on.
-        held_out: Episodes that are never trained on.
+        held_out_set: Episodes that are never trained on.
         config: How it is trained.
         split: How the episodes were split, for the artifact.
     """
 
     tokenizer: ActionTokenizer
     train_set: Dataset
-    held_out: Dataset
+    held_out_set: Dataset
     config: TrainConfig
     split: Mapping[str, Any]
 
@@ -174,22 +177,21 @@ class TokenizerTraining:
                 )
                 progress.update(bar, completed=1.0)
         extras["rate_distortion"] = rate_distortion(
-            tokenizer, held_out_chunks(tokenizer, self.held_out)
+            tokenizer, held_out_chunks(tokenizer, self.held_out_set)
         )
         tokenizer.extras = extras
         return tokenizer
 
     def affordable_steps(self, minutes: float) -> int:
         """Number of training steps that take so many minutes on this machine."""
-        job = TokenizerJob(copy.deepcopy(self.tokenizer), self.train_set, self.held_out)
+        job = TokenizerJob(copy.deepcopy(self.tokenizer), self.train_set, self.held_out_set)
         return steps_within(job, self.config, minutes)
 
     def _train(self, folder: Path, console: Console) -> None:
-        job = TokenizerJob(self.tokenizer, self.train_set, self.held_out)
+        job = TokenizerJob(self.tokenizer, self.train_set, self.held_out_set)
         count = sum(p.numel() for p in job.module.parameters())
-        console.print(
-            f"training {self.tokenizer.kind}: {count:,} parameters, {self.config.steps:,} steps"
-        )
+        steps = self.config.steps
+        console.print(f"training {self.tokenizer.kind}: {count:,} parameters, {steps:,} steps")
         facts = self.tokenizer.to_json()
         identity = {name: facts[name] for name in ("kind", "codec", "normalization", "data")}
         train(job, self.config, folder, identity=identity, show_progress=not console.quiet)
@@ -198,7 +200,9 @@ class TokenizerTraining:
 class TokenizerJob:
     """Training a learned codec on the chunks of a dataset."""
 
-    def __init__(self, tokenizer: ActionTokenizer, train_set: Dataset, held_out: Dataset) -> None:
+    def __init__(
+        self, tokenizer: ActionTokenizer, train_set: Dataset, held_out_set: Dataset
+    ) -> None:
         codec = trained_part(tokenizer.codec)
         tokenizer = ActionTokenizer(codec, tokenizer.normalizer, tokenizer.data)
         assert isinstance(tokenizer.codec, nn.Module)
@@ -206,7 +210,7 @@ class TokenizerJob:
         self._tokenizer = tokenizer
         self._chunks = train_set.chunks(tokenizer.horizon)
         self.num_samples = len(self._chunks)
-        self._held_out_BTA = held_out_chunks(tokenizer, held_out)
+        self._held_out_BTA = held_out_chunks(tokenizer, held_out_set)
 
     def batch(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
         """Normalized chunks, (B, T, A)."""
@@ -240,9 +244,9 @@ def _normalized(tokenizer: ActionTokenizer, chunks: Chunks, indices: NDArray[np.
     return torch.from_numpy(tokenizer.normalizer.normalize(chunks.actions(indices)[0]))
 
 
-def held_out_chunks(tokenizer: ActionTokenizer, held_out: Dataset) -> Tensor:
+def held_out_chunks(tokenizer: ActionTokenizer, held_out_set: Dataset) -> Tensor:
     """Raw held-out chunks, evenly spread, (B, T, A)."""
-    chunks = held_out.chunks(tokenizer.horizon)
+    chunks = held_out_set.chunks(tokenizer.horizon)
     count = min(len(chunks), MAX_CHUNKS_TO_EVALUATE)
     return torch.from_numpy(chunks.actions(np.linspace(0, len(chunks) - 1, count).astype(int))[0])
 

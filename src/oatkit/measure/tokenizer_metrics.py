@@ -47,7 +47,7 @@ def measure_tokenizer(
     count = len(encoded.tokens)
     slot_ids = _ids_of_slots(encoded.tokens)
     slot_entropy_bits = [_entropy_bits(ids) for ids in slot_ids]
-    # a slot that few sequences reach adds as few bits to a chunk
+    # weight each slot's entropy by the share of sequences long enough to have it
     mean_bits = tuple(
         len(ids) / count * bits for ids, bits in zip(slot_ids, slot_entropy_bits, strict=True)
     )
@@ -99,7 +99,8 @@ def _measure_budgets(
 
 
 def _budgets(tokenizer: ActionTokenizer) -> list[int]:
-    """All budgets that decode: trained ones and those between."""
+    """Every budget from 0 (no token) to all tokens, trained or not; only the full length for kinds
+    without prefixes or with varying lengths."""
     if tokenizer.codec.has_prefixes and tokenizer.is_fixed_length:
         return list(range(tokenizer.max_tokens + 1))
     return [tokenizer.max_tokens]

@@ -124,10 +124,10 @@ class Policy(ActingPolicy, Protocol):
 
     @property
     def digest(self) -> str:
-        """A name that changes when the policy would act otherwise."""
+        """Hash of weights, network config and tokenizer, which changes when any of them does."""
 
     def reset(self) -> None:
-        """Forget the frames of the episode; the next one is repeated as its own history."""
+        """Start a new episode: forget past frames; the next frame fills the whole history."""
 
     def observe(self, observation: Mapping[str, Any] | Observations) -> None:
         """Add one frame to the history without predicting, at a step between two predictions."""
@@ -155,7 +155,8 @@ class Policy(ActingPolicy, Protocol):
         generator: Generators = None,
         thresholds: AutoThresholds | None = None,
     ) -> GeneratedChunks:
-        """One attempt at all tokens by the default settings, as policies are measured."""
+        """Generate all tokens once with the default settings, without retrying; used for
+        measuring."""
 
     def calibrate(
         self,
@@ -172,7 +173,7 @@ class Policy(ActingPolicy, Protocol):
         """The same policy with further tasks, which are yet to be trained."""
 
     def to(self, device: torch.device | str) -> Policy:
-        """Move network and tokenizer to a device; gives itself."""
+        """Move network and tokenizer to a device; returns itself."""
 
     def to_json(self) -> dict[str, Any]:
         """What `config.json` holds."""
@@ -181,4 +182,4 @@ class Policy(ActingPolicy, Protocol):
         """Write the artifact."""
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
-        """Upload the artifact to the Hugging Face hub; gives its address."""
+        """Upload the artifact to the Hugging Face hub; returns its address."""

@@ -77,7 +77,7 @@ def write_policy(
     card: str,
     write_more: Callable[[Path], None] | None = None,
 ) -> Path:
-    """Write an artifact, all or nothing; gives its folder.
+    """Write an artifact, all or nothing; returns its folder.
 
     Args:
         folder: Where to write it.
@@ -96,7 +96,7 @@ def write_policy(
 
 
 def policy_digest(policy: Policy) -> str:
-    """A name that changes when the policy would act otherwise."""
+    """Hash of weights, network config and tokenizer, which changes when any of them does."""
     facts = {key: policy.to_json()[key] for key in ("net", "observation", "auto")}
     return digest(
         policy.tokenizer.digest.encode(),

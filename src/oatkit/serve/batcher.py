@@ -32,7 +32,9 @@ from oatkit.types import Budget
 PATIENCE_S = 1.0
 """Time after which a request without a deadline is due."""
 MIN_DEADLINE_MS = 0.01
+"""Deadline given to the policy when none of the time is left: it must be positive."""
 UNLIMITED_MS = 3.6e6
+"""Deadline of timed predictions: never reached, but planned with as in a real request."""
 RESERVE = 0.03
 """Share of the remaining time that is not planned for: a prediction may take longer than expected,
 and the reply arrives later than it leaves."""
@@ -49,7 +51,8 @@ class Answer:
     Attributes:
         actions: (horizon, action_dim) raw units.
         tokens: Ids that they were decoded from.
-        entropy_bits: Entropy of the distribution that each token was sampled from.
+        entropy_bits: Entropy in bits of the network's distribution for each token, before
+            temperature, top-k and top-p.
         calls: Number of stages that the network was run for.
         batch_size: Number of requests that were answered together.
         queue_ms: Time from the arrival of the message until the prediction began.
@@ -200,8 +203,8 @@ class Batcher:
         return batch, budget
 
     def _size_in_time(self, batch: Sequence[_Waiting], now: float) -> int:
-        """How many can be answered together so that the first prefix of the most urgent one is in
-        time; all of them where it is late anyway."""
+        """How many can be answered together so that the most urgent request still gets its smallest
+        trained budget before its deadline; all of them if it is already too late."""
         latencies, left_ms = self.latencies, self._left_ms(batch[0].due, now)
         sizes = range(len(batch), 0, -1)
         in_time = (n for n in sizes if latencies.expected_ms(n, latencies.budgets[0]) <= left_ms)
@@ -210,16 +213,16 @@ class Batcher:
     def _plan_budget(
         self, one: _Waiting, batch_size: int, queue: Sequence[_Waiting], now: float
     ) -> int:
-        """The largest budget in time for this request that leaves all others time for their first
-        prefix."""
+        """The largest budget in time for this request that leaves all others time for their
+        smallest trained budget."""
         budget, latencies = one.request.budget, self.latencies
         allowed_ms = self._left_ms(one.due, now)
         first_ms = latencies.expected_ms(latencies.max_batch, latencies.budgets[0])
-        urgent = [w for w in queue if w.request.deadline is not None]
-        later = urgent[latencies.max_batch :: latencies.max_batch]
+        with_deadline = [w for w in queue if w.request.deadline is not None]
+        later = with_deadline[latencies.max_batch :: latencies.max_batch]
         for number, other in enumerate(later, start=1):
             spare_ms = self._left_ms(other.due, now) - number * first_ms
-            if spare_ms > 0:  # what is late anyway holds nobody up
+            if spare_ms > 0:  # a request that is already too late does not limit the others
                 allowed_ms = min(allowed_ms, spare_ms)
         most = budget if isinstance(budget, int) else None
         return latencies.largest_budget(batch_size, most, allowed_ms)
@@ -262,7 +265,8 @@ class Batcher:
         if not np.isfinite(chunk_BTA).all():
             raise OatkitError("the policy gave actions that are not finite")
         used = [int(k) for k in found.budget]
-        if self.latencies.budgets and budget != "auto":  # which decodes after every stage
+        # 'auto' decodes after every stage, so its time would distort the table
+        if self.latencies.budgets and budget != "auto":
             self.latencies.add_prediction(len(batch), max(used), infer_ms)
         return [
             Answer(

@@ -183,7 +183,7 @@ def load_state(load: Callable[[dict[str, Tensor]], object], state: Any, path: Pa
 
 
 def upload(save: Callable[[str], object], repo_id: str, *, private: bool) -> str:
-    """Put what `save` writes into a folder on the Hugging Face hub; gives its address."""
+    """Put what `save` writes into a folder on the Hugging Face hub; returns its address."""
     import tempfile
 
     from huggingface_hub import HfApi

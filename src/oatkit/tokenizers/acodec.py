@@ -46,7 +46,7 @@ class AcodecConfig:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
         if self.width % self.num_heads:
-            raise ValueError(f"width {self.width} is not divided by {self.num_heads} heads")
+            raise ValueError(f"width {self.width} is not divisible by {self.num_heads} heads")
 
 
 class Acodec(nn.Module):

@@ -210,7 +210,7 @@ class ActionTokenizer:
         return [ids[:length] for ids, length in rows]
 
     def to(self, device: torch.device | str) -> ActionTokenizer:
-        """Move the codec to a device; gives this tokenizer."""
+        """Move the codec to a device; returns this tokenizer."""
         assert isinstance(self.codec, nn.Module)
         self.codec.to(device)
         return self
@@ -310,7 +310,7 @@ class ActionTokenizer:
         return cls(codec, normalizer, data, extras, normalized_input=normalized_input)
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
-        """Upload the artifact to the Hugging Face hub; gives its address."""
+        """Upload the artifact to the Hugging Face hub; returns its address."""
         return upload(self.save_pretrained, repo_id, private=private)
 
     def _card(self) -> str:

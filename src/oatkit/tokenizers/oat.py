@@ -7,6 +7,9 @@
     action-position queries (1,T,D) ── CrossDecoder ────────┴── head ── actions (B,T,A)
 
 The register mask, the budgets of nested dropout and the schedule are independent settings.
+
+Shape letters: B chunk, T step in the chunk, A action dimension, K register or token slot, D width,
+C dimension of a code, N chunk and sampled budget.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ class OatConfig:
     action_dim: int
     """Number of dimensions of an action, D_a."""
     kind: Literal["oat", "oat-pow2"] = "oat-pow2"
-    """`oat`: registers form a causal chain. `oat-pow2`: groups that double, peers unseen."""
+    """`oat`: registers form a causal chain. `oat-pow2`: registers form groups of
+    doubling size and do not attend to each other within a group."""
     num_tokens: int = 16
     """Number of registers, H_l."""
     levels: tuple[int, ...] = (8, 8, 6, 5)
@@ -48,7 +52,8 @@ class OatConfig:
     nested_dropout: bool = True
     """Off: only full sequences are trained (the paper's ordering ablation)."""
     refine: int = 0
-    """Analytic tokens after the learned ones, fitted on what these leave; see `refined.py`."""
+    """Number of extra tokens fitted without gradients to the residual of the learned tokens; see
+    `refined.py`."""
     budgets_per_chunk: int = 1
     """How many sampled budgets are decoded for each encoded chunk of a training batch."""
     width: int = 256
@@ -68,9 +73,9 @@ class OatConfig:
         if self.refine < 0:
             raise ValueError(f"refine is {self.refine}, expected 0 or more")
         if self.width % self.num_heads:
-            raise ValueError(f"width {self.width} is not divided by {self.num_heads} heads")
+            raise ValueError(f"width {self.width} is not divisible by {self.num_heads} heads")
         for name in ("budgets", "groups"):
-            ends = getattr(self, f"trained_{name}")
+            ends = getattr(self, f"resolved_{name}")
             if ends[-1] != self.num_tokens or sorted(set(ends)) != list(ends) or ends[0] < 1:
                 raise ValueError(
                     f"{name} are {list(ends)}, expected increasing numbers that end at "
@@ -79,14 +84,15 @@ class OatConfig:
         self.schedule  # noqa: B018  refuses groups that shrink
 
     @property
-    def trained_budgets(self) -> tuple[int, ...]:
+    def resolved_budgets(self) -> tuple[int, ...]:
+        """Prefix lengths that are trained, with the default filled in."""
         if not self.nested_dropout:
             return (self.num_tokens,)
         return self.budgets or doubling(self.num_tokens)
 
     @property
-    def trained_groups(self) -> tuple[int, ...]:
-        """Where each group of registers ends."""
+    def resolved_groups(self) -> tuple[int, ...]:
+        """Where each group of registers ends, with the default filled in."""
         if self.groups is not None:
             return self.groups
         if self.kind == "oat":
@@ -96,7 +102,7 @@ class OatConfig:
     @property
     def schedule(self) -> Schedule:
         """How a policy is meant to generate the tokens: group by group."""
-        return Schedule(self.trained_groups)
+        return Schedule(self.resolved_groups)
 
 
 def register_mask(groups: tuple[int, ...]) -> Tensor:
@@ -129,18 +135,19 @@ class Oat(nn.Module):
         self.quantizer = FiniteScalarQuantizer(config.levels)
         self.vocab_size = self.quantizer.num_codes
         self.max_tokens = config.num_tokens
-        self.budgets = config.trained_budgets
+        self.budgets = config.resolved_budgets
         self.schedule = config.schedule
 
         self.embed = nn.Linear(config.action_dim, width)
         self.registers = nn.Parameter(torch.randn(1, config.num_tokens, width))
-        mask = register_mask(config.trained_groups)
+        mask = register_mask(config.resolved_groups)
         self.encoder = RegisterEncoder(
             width, config.num_layers, config.num_heads, mask=mask, dropout=config.dropout
         )
         self.to_latent = nn.Linear(width, len(config.levels))
 
         self.from_code = nn.Linear(len(config.levels), width)
+        # added to the codes within the budget; the masks replace those past it
         self.slots = nn.Parameter(torch.randn(config.num_tokens, width))
         self.masks = nn.Parameter(torch.randn(config.num_tokens, width))
         self.queries = nn.Parameter(sinusoids(config.horizon, width)[None])

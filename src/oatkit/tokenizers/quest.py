@@ -45,7 +45,7 @@ class QuestConfig:
             raise ValueError(f"quest halves the horizon: {self.horizon} is not even")
         if self.width % self.num_heads or self.width % GROUPS:
             raise ValueError(
-                f"width {self.width} is not divided by {self.num_heads} heads and {GROUPS} groups"
+                f"width {self.width} is not divisible by {self.num_heads} heads and {GROUPS} groups"
             )
         if self.reconstruction not in ("mse", "l1"):
             raise ValueError(f"reconstruction is {self.reconstruction!r}, expected 'mse' or 'l1'")

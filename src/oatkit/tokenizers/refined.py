@@ -83,7 +83,7 @@ def _schedule(config: OatConfig, num_tokens: int) -> Schedule:
         return Schedule.tokenwise(num_tokens)
     if config.groups is None and num_tokens & (num_tokens - 1) == 0:
         return Schedule.pow2(num_tokens)
-    return Schedule((*config.trained_groups, *_equal_blocks(config, num_tokens)))
+    return Schedule((*config.resolved_groups, *_equal_blocks(config, num_tokens)))
 
 
 def _equal_blocks(config: OatConfig, num_tokens: int) -> range | tuple[int, ...]:

@@ -99,7 +99,7 @@ class Checkpoints:
         optimizer: torch.optim.Optimizer,
         ema: dict[str, Tensor] | None,
     ) -> int:
-        """Load the latest checkpoint into the arguments; gives its step, 0 if there is none."""
+        """Load the latest checkpoint into the arguments; returns its step, 0 if there is none."""
         path = self.latest()
         if path is None:
             return 0

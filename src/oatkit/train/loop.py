@@ -42,9 +42,9 @@ def train(
 ) -> bool:
     """Train `job.module` in place, continuing from the latest checkpoint in `out`.
 
-    Gives whether this process is the one of several that goes on to use it. A module whose weights
-    were sharded stays so: `load_latest` gives them to another. Ctrl-C saves a checkpoint after the
-    current step and says how to continue.
+    Returns True on the main process, which saves and uses the trained module. A sharded module
+    stays sharded; `load_latest` loads the full weights into an unsharded one. Ctrl-C saves a
+    checkpoint after the current step and says how to continue.
 
     Args:
         job: What is trained.
@@ -66,7 +66,7 @@ def train(
                 raise KeyboardInterrupt(
                     f"stopped after step {step + 1}; the same command again continues"
                 )
-    run.keep_average()
+    run.use_average()
     return bool(run.accelerator.is_main_process)
 
 
@@ -79,7 +79,7 @@ class _LossModule(nn.Module):
         self._loss = job.loss
 
     def forward(self, keys_B: Tensor, *batch: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Total and detached parts, in types that the wrappers of several processes look into."""
+        """Total and detached parts, as plain tensors and dicts, which DDP can traverse."""
         loss = self._loss(batch, SampleRandom(keys_B))
         return loss.total, {name: part.detach() for name, part in loss.parts.items()}
 
@@ -96,7 +96,7 @@ class TrainingRun:
         require_trackers(config.trackers)
         if is_sharding_asked():
             _require_shardable(job.module, config)
-        # or a second run of this process would have to have the precision of the first
+        # Accelerate keeps the precision of the first run in global state
         AcceleratorState._reset_state()
         self.job, self.config, self.out = job, config, out
         self.accelerator = Accelerator(
@@ -108,7 +108,7 @@ class TrainingRun:
         world = self.accelerator.num_processes
         if config.batch_size % (world * config.accumulate):
             raise ValueError(
-                f"batch_size {config.batch_size} is not divided by {world} processes times "
+                f"batch_size {config.batch_size} is not divisible by {world} processes times "
                 f"{config.accumulate} parts"
             )
         job.module.to(self.accelerator.device)
@@ -135,7 +135,7 @@ class TrainingRun:
         self._batches = read_ahead(job.batch, plan, config.workers)
 
     def do_step(self, step: int) -> TrainingLoss:
-        """Do one optimizer step; gives this process's loss."""
+        """Do one optimizer step; returns this process's loss."""
         config, accelerator = self.config, self.accelerator
         self.job.module.train()
         keys = sample_keys(config.seed, step, torch.arange(config.batch_size))
@@ -145,7 +145,7 @@ class TrainingRun:
         for number, part in enumerate(parts):
             batch = tuple(t.to(accelerator.device) for t in next(self._batches))
             is_last = number == len(parts) - 1
-            with self._gradients_kept_apart(not is_last):
+            with self._no_gradient_sync(not is_last):
                 with accelerator.autocast():
                     loss, named = self.model(keys[part].to(accelerator.device), *batch)
                     loss = loss / len(parts)
@@ -164,12 +164,12 @@ class TrainingRun:
         return TrainingLoss(total, {name: torch.cat(values) for name, values in logged.items()})
 
     @contextmanager
-    def _gradients_kept_apart(self, is_apart: bool) -> Iterator[None]:
-        """Average gradients over processes only with the last part of a batch."""
+    def _no_gradient_sync(self, skip: bool) -> Iterator[None]:
+        """Skip averaging gradients over processes while `skip` is true."""
         if self.is_sharded:
-            average_gradients(self.model, not is_apart)
+            average_gradients(self.model, not skip)
             yield
-        elif is_apart:
+        elif skip:
             with self.accelerator.no_sync(self.model):
                 yield
         else:
@@ -180,7 +180,7 @@ class TrainingRun:
         return sample_indices(config.seed, step, config.batch_size, self.job.num_samples)
 
     def _parts(self) -> list[NDArray[np.int64]]:
-        """Places in the global batch, of each part that this process computes."""
+        """Indices into the global batch for each accumulation part of this process."""
         config, accelerator = self.config, self.accelerator
         share = config.batch_size // accelerator.num_processes
         mine = slice(accelerator.process_index * share, (accelerator.process_index + 1) * share)
@@ -199,8 +199,9 @@ class TrainingRun:
             )
         self.accelerator.wait_for_everyone()
 
-    def keep_average(self) -> None:
-        """Leave the moving average in the module, if there is one, ready for use."""
+    def use_average(self) -> None:
+        """Load the moving average of the weights, if any, into the module and switch it to eval
+        mode."""
         if self.average is not None:
             self.job.module.load_state_dict(self.average)
         self.job.module.eval()
@@ -248,7 +249,7 @@ def _stop_requested() -> Iterator[Callable[[], bool]]:
 def _require_shardable(module: nn.Module, config: TrainConfig) -> None:
     if not hasattr(module, "blocks"):
         raise TrainingError(
-            f"{type(module).__name__} is too small to be sharded: launch with "
+            f"{type(module).__name__} has no `blocks` to shard: launch with "
             "configs/accelerate/ddp.yaml"
         )
     if not OPTIMIZERS[config.optimizer].is_elementwise:

@@ -161,7 +161,7 @@ def test_what_a_light_policy_cannot_be_made_of(dataset: Dataset) -> None:
         LightPolicy.for_dataset(tiny.CONFIG, tokenizer, dataset, reads_state=False)
     with pytest.raises(ValueError, match="the schedule ends at 8 tokens, bin has 24"):
         LightPolicy.for_dataset(replace(tiny.CONFIG, endpoints=(8,)), tokenizer, dataset)
-    with pytest.raises(ValueError, match="width 16 is not divided by 3 heads"):
+    with pytest.raises(ValueError, match="width 16 is not divisible by 3 heads"):
         replace(tiny.CONFIG, num_heads=3)
     with pytest.raises(ValueError, match="crop_size 36 exceeds image_size 20"):
         replace(tiny.CONFIG, image_size=20)

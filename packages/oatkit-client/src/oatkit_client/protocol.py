@@ -71,7 +71,8 @@ class TokensReply(_SometimesInReply):
     budget_used: int
     """Number of those tokens."""
     entropy: list[float]
-    """Entropy of the distribution that each token was sampled from, in bits."""
+    """Entropy in bits of the network's distribution for each token, before temperature, top-k and
+    top-p."""
     calls: int
     """Number of stages that the network was run for."""
 

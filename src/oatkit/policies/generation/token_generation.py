@@ -4,8 +4,8 @@
     network, cache ──┴── stage ── ids ──┬── next stage, or stop ── decode ── chunks
                            ^────────────┘
 
-Shape letters: B batch, N rows that are generated, K token slot, G slot of a stage, V vocabulary,
-T step in the chunk, A action dimension.
+Shape letters: B batch, N those rows of it that are generated in this attempt (all, or those to
+retry), K token slot, G slot of a stage, V vocabulary, T step in the chunk, A action dimension.
 """
 
 from __future__ import annotations
@@ -118,10 +118,10 @@ def generate_stages(
     Ends after the last stage, or once every row has its end symbol.
 
     Args:
-        generation: The network, its cache empty.
+        generation: Stateful decoder with an empty key-value cache.
         stages: Stages to run, the first ones of a schedule.
-        uniform_BK: Random numbers in [0, 1) of a whole generation, so that budgets nest; ids are on
-            their device.
+        uniform_BK: One uniform number in [0, 1) per slot for all stages, so a smaller budget yields
+            a prefix of a larger one. Ids are created on this tensor's device.
         mask_id: The input that stands for MASK.
         end_id: The id that ends a row, where lengths vary.
         sampling: Rules by which ids are chosen.
@@ -151,12 +151,12 @@ def generate_chunks(
     mask_id: int,
     end_id: int | None,
 ) -> GeneratedChunks:
-    """Generate every row once and decode it.
+    """Generate tokens once for every observation of the batch and decode them.
 
     Args:
-        generation: The network, its cache empty.
+        generation: Stateful decoder with an empty key-value cache.
         stages: All stages of the schedule.
-        uniform_NK: Random numbers in [0, 1) of all slots.
+        uniform_NK: One uniform number in [0, 1) per slot, as in `generate_stages`.
         tokenizer: Decodes the ids.
         settings: How tokens are generated.
         mask_id: The input that stands for MASK.
@@ -171,9 +171,8 @@ def generate_chunks(
     chunk_NTA: Tensor | None = None
     ids: list[Tensor] = []
     entropies: list[Tensor] = []
-    rules = settings.sampling
     for stage in generate_stages(
-        generation, stages, uniform_NK, mask_id=mask_id, end_id=end_id, sampling=rules
+        generation, stages, uniform_NK, mask_id=mask_id, end_id=end_id, sampling=settings.sampling
     ):
         ids.append(stage.ids)
         entropies.append(stage.entropy_bits)
@@ -194,14 +193,19 @@ def generate_chunks(
     tokens = Tokens(torch.cat(ids, dim=1), budget_N)
     if end_id is not None:
         tokens = cut_at_end(tokens.ids, end_id, budget)
-        read_N = (tokens.lengths + 1).clamp(max=schedule.endpoints[len(stages) - 1]).tolist()
-        calls_N = calls_N.new_tensor([schedule.calls_for(num_tokens) for num_tokens in read_N])
+        calls_N = _calls_until_end(tokens.lengths, schedule, len(stages))
     undecodable: dict[int, str] = {}
     if chunk_NTA is None:
         chunk_NTA, undecodable = tokenizer.decode_rows(tokens)
     entropy_NK = torch.cat(entropies, dim=1)
     attempts_N = torch.ones_like(calls_N)
     return GeneratedChunks(chunk_NTA, tokens, entropy_NK, calls_N, attempts_N, undecodable)
+
+
+def _calls_until_end(lengths_N: Tensor, schedule: Schedule, num_stages: int) -> Tensor:
+    """(N,) number of stages that each row needs for its tokens and its end symbol."""
+    num_with_end_N = (lengths_N + 1).clamp(max=schedule.endpoints[num_stages - 1])
+    return lengths_N.new_tensor([schedule.calls_for(number) for number in num_with_end_N.tolist()])
 
 
 def cut_at_end(ids_BK: Tensor, end_id: int, budget: int) -> Tokens:

@@ -46,11 +46,11 @@ class LightConfig:
     image_size: int = 96
     """Height and width to which images are resized."""
     crop_size: int = 84
-    """Of those a random part in training, the middle otherwise."""
+    """Height and width of the part that is read: a random one in training, the middle otherwise."""
     image_channels: int = 64
-    """Of the first stage of the image encoders."""
+    """Number of channels of the first stage of the image encoders."""
     num_points: int = 32
-    """Features of an image whose position is told."""
+    """Number of feature maps per image whose mean position (spatial softmax) is read."""
     endpoints: tuple[int, ...] | None = None
     """The schedule; the tokenizer's own by default."""
 
@@ -59,7 +59,7 @@ class LightConfig:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
         if self.width % self.num_heads:
-            raise ValueError(f"width {self.width} is not divided by {self.num_heads} heads")
+            raise ValueError(f"width {self.width} is not divisible by {self.num_heads} heads")
         if self.crop_size < SMALLEST_CROP:
             raise ValueError(
                 f"crop_size is {self.crop_size}, expected at least {SMALLEST_CROP}: the encoder "
@@ -75,8 +75,8 @@ class LightNet(nn.Module):
     Args:
         config: Sizes.
         spec: What is observed.
-        vocab_size: Of the tokenizer; after it come the end symbol, if any, and the mask.
-        num_tokens: Slots.
+        vocab_size: Number of ids of the tokenizer; the end symbol, if any, and the mask follow.
+        num_tokens: Number of token slots.
         has_end: Whether rows end with a symbol.
     """
 

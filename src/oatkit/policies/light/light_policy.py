@@ -99,7 +99,7 @@ class LightPolicy:
         cameras: Sequence[str] = (),
         reads_state: bool = True,
     ) -> LightPolicy:
-        """An untrained policy that observes what `dataset` has."""
+        """An untrained policy for a dataset; reads the state and the named `cameras`."""
         require_same_actions(tokenizer, dataset)
         spec = ObservationSpec.for_dataset(
             dataset, history=history, cameras=cameras, reads_state=reads_state
@@ -123,11 +123,11 @@ class LightPolicy:
 
     @property
     def digest(self) -> str:
-        """A name that changes when the policy would act otherwise."""
+        """Hash of weights, network config and tokenizer, which changes when any of them does."""
         return policy_digest(self)
 
     def to(self, device: torch.device | str) -> LightPolicy:
-        """Move network and tokenizer to a device; gives itself."""
+        """Move network and tokenizer to a device; returns itself."""
         self.net.to(device)
         self.tokenizer.to(device)
         return self
@@ -153,7 +153,7 @@ class LightPolicy:
         actions_BTA: Tensor,
         random: SampleRandom,
     ) -> TrainingLoss:
-        """The training loss; actions are there as their tokens."""
+        """The training loss. `actions_BTA` is unused: this policy learns from tokens only."""
         return self.net.loss(observations, tokens, self.schedule, random)
 
     def flow_loss(
@@ -172,7 +172,7 @@ class LightPolicy:
         return self.episode.read(observation, allow_more=allow_more)
 
     def reset(self) -> None:
-        """Forget the frames of the episode; the next one is repeated as its own history."""
+        """Start a new episode: forget past frames; the next frame fills the whole history."""
         self.episode.reset()
 
     def observe(self, observation: Mapping[str, Any] | Observations) -> None:
@@ -201,7 +201,8 @@ class LightPolicy:
         generator: Generators = None,
         thresholds: AutoThresholds | None = None,
     ) -> GeneratedChunks:
-        """One attempt at all tokens by the default settings, as policies are measured."""
+        """Generate all tokens once with the default settings, without retrying; used for
+        measuring."""
         return self.token_predictor.generate_once(observations, generator, thresholds)
 
     def calibrate(
@@ -240,7 +241,7 @@ class LightPolicy:
         return write_policy(folder, self, self.to_json(), self._card())
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
-        """Upload the artifact to the Hugging Face hub; gives its address."""
+        """Upload the artifact to the Hugging Face hub; returns its address."""
         return upload(self.save_pretrained, repo_id, private=private)
 
     @classmethod

@@ -121,7 +121,8 @@ class VlmPolicy:
         cameras: Sequence[str] = (),
         reads_state: bool = True,
     ) -> VlmPolicy:
-        """An untrained policy on a backbone (folder or hub id) that observes what `dataset` has."""
+        """An untrained policy for a dataset, on a backbone (folder or hub id); reads the state
+        and the named `cameras`."""
         from oatkit.policies.vlm.backbones.loading import load_backbone
 
         require_same_actions(tokenizer, dataset)
@@ -164,11 +165,11 @@ class VlmPolicy:
 
     @property
     def digest(self) -> str:
-        """A name that changes when the policy would act otherwise."""
+        """Hash of weights, network config and tokenizer, which changes when any of them does."""
         return policy_digest(self)
 
     def to(self, device: torch.device | str) -> VlmPolicy:
-        """Move network and tokenizer to a device; gives itself."""
+        """Move network and tokenizer to a device; returns itself."""
         self.net.to(device)
         self.tokenizer.to(device)
         return self
@@ -212,7 +213,7 @@ class VlmPolicy:
         return self.episode.read(observation, allow_more=allow_more)
 
     def reset(self) -> None:
-        """Forget the frames of the episode; the next one is repeated as its own history."""
+        """Start a new episode: forget past frames; the next frame fills the whole history."""
         self.episode.reset()
 
     def observe(self, observation: Mapping[str, Any] | Observations) -> None:
@@ -243,7 +244,7 @@ class VlmPolicy:
         generator: Generators = None,
         thresholds: AutoThresholds | None = None,
     ) -> GeneratedChunks:
-        """One attempt by the default settings, as policies are measured."""
+        """Predict once with the default settings, without retrying; used for measuring."""
         return self._predictor.generate_once(observations, generator, thresholds)
 
     def calibrate(
@@ -294,7 +295,7 @@ class VlmPolicy:
         )
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
-        """Upload the artifact to the Hugging Face hub; gives its address."""
+        """Upload the artifact to the Hugging Face hub; returns its address."""
         return upload(self.save_pretrained, repo_id, private=private)
 
     @classmethod
