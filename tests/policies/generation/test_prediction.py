@@ -1,0 +1,57 @@
+"""Predictions hold arrays like those of the observation."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+
+from oatkit.data import Dataset
+from oatkit.policies import LightPolicy
+from oatkit.policies.generation.prediction import to_prediction
+from oatkit.policies.generation.token_generation import GeneratedChunks
+from oatkit.types import Tokens
+from tests.policies import tiny
+
+
+def generated(batch_size: int) -> GeneratedChunks:
+    ones_B = torch.ones(batch_size, dtype=torch.int64)
+    return GeneratedChunks(
+        chunk=torch.arange(batch_size * 6.0).view(batch_size, 3, 2),
+        tokens=Tokens(torch.arange(batch_size * 4).view(batch_size, 4), 2 * ones_B),
+        entropy_bits=torch.rand(batch_size, 4),
+        calls=3 * ones_B,
+        attempts=ones_B,
+        undecodable={},
+    )
+
+
+def test_numpy_gives_numpy_and_torch_gives_torch() -> None:
+    began = time.perf_counter()
+    given, wanted = generated(2), generated(2).chunk.numpy()
+    for_numpy = to_prediction(given, {"x": np.zeros(2)}, is_single_frame=False, began=began)
+    for_torch = to_prediction(given, {"x": torch.zeros(2)}, is_single_frame=False, began=began)
+    np.testing.assert_array_equal(for_numpy.chunk, wanted)
+    assert isinstance(for_numpy.ids, np.ndarray)
+    assert isinstance(for_torch.chunk, torch.Tensor)
+    assert for_numpy.budget.tolist() == for_torch.budget.tolist() == [2, 2]
+    assert for_numpy.calls.tolist() == [3, 3]
+    assert for_numpy.elapsed_ms > 0
+
+
+def test_one_frame_is_answered_without_a_batch_axis() -> None:
+    found = to_prediction(generated(1), {"x": np.zeros(2)}, is_single_frame=True, began=0.0)
+    assert found.chunk.shape == (3, 2)
+    assert found.ids.tolist() == [0, 1, 2, 3]
+    assert (int(found.budget), int(found.calls), int(found.attempts)) == (2, 3, 1)
+
+
+def test_what_was_read_is_answered_with_numpy(
+    dataset: Dataset, policies: dict[str, LightPolicy]
+) -> None:
+    policy = policies["oat-pow2"]
+    read = policy.read(tiny.batch(policy, dataset))
+    found = policy.predict_action_chunk(read)
+    assert isinstance(found.chunk, np.ndarray)
+    assert found.chunk.shape == (3, tiny.HORIZON, tiny.ACTION_DIM)

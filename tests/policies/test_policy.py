@@ -1,0 +1,34 @@
+"""Both policies are what the protocol declares, argument by argument."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from oatkit.policies import LightPolicy, VlmPolicy
+from oatkit.policies.policy import ActingPolicy, Policy
+
+METHODS = sorted(
+    name
+    for protocol in (ActingPolicy, Policy)
+    for name, value in vars(protocol).items()
+    if inspect.isfunction(value) and not name.startswith("_")
+)
+
+
+@pytest.mark.parametrize("policy", [LightPolicy, VlmPolicy])
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_have_the_declared_arguments(policy: type, name: str) -> None:
+    declared = inspect.signature(getattr(Policy, name)).parameters
+    found = inspect.signature(getattr(policy, name)).parameters
+    assert list(found) == list(declared)
+    defaults: dict[str, Any] = {key: p.default for key, p in declared.items()}
+    assert {key: p.default for key, p in found.items()} == defaults
+
+
+def test_the_signature_of_prediction_is_declared_once() -> None:
+    """Whoever needs a policy takes the protocol; nobody declares the method anew."""
+    assert "predict_action_chunk" in METHODS
+    assert "predict_action_chunk" not in vars(Policy), "it is that of ActingPolicy"
