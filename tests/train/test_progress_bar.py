@@ -37,6 +37,10 @@ def test_a_single_part_is_the_loss_and_not_repeated() -> None:
     assert "token_loss" not in shown({"token_loss": 0.0123456})
 
 
+def test_what_is_printed_next_begins_on_a_line_of_its_own() -> None:
+    assert shown(PARTS).endswith("0.0312\n")
+
+
 def test_nothing_is_shown_unless_asked() -> None:
     assert shown(PARTS, is_shown=False) == ""
 
