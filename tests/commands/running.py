@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from oatkit import cli
@@ -15,3 +17,9 @@ def run_command(args: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[in
         code = int(stop.code or 0)
     captured = capsys.readouterr()
     return code, captured.out, captured.err
+
+
+def train_policy(data: Path, out: Path, *flags: str) -> int:
+    """Run `oatkit policy train` on a tiny preset; gives its exit code."""
+    shared = ("--data", str(data), "--out", str(out), "--preset", "tiny")
+    return cli.main(["policy", "train", *shared, *flags])

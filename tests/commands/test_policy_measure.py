@@ -9,27 +9,7 @@ import pytest
 
 import oatkit
 from oatkit import cli
-from oatkit.tokenizers import KINDS
-from tests.policies import tiny
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.write_dataset(tmp_path_factory.mktemp("data") / "npz")
-
-
-@pytest.fixture(scope="module")
-def tokenizers(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tokenizers")
-    dataset = oatkit.open_dataset(data, cache_dir=folder / "cache")
-    for kind in KINDS:
-        tiny.make_tokenizer(kind, dataset).save_pretrained(folder / kind)
-    return folder
-
-
-def train(data: Path, out: Path, *flags: str) -> int:
-    shared = ("--data", str(data), "--out", str(out), "--preset", "tiny")
-    return cli.main(["policy", "train", *shared, *flags])
+from tests.commands.running import train_policy as train
 
 
 def test_a_policy_is_measured_on_the_state_it_was_trained_on(

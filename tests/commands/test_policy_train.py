@@ -13,26 +13,8 @@ from oatkit import cli
 from oatkit.storage.records import record_from_json
 from oatkit.tokenizers import KINDS
 from oatkit.types import PolicyMeasurement
+from tests.commands.running import train_policy as train
 from tests.policies import tiny
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny.write_dataset(tmp_path_factory.mktemp("data") / "npz")
-
-
-@pytest.fixture(scope="module")
-def tokenizers(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tokenizers")
-    dataset = oatkit.open_dataset(data, cache_dir=folder / "cache")
-    for kind in KINDS:
-        tiny.make_tokenizer(kind, dataset).save_pretrained(folder / kind)
-    return folder
-
-
-def train(data: Path, out: Path, *flags: str) -> int:
-    shared = ("--data", str(data), "--out", str(out), "--preset", "tiny")
-    return cli.main(["policy", "train", *shared, *flags])
 
 
 def test_what_is_served_reads_the_one_frame_a_robot_sends(

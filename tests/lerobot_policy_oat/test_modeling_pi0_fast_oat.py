@@ -87,7 +87,7 @@ def test_sampling_is_as_configured(folders: dict[str, str]) -> None:
     batch = observation()
 
     def chunks(**settings: Any) -> Tensor:
-        """Of two predictions in an episode."""
+        """Two predictions of an episode."""
         policy = make_policy(make_config(folders, **settings))
         policy.reset()
         return torch.stack([policy.predict_action_chunk(batch) for _ in range(2)])

@@ -199,7 +199,7 @@ def test_a_digest_changes_with_what_is_learned(tokenizer: ActionTokenizer, tmp_p
 
 
 def test_what_is_computed_from_data_is_closer_than_the_mean(tokenizer: ActionTokenizer) -> None:
-    """Of untrained codecs nothing can be expected."""
+    """Untrained codecs are left out: nothing can be expected of them."""
     if KINDS[tokenizer.kind].is_learned:
         return
     normalize = tokenizer.normalizer.normalize

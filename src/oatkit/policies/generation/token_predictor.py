@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from oatkit.errors import DecodeError
 from oatkit.policies.generation.budget_limits import can_stop_early, resolve_budget
@@ -21,6 +22,7 @@ from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.latency_measurement import measure_latency
 from oatkit.policies.generation.prediction import Prediction, PredictionOptions, to_prediction
 from oatkit.policies.generation.random_rows import Generators, random_rows
+from oatkit.policies.generation.threshold_calibration import calibrate_thresholds
 from oatkit.policies.generation.token_generation import (
     GeneratedChunks,
     GenerationSettings,
@@ -152,6 +154,24 @@ class TokenPredictor:
             blank = self._episode.read(blank_observation(self._spec, batch_size))
             self._latencies[key] = measure_latency(self._net, self._tokenizer, key[1], blank)
         return self._latencies[key]
+
+    def calibrate(
+        self,
+        observations: Observations,
+        actions_BTA: Tensor,
+        generator: Generators,
+        rows_at_once: int,
+    ) -> AutoThresholds | None:
+        """Thresholds of `budget="auto"`; see `calibrate_thresholds`."""
+        return calibrate_thresholds(
+            self._net,
+            self._tokenizer,
+            self._schedule,
+            observations,
+            actions_BTA,
+            generator=generator,
+            rows_at_once=rows_at_once,
+        )
 
     def _choose_schedule(self, schedule: Schedule | None) -> Schedule:
         own = self._schedule

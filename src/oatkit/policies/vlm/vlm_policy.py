@@ -23,7 +23,6 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Prediction, PredictionOptions
 from oatkit.policies.generation.random_rows import Generators
-from oatkit.policies.generation.threshold_calibration import calibrate_thresholds
 from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.generation.token_predictor import TokenPredictor
 from oatkit.policies.observation.episode_reader import EpisodeReader
@@ -256,14 +255,8 @@ class VlmPolicy:
         """Find the thresholds of `budget="auto"`; see `Policy.calibrate`."""
         if "tokens" not in self.heads:
             return
-        self.auto = calibrate_thresholds(
-            self.net,
-            self.tokenizer,
-            self.schedule,
-            observations,
-            actions_BTA,
-            generator=generator,
-            rows_at_once=self.rows_at_once,
+        self.auto = self.token_predictor.calibrate(
+            observations, actions_BTA, generator, self.rows_at_once
         )
 
     # The artifact
