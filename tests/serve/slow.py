@@ -76,6 +76,7 @@ class SlowPolicy:
         return self._policy.predict_action_chunk(observation, budget=reached, **sampling)
 
     def _has_poison(self, observations: Observations) -> bool:
-        assert self.spec.state is not None and self.poison is not None
+        assert self.spec.state is not None
+        assert self.poison is not None
         poison = self.spec.state.normalize(torch.full((self.spec.state_dim,), self.poison))
         return bool((observations.state == poison).all(dim=-1).any())
