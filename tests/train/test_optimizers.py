@@ -45,6 +45,23 @@ def test_the_state_is_tensors_that_bring_it_back(name: str) -> None:
     assert torch.equal(copy.bias, module.bias)
 
 
+@pytest.mark.parametrize(("name", "device"), [("adamw", "meta"), ("soap", "cpu")])
+def test_restored_state_is_where_the_optimizer_wants_it(name: str, device: str) -> None:
+    """The meta device stands for CUDA, where a fused AdamW whose `step` is on the CPU raises an
+    error at its first step, so that no run could be resumed. SOAP reads its `step` on the CPU."""
+    module = nn.Linear(4, 3)
+    optimizer = make(name, module)
+    step(module, optimizer, 3)
+    tensors = optimizer_tensors(module, optimizer)
+    away = nn.Linear(4, 3, device="meta")
+    again = make(name, away)
+    load_optimizer_tensors(away, again, tensors)
+    for state in again.state.values():
+        where = {what: value.device.type for what, value in state.items()}
+        assert where.pop("step") == device
+        assert set(where.values()) == {"meta"}
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_it_lowers_a_loss(name: str, tmp_path: Path) -> None:
     job = Regression()

@@ -19,6 +19,7 @@ SCRIPT = """
 import torch
 import torch.distributed as dist
 from torch import nn
+from oatkit.train.checkpoint import load_optimizer_tensors, optimizer_tensors
 from oatkit.train.shard import full_tensor, is_sharded, shard, shard_like
 
 dist.init_process_group("gloo")
@@ -35,6 +36,20 @@ for name, parameter in model.named_parameters():
     again = shard_like(before[name], parameter)
     assert torch.equal(again.to_local(), parameter.to_local())
 torch.testing.assert_close(model(inputs), expected)
+optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+model(inputs).sum().backward()
+optimizer.step()
+fresh = optimizer.state[model[0].weight]["step"]
+whole = {key: full_tensor(t).clone() for key, t in optimizer_tensors(model, optimizer).items()}
+again = torch.optim.AdamW(model.parameters(), fused=True)
+load_optimizer_tensors(model, again, whole)
+restored = again.state[model[0].weight]
+assert not is_sharded(restored["step"]) and not is_sharded(fresh)
+assert torch.equal(restored["step"], fresh)
+assert torch.equal(
+    restored["exp_avg"].to_local(), optimizer.state[model[0].weight]["exp_avg"].to_local()
+)
+again.step()
 dist.destroy_process_group()
 """
 

@@ -157,13 +157,25 @@ def optimizer_tensors(module: nn.Module, optimizer: torch.optim.Optimizer) -> di
 def load_optimizer_tensors(
     module: nn.Module, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
 ) -> None:
-    """The inverse of `optimizer_tensors`."""
+    """The inverse of `optimizer_tensors`.
+
+    Where a tensor belongs is the optimizer's to say: a fused AdamW wants `step` on the device of
+    its parameter, others want it on the CPU.
+    """
     parameters = dict(module.named_parameters())
+    stored = optimizer.state_dict()
+    numbers: dict[Tensor, int] = {
+        parameter: number
+        for group, numbered in zip(optimizer.param_groups, stored["param_groups"], strict=True)
+        for parameter, number in zip(group["params"], numbered["params"], strict=True)
+    }
+    state: dict[int, dict[str, Tensor]] = {}
     for key, value in tensors.items():
         name, what = key.rsplit("/", 1)
         parameter = parameters[name]
-        is_scalar = what == "step"
-        optimizer.state[parameter][what] = value if is_scalar else shard_like(value, parameter)
+        placed = value if what == "step" else shard_like(value, parameter)
+        state.setdefault(numbers[parameter], {})[what] = placed
+    optimizer.load_state_dict({**stored, "state": state})
 
 
 def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
