@@ -190,3 +190,12 @@ def test_a_dataset_that_drifted_is_refused_or_noted(
     assert not (tmp_path / "p").exists()
     assert train(other, tmp_path / "p", *flags, "--allow-drift") == 0
     assert "note: bin: dimension 0 ('action_0') drifted" in capsys.readouterr().out
+
+
+def test_flags_of_the_expert_are_settings_of_the_recipe(
+    data: Path, tokenizers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They arrive where the optimizer is made; a light policy has no expert."""
+    flags = ("--expert-start", "3", "--expert-learning-rate", "1e-3")
+    assert train(data, tmp_path, "--tokenizer", str(tokenizers / "klt"), *flags) != 0
+    assert "no flow expert to train apart" in capsys.readouterr().err

@@ -26,6 +26,7 @@ def test_learning_rates() -> None:
     ("changes", "message"),
     [
         ({"steps": 0}, "steps is 0, expected at least 1"),
+        ({"expert_start": -1}, "expert_start is -1, expected 0 or more"),
         ({"ema": 1.0}, "ema is 1.0, expected 0 or more and below 1"),
     ],
 )
@@ -43,6 +44,12 @@ def test_only_what_decides_the_result_must_stay() -> None:
         replace(config, schedule="constant", steps=5).decisive()
         == replace(config, schedule="constant", steps=6).decisive()
     )
+
+
+def test_settings_of_later_versions_are_not_stored_at_their_defaults() -> None:
+    """So a checkpoint of before there were any still belongs to the same run."""
+    assert not {"expert_learning_rate", "expert_start"} & CONFIG.decisive().keys()
+    assert replace(CONFIG, expert_start=5).decisive()["expert_start"] == 5
 
 
 def test_unknown_names_are_answered_with_known_ones() -> None:

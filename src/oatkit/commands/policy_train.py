@@ -77,6 +77,11 @@ class TrainPolicy:
     """Width of the flow expert; the preset's by default."""
     expert_layers: int | None = None
     """Number of layers of the flow expert; as many as the backbone has by default."""
+    expert_learning_rate: float | None = None
+    """Learning rate of the flow expert; that of the rest by default."""
+    expert_start: int | None = None
+    """Number of first steps in which the flow expert does not learn, so that it starts on a
+    backbone that tokens have trained (`vlm-tc`); 0 by default."""
     training: TrainFlags = TrainOptions()
     loading: Annotated[BackboneOptions, arg(name="")] = BackboneOptions()
     columns: Columns = DatasetOptions()
@@ -133,8 +138,9 @@ class TrainPolicy:
 
 def run(options: TrainPolicy, console: Console) -> int:
     changes = options.training.changes()
-    if options.workers is not None:
-        changes["workers"] = options.workers
+    for name in ("workers", "expert_learning_rate", "expert_start"):
+        if getattr(options, name) is not None:
+            changes[name] = getattr(options, name)
     start = options.start()
     train_policy(
         options.columns.open(options.data),

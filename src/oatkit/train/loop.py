@@ -25,6 +25,7 @@ from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.optimizers import OPTIMIZERS
+from oatkit.train.parameter_groups import make_optimizer, set_learning_rates
 from oatkit.train.prefetch import read_ahead
 from oatkit.train.shard import average_gradients, is_sharding_asked, shard
 from oatkit.train.train_config import TrainConfig
@@ -117,12 +118,7 @@ class TrainingRun:
         if self.is_sharded:
             is_bfloat16 = config.precision == "bfloat16"
             shard(self.model, cast(Any, job.module).blocks, is_bfloat16=is_bfloat16)
-        self.optimizer = OPTIMIZERS[config.optimizer].make(
-            job.module.parameters(),
-            lr=config.learning_rate,
-            betas=config.betas,
-            weight_decay=config.weight_decay,
-        )
+        self.optimizer = make_optimizer(job.module, config)
         self.average = _copy_state(job.module) if config.ema else None
         self.checkpoints = Checkpoints(
             out / "checkpoints", {**config.decisive(), **identity}, config.keep_checkpoints
@@ -154,8 +150,7 @@ class TrainingRun:
             for name, values in named.items():
                 logged.setdefault(name, []).append(values.reshape(-1))
         accelerator.clip_grad_norm_(self.job.module.parameters(), config.clip)
-        for group in self.optimizer.param_groups:
-            group["lr"] = config.learning_rate_at(step)
+        set_learning_rates(self.optimizer, config, step)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.job.after_step(accelerator.gather, SampleRandom(keys.to(accelerator.device)))

@@ -32,7 +32,7 @@ class MakeOptimizer(Protocol):
         betas: tuple[float, float],
         weight_decay: float,
     ) -> torch.optim.Optimizer:
-        """An optimizer of the parameters."""
+        """An optimizer of the parameters; a flow expert may be added as a second group."""
 
 
 @dataclass(frozen=True)

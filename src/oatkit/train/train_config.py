@@ -18,6 +18,9 @@ NOT_DECISIVE = frozenset(
 )
 """Settings that do not change the weights that come out."""
 
+ADDED = ("expert_learning_rate", "expert_start")
+"""Settings that the first checkpoints did not hold: at their defaults they decide nothing."""
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -37,6 +40,10 @@ class TrainConfig:
     """Where the cosine ends, as a share of the learning rate."""
     warmup_steps: int = 0
     """Number of first steps in which the learning rate rises from 0."""
+    expert_learning_rate: float | None = None
+    """Largest learning rate of the flow expert; that of all other parameters if None."""
+    expert_start: int = 0
+    """Number of first steps in which the flow expert does not learn; its warmup follows."""
     weight_decay: float = 0.0
     """Share of a weight, times the learning rate, that each step takes away."""
     betas: tuple[float, float] = (0.9, 0.999)
@@ -68,8 +75,9 @@ class TrainConfig:
         for name in ("steps", "batch_size", "accumulate", "checkpoint_every", "log_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
-        if self.workers < 0:
-            raise ValueError(f"workers is {self.workers}, expected 0 or more")
+        for name in ("workers", "expert_start"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more")
         if not 0 <= self.ema < 1:
             raise ValueError(f"ema is {self.ema}, expected 0 or more and below 1")
         if self.optimizer not in OPTIMIZERS:
@@ -81,16 +89,33 @@ class TrainConfig:
     def decisive(self) -> dict[str, Any]:
         """The settings that decide the result: a run continues only under the same ones."""
         free = NOT_DECISIVE | ({"steps"} if self.schedule == "constant" else set())
+        free |= {name for name in ADDED if getattr(self, name) == getattr(TrainConfig, name)}
         return {name: value for name, value in asdict(self).items() if name not in free}
 
     def learning_rate_at(self, step: int) -> float:
         """The learning rate of the step with this number, counted from 0."""
+        return self._scheduled(self.learning_rate, step, self.steps)
+
+    @property
+    def has_own_expert_rate(self) -> bool:
+        """Whether the flow expert is trained otherwise than the rest."""
+        return self.expert_learning_rate is not None or self.expert_start > 0
+
+    def expert_learning_rate_at(self, step: int) -> float:
+        """The flow expert's learning rate: 0 before its start, then a whole schedule."""
+        if step < self.expert_start:
+            return 0.0
+        largest = self.expert_learning_rate
+        largest = self.learning_rate if largest is None else largest
+        return self._scheduled(largest, step - self.expert_start, self.steps - self.expert_start)
+
+    def _scheduled(self, largest: float, step: int, steps: int) -> float:
         warm = min(1.0, (step + 1) / self.warmup_steps) if self.warmup_steps else 1.0
         if self.schedule == "constant":
-            return self.learning_rate * warm
-        done = (step - self.warmup_steps) / max(1, self.steps - self.warmup_steps)
+            return largest * warm
+        done = (step - self.warmup_steps) / max(1, steps - self.warmup_steps)
         cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, max(0.0, done))))
-        return self.learning_rate * warm * (self.min_ratio + (1 - self.min_ratio) * cosine)
+        return largest * warm * (self.min_ratio + (1 - self.min_ratio) * cosine)
 
 
 def resolve_config(

@@ -105,6 +105,8 @@ class TrainingLog:
         self._since = (now, step)
         row = {"step": step, "loss": mean, "samples_per_s": round(rate, 1)}
         row["learning_rate"] = config.learning_rate_at(step - 1)
+        if config.has_own_expert_rate:
+            row["expert_learning_rate"] = config.expert_learning_rate_at(step - 1)
         row |= parts
         is_due = step % config.evaluate_every == 0 or step == config.steps
         if is_due and self._can_evaluate:
