@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -98,6 +99,34 @@ def test_what_is_fed_matters(family: str, backbones: dict[str, Backbone]) -> Non
     unseen = torch.zeros(2, 2, dtype=torch.bool)
     assert (last(tasks=TASKS[::-1]) - wanted).abs().max() > 1e-3
     assert (last(is_seen=unseen) - wanted).abs().max() > 1e-3
+
+
+@families
+@torch.no_grad()
+def test_images_of_one_shape_share_a_pass_of_the_vision_tower(
+    family: str, backbones: dict[str, Backbone], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One pass for all cameras and frames keeps a GPU busy; the features are those of passes of
+    their own, deepstack included. Sizes are mixed, so that order matters."""
+    backbone = backbones[family]
+    sizes = (SIZES[0], SIZES[1], SIZES[0], SIZES[0])
+    pixels = [backbone.processor.pixels(image) for image in images(2, sizes)]
+    grids = [backbone.processor.grid(size) for size in sizes]
+    alone = [backbone._encode_images([p], [g])[0] for p, g in zip(pixels, grids, strict=True)]
+    encode, passes = type(backbone.family).encode_images, []
+
+    def spied(self: Any, model: Any, pixels_N: Tensor, grid: Any) -> Any:
+        passes.append(len(pixels_N))
+        return encode(self, model, pixels_N, grid)
+
+    monkeypatch.setattr(type(backbone.family), "encode_images", spied)
+    together = backbone._encode_images(pixels, grids)
+    assert passes == ([6, 2] if family == "qwen3-vl" else [8])
+    for found, wanted in zip(together, alone, strict=True):
+        close(found.slots, wanted.slots)
+        assert len(found.deepstack) == (family == "qwen3-vl")
+        for level, wanted_level in zip(found.deepstack, wanted.deepstack, strict=True):
+            close(level, wanted_level)
 
 
 @families

@@ -57,6 +57,38 @@ def test_sdpa_is_refused_where_it_is_wrong(checkpoints: dict[str, Path]) -> None
 
 
 @families
+def test_each_part_has_the_attention_that_it_can_have(
+    family: str, checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    """Eager attention of the vision tower would write all scores to the memory of a GPU."""
+    usual, eager = load(checkpoints[family]), load(checkpoints[family], attention="eager")
+    language = "eager" if family == "paligemma2" else "sdpa"
+    assert attention(usual) == {"language": {language}, "vision": {"sdpa"}}
+    assert attention(eager) == {"language": {"eager"}, "vision": {"eager"}}
+    usual.processor.save_pretrained(tmp_path)
+    assert attention(build_backbone(tmp_path, BackboneOptions())) == attention(usual)
+    with torch.no_grad():
+        close(prefill(usual).hidden, prefill(eager).hidden)
+
+
+def attention(backbone: Backbone) -> dict[str, set[str]]:
+    """Implementations that the layers of each part of a model call."""
+    parts = {
+        "language": [backbone.family.language_model(backbone.model)],
+        "vision": backbone.family.vision_modules(backbone.model),
+    }
+    return {
+        name: {
+            module.config._attn_implementation  # type: ignore[union-attr]
+            for part in modules
+            for module in part.modules()
+            if type(module).__name__.endswith("Attention")
+        }
+        for name, modules in parts.items()
+    }
+
+
+@families
 def test_parts_are_frozen_and_adapted(family: str, checkpoints: dict[str, Path]) -> None:
     backbone = load_backbone(
         str(checkpoints[family]), BackboneOptions(freeze_vision=True, lora_rank=2, dtype="bfloat16")

@@ -152,9 +152,7 @@ class Backbone(nn.Module):
             states_BSD: Vectors of the state slots.
         """
         slots = lay_out(parts, task_BL, is_seen_BN, self.family.first_position)
-        encoded = [
-            self._encode_images(pixels, grid) for pixels, grid in zip(images, grids, strict=True)
-        ]
+        encoded = self._encode_images(images, grids)
         levels = zip(*(image.deepstack for image in encoded), strict=True)
         deepstack = tuple(torch.cat(level, dim=1) for level in levels)
         is_allowed_BSS = slots.is_real[:, None, :].expand(-1, slots.is_real.shape[1], -1)
@@ -254,11 +252,24 @@ class Backbone(nn.Module):
         cos, sin = self._language_model.rotary_emb(like, positions_BG)
         return cos, sin
 
-    def _encode_images(self, pixels_N: Tensor, grid: tuple[int, int] | None) -> ImageFeatures:
+    def _encode_images(
+        self, images: Sequence[Tensor], grids: Sequence[tuple[int, int] | None]
+    ) -> list[ImageFeatures]:
+        """Features of each image of the prompt; those of one shape share a pass of the tower."""
+        kinds = [(pixels.shape, grid) for pixels, grid in zip(images, grids, strict=True)]
+        found: dict[int, ImageFeatures] = {}
+        for kind in dict.fromkeys(kinds):
+            numbers = [number for number, other in enumerate(kinds) if other == kind]
+            pixels_N = self._normalized(torch.cat([images[number] for number in numbers]))
+            features = self.family.encode_images(self.model, pixels_N, kind[1])
+            found |= dict(zip(numbers, features.split(len(numbers)), strict=True))
+        return [found[number] for number in range(len(kinds))]
+
+    def _normalized(self, pixels_N: Tensor) -> Tensor:
+        """Pixels of uint8 as the vision tower reads them."""
         shape = pixels_N.shape[: self.family.color_axis]
         by_color = pixels_N.float().reshape(*shape, 3, -1)
-        normal = ((by_color - self.mean) / self.std).view_as(pixels_N)
-        return self.family.encode_images(self.model, normal.to(self.dtype), grid)
+        return ((by_color - self.mean) / self.std).view_as(pixels_N).to(self.dtype)
 
     def _additive_mask(self, is_allowed_BGS: Tensor) -> Tensor:
         """Mask (B, 1, G, S) that is added to the scores, as eager attention needs it."""

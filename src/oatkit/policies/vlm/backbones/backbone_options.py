@@ -13,7 +13,8 @@ class BackboneOptions:
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Type of its weights."""
     attention: Literal["eager", "sdpa"] | None = None
-    """Attention implementation of `transformers`; the default depends on the family."""
+    """Attention implementation of `transformers`; by default sdpa, and eager in the language model
+    of PaliGemma 2, which caps its scores."""
     device_map: str | None = None
     """Devices of its layers, as in `transformers`; all on one by default."""
     freeze_vision: bool = False

@@ -27,6 +27,11 @@ class ImageFeatures:
     slots: Tensor
     deepstack: tuple[Tensor, ...] = ()
 
+    def split(self, count: int) -> list[ImageFeatures]:
+        """So many equal shares of the images, in order."""
+        levels = [level.chunk(count) for level in (self.slots, *self.deepstack)]
+        return [ImageFeatures(slots, tuple(others)) for slots, *others in zip(*levels, strict=True)]
+
 
 @dataclass(frozen=True)
 class ScratchSize:
@@ -69,7 +74,7 @@ class Family(Protocol):
     color_axis: int
     """Axis of processed pixels (N, ...) that holds the three colors, as its outermost part."""
     attention: str
-    """Default attention implementation of `transformers`."""
+    """Default attention implementation of the language model; the vision tower has `sdpa`."""
 
     @property
     def model_class(self) -> Any:

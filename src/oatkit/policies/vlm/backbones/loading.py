@@ -100,12 +100,14 @@ def _load_processor(family: Family, where: str, config: Any) -> Processor:
     return Processor(family, tokenizer, images, config)
 
 
-def _attention(family: Family, options: BackboneOptions) -> str:
+def _attention(family: Family, options: BackboneOptions) -> dict[str, str]:
+    """Attention implementations by the names that the config gives to the parts of a model."""
     if options.attention == "sdpa" and family.attention == "eager":
         raise ValueError(
             f"{family.name} caps its attention scores, which sdpa cannot: leave --attention out"
         )
-    return options.attention or family.attention
+    language, vision = options.attention or family.attention, options.attention or "sdpa"
+    return {"": language, "text_config": language, "vision_config": vision}
 
 
 def _apply_options(backbone: Backbone, options: BackboneOptions) -> Backbone:

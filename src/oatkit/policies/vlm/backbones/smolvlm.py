@@ -43,7 +43,8 @@ class SmolVLM:
         return model.vision_model.encoder.layers
 
     def image_options(self) -> dict[str, Any]:
-        return {"do_image_splitting": False}
+        # `do_resize` is the step before tiles are cut: it enlarges an image to 2048 pixels
+        return {"do_image_splitting": False, "do_resize": False}
 
     def pixel_shape(self, num_images: int, pixels: Tensor) -> tuple[int, ...]:
         return (num_images, *pixels.shape[-3:])
