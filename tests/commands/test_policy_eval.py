@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from oatkit import cli
+from oatkit.commands.policy_eval import render_evaluation
 from oatkit.envs.simulator_table import SIMULATORS
 from oatkit.jobs.policy_evaluation import RECORD
 from tests.evaluation.plane import PLANE
 from tests.evaluation.plane_policy import save_plane_policy
 from tests.jobs.plane_evaluations import read
+from tests.measure.reports.records import evaluation
 
 
 @pytest.fixture
@@ -46,6 +49,14 @@ def test_the_table_the_record_and_the_page(
     assert cli.main(command) == 0
     assert "8 episodes were finished before" in capsys.readouterr().out
     assert read(out / RECORD).episodes == record.episodes
+
+
+def test_queries_that_had_to_generate_again_are_counted() -> None:
+    record = evaluation({8: [True, False]})
+    assert "generate" not in str(render_evaluation(record))
+    some = tuple(replace(e, redrawn=1) for e in record.episodes)
+    shown = str(render_evaluation(replace(record, episodes=some)))
+    assert shown.endswith("2 of 8 queries had to generate their tokens again")
 
 
 def test_other_records_to_compare_with(

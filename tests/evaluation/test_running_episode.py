@@ -19,7 +19,7 @@ def episode(*values: float) -> RunningEpisode:
     return made
 
 
-def prediction(calls: int, tokens: int) -> Prediction:
+def prediction(calls: int, tokens: int, attempts: int = 1) -> Prediction:
     empty = np.zeros(2)
     return Prediction(
         chunk=empty,
@@ -27,7 +27,7 @@ def prediction(calls: int, tokens: int) -> Prediction:
         entropy_bits=None,
         budget=np.array([0, tokens]),
         calls=np.array([0, calls]),
-        attempts=empty,
+        attempts=np.array([0, attempts]),
         elapsed_ms=float(calls),
     )
 
@@ -49,12 +49,13 @@ def test_results_are_means_over_the_queries() -> None:
     run = episode(1)
     actions = np.zeros((4, 2), np.float32)
     run.add_query(prediction(2, 3), 1, actions, [True, False, True, False])
-    run.add_query(prediction(4, 4), 1, actions, [False, True, True, True])
+    run.add_query(prediction(4, 4, attempts=3), 1, actions, [False, True, True, True])
     run.add_report(Report((), 5, is_over=True, is_success=True))
     result = run.result(goal_seed=15)
     assert (result.task, result.budget, result.episode, result.seed) == ("near", 4, 7, 15)
     assert (result.queries, result.calls, result.tokens, result.latency_ms) == (2, 3, 3.5, 3)
     assert (result.steps, result.clipped, result.is_success) == (5, 2 / 5, True)
+    assert result.redrawn == 1
 
 
 def test_an_episode_without_a_query() -> None:

@@ -66,6 +66,19 @@ def test_the_ends_of_the_random_numbers_stay_inside_the_rules(
 
 
 @pytest.mark.parametrize(
+    ("sampling", "wanted"),
+    [
+        (Sampling(0.0, seed=3), Sampling(seed=3)),
+        (Sampling(0.0, top_k=4, top_p=0.1), Sampling(top_k=4)),
+        (Sampling(0.7, top_k=1), Sampling()),
+        (Sampling(0.7, top_k=3, top_p=0.5), Sampling(0.7, top_k=3, top_p=0.5)),
+    ],
+)
+def test_a_redraw_is_never_greedy(sampling: Sampling, wanted: Sampling) -> None:
+    assert sampling.for_redraw == wanted
+
+
+@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"temperature": -1.0}, r"temperature is -1.0, expected 0 or more"),

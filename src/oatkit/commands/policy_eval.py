@@ -161,6 +161,10 @@ def _failures(record: PolicyEvaluation) -> str:
         lines.append(
             f"{errors} episodes ended because no generated token sequence could be decoded\n"
         )
+    redrawn = sum(e.redrawn or 0 for e in record.episodes)
+    if redrawn:
+        queries = sum(e.queries for e in record.episodes)
+        lines.append(f"{redrawn} of {queries} queries had to generate their tokens again\n")
     if record.worker_deaths or record.worker_hangs:
         repeats = sum(e.repeats > 0 for e in record.episodes)
         lines.append(

@@ -33,6 +33,7 @@ class RunningEpisode:
         error: Why the policy had no chunk, which ends the episode.
         calls: Number of stages of each query.
         tokens: Number of tokens of each query.
+        attempts: How often the tokens of each query were generated until they decoded.
         latencies_ms: Time of each query.
         actions: Actions to execute after each query, (N, A).
         is_clipped: Whether each of these actions was clipped.
@@ -49,6 +50,7 @@ class RunningEpisode:
     error: str | None = None
     calls: list[int] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
+    attempts: list[int] = field(default_factory=list)
     latencies_ms: list[float] = field(default_factory=list)
     actions: list[NDArray[np.float32]] = field(default_factory=list)
     is_clipped: list[bool] = field(default_factory=list)
@@ -69,6 +71,7 @@ class RunningEpisode:
         """Take in a row of a prediction and the actions that come of it."""
         self.calls.append(int(found.calls[row]))
         self.tokens.append(int(found.budget[row]))
+        self.attempts.append(int(found.attempts[row]))
         self.latencies_ms.append(found.elapsed_ms)
         self.actions.append(actions_NA)
         self.is_clipped += is_clipped
@@ -90,6 +93,7 @@ class RunningEpisode:
             clipped=fmean(self.is_clipped[: self.steps] or [0]),
             repeats=self.repeats,
             error=self.error,
+            redrawn=sum(count > 1 for count in self.attempts),
         )
 
 

@@ -68,7 +68,8 @@ class ActingPolicy(Protocol):
             budget: Largest number of tokens; all by default. Inside a block the block is run whole.
                 "auto" stops when the chunk no longer moves or the tokens are near certain.
             schedule: Another schedule than the policy was trained under, which warns once.
-            sampling: Rules by which ids are chosen.
+            sampling: Rules by which ids are chosen. A sequence of `fast` that does not decode is
+                generated again by `Sampling.for_redraw`.
             generator: One for the batch or one for each row, instead of the seed of `sampling`.
             deadline_ms: Time after which the chunk must be there: generation stops at the last
                 trained budget that fits, at the first at the latest.

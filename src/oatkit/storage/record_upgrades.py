@@ -51,7 +51,7 @@ def _with_sampling(settings: Json) -> Json:
 
 
 UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
-    "oatkit/policy-evaluation": {1: _policy_evaluation_from_1},
+    "oatkit/policy-evaluation": {1: _policy_evaluation_from_1, 2: _unchanged},
     "oatkit/policy-measurement": {1: _policy_measurement_from_1},
     "oatkit/policy-sweep": {1: _policy_sweep_from_1},
     "oatkit/tokenizer-comparison": {1: _unchanged},

@@ -140,6 +140,9 @@ class EpisodeResult:
     """Number of times it was begun again because its worker process died."""
     error: str | None
     """Why the policy gave no chunk, which ends the episode without success."""
+    redrawn: int | None = None
+    """Number of queries whose tokens did not decode at first and were generated again; None in a
+    record that is older than this count."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +233,7 @@ class PolicyEvaluation:
     comparisons: tuple[PairedComparison, ...] = ()
     videos: tuple[EpisodeVideo, ...] = ()
     schema: str = "oatkit/policy-evaluation"
-    version: int = 2
+    version: int = 3
 
 
 @dataclass(frozen=True)

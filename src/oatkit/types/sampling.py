@@ -9,7 +9,7 @@ Shape letters: B batch, G slot of a stage, V vocabulary, C candidate ids, the li
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -47,6 +47,18 @@ class Sampling:
     def is_greedy(self) -> bool:
         """Whether the likeliest id is always taken, so that random numbers play no part."""
         return self.temperature == 0 or self.top_k == 1
+
+    @property
+    def for_redraw(self) -> Sampling:
+        """The rules by which a sequence that does not decode is generated again.
+
+        The same rules, but greedy ones would give the same sequence: after those it is sampled at
+        temperature 1 from the `top_k` likeliest ids, 10 if that is 1, whatever `top_p` is.
+        """
+        if not self.is_greedy:
+            return self
+        top_k = Sampling.top_k if self.top_k == 1 else self.top_k
+        return replace(self, temperature=Sampling.temperature, top_k=top_k, top_p=Sampling.top_p)
 
     def choose(self, logits_BGV: Tensor, uniform_BG: Tensor) -> Tensor:
         """Ids (B, G): the distribution function of the allowed ids, inverted at `uniform_BG`.

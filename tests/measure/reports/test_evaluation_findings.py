@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from oatkit.measure.reports.evaluation_findings import cautions, sentences
@@ -36,4 +38,9 @@ def test_cautions() -> None:
     few = cautions(evaluation({8: [False]}))
     assert few[0].startswith("1 episode of a task and budget, where the paper has 50")
     assert few[1].startswith("No episode was solved")
-    assert cautions(evaluation({8: [True] * 50})) == []
+    record = evaluation({8: [True] * 50})
+    assert cautions(record) == []
+    some = tuple(replace(e, redrawn=e.episode % 2) for e in record.episodes)
+    assert cautions(replace(record, episodes=some)) == [
+        "25 of 200 queries gave tokens that did not decode and generated again."
+    ]

@@ -13,7 +13,7 @@ from torch import Tensor
 from oatkit.data import Dataset
 from oatkit.errors import DecodeError
 from oatkit.policies import LightPolicy
-from oatkit.types import Schedule, Tokens
+from oatkit.types import Sampling, Schedule, Tokens
 from tests.policies import tiny
 from tests.policies.tiny import seeded
 
@@ -70,6 +70,40 @@ def test_fast_tries_again_and_then_says_so(dataset: Dataset) -> None:
     assert len(calls) == 5
     assert found.chunk.shape == (3, tiny.HORIZON, tiny.ACTION_DIM)
     policy.tokenizer.decode = real  # type: ignore[method-assign]
+
+
+class Torn:
+    """A generation whose likeliest sequence is empty; the second likeliest is these tokens."""
+
+    def __init__(self, ids_K: Tensor, end_id: int, count: int) -> None:
+        self._inputs = iter([*ids_K.tolist(), end_id])
+        self._end_id, self._count, self._is_first = end_id, count, True
+
+    def feed(self, *_: Any) -> Tensor:
+        logits = torch.zeros(self._count, 1, self._end_id + 1)
+        logits[..., next(self._inputs, self._end_id)] = 50.0
+        if self._is_first:
+            logits[..., self._end_id] = 50.1
+        self._is_first = False
+        return logits
+
+
+@pytest.mark.parametrize("greedy", [Sampling(0.0), Sampling(top_k=1), Sampling(0.0, 1, 0.01)])
+def test_a_greedy_sequence_that_does_not_decode_is_sampled_again(
+    greedy: Sampling, dataset: Dataset
+) -> None:
+    """The likeliest sequence is the same in every attempt, on any device."""
+    policy = tiny.make_policy("fast", dataset)
+    observation = tiny.batch(policy, dataset)
+    tokens = policy.tokenizer.encode(observation["action"])
+    ids_K = tokens.ids[0, : tokens.lengths[0]]
+    assert policy.net.end_id is not None
+    end_id = policy.net.end_id
+    policy.net.start = lambda _, count, __: Torn(ids_K, end_id, count)  # type: ignore[assignment, method-assign]
+    found = policy.predict_action_chunk(observation, sampling=greedy, generator=seeded())
+    assert found.attempts.min() > 1
+    wanted = policy.tokenizer.decode(ids_K[None]).numpy()
+    np.testing.assert_allclose(found.chunk, wanted.repeat(3, axis=0), atol=1e-5)
 
 
 def test_relaxed_fast_mends_instead(dataset: Dataset) -> None:

@@ -66,6 +66,12 @@ def cautions(record: PolicyEvaluation) -> list[str]:
     errors = sum(e.error is not None for e in record.episodes)
     if errors:
         said.append(f"{errors} episodes ended because the policy's tokens did not decode.")
+    redrawn = sum(e.redrawn or 0 for e in record.episodes)
+    if redrawn:
+        queries = sum(e.queries for e in record.episodes)
+        said.append(
+            f"{redrawn} of {queries} queries gave tokens that did not decode and generated again."
+        )
     if record.worker_deaths:
         repeats = sum(e.repeats > 0 for e in record.episodes)
         said.append(

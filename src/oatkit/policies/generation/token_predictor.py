@@ -96,7 +96,7 @@ class TokenPredictor:
     def _generate(
         self, batch: Observations, settings: GenerationSettings, generator: Generators
     ) -> GeneratedChunks:
-        """Generate and decode; a sequence that does not decode is generated again."""
+        """Generate and decode; a sequence that does not decode is generated again, then sampled."""
         device = self._net.device
         context = self._net.encode(batch.to(device))
         packing = self._net.pack(settings.schedule, device)
@@ -119,6 +119,7 @@ class TokenPredictor:
             generated = new if generated is None else generated.with_rows(rows_N, new)
             if not generated.undecodable:
                 return generated
+            settings = replace(settings, sampling=settings.sampling.for_redraw)
             rows_N = torch.tensor(list(generated.undecodable), device=device)
             own = self._net.select_rows(context, rows_N)
         assert generated is not None
