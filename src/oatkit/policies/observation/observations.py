@@ -19,8 +19,7 @@ class Observations:
         task: (B,) int64, index among the known tasks; (B, L) ids of the text, -1 after their end,
             where a policy reads text.
         state: (B, frames, state_dim) float32, normalized; state_dim is 0 without a state.
-        images: (B, frames, 3, H, W) for each camera, uint8 or float from 0 to 1; (B, frames, ...)
-            uint8 where a policy has its own image processor.
+        images: (B, frames, 3, H, W) for each camera, uint8 or float from 0 to 1.
         is_seen: (B, frames, cameras) bool, False where an image is missing.
         is_single_frame: Whether this is one frame, given without batch and history: a policy then
             adds the frames before it, and answers without a batch axis.

@@ -146,7 +146,7 @@ class Backbone(nn.Module):
         Args:
             parts: Parts of the prompt, in order.
             task_BL: Ids of the instructions; -1 is padding.
-            images: Processed pixels (B, ...), uint8, of each image of the prompt.
+            images: Resized images (B, 3, H, W), uint8, one for each of the prompt.
             grids: Rows and columns of the slots of each image, or None.
             is_seen_BN: bool, whether an image is there.
             states_BSD: Vectors of the state slots.
@@ -260,16 +260,11 @@ class Backbone(nn.Module):
         found: dict[int, ImageFeatures] = {}
         for kind in dict.fromkeys(kinds):
             numbers = [number for number, other in enumerate(kinds) if other == kind]
-            pixels_N = self._normalized(torch.cat([images[number] for number in numbers]))
-            features = self.family.encode_images(self.model, pixels_N, kind[1])
+            pixels_N3HW = torch.cat([images[number] for number in numbers])
+            normal_N3HW = ((pixels_N3HW.float() - self.mean) / self.std).to(self.dtype)
+            features = self.family.encode_images(self.model, normal_N3HW, kind[1])
             found |= dict(zip(numbers, features.split(len(numbers)), strict=True))
         return [found[number] for number in range(len(kinds))]
-
-    def _normalized(self, pixels_N: Tensor) -> Tensor:
-        """Pixels of uint8 as the vision tower reads them."""
-        shape = pixels_N.shape[: self.family.color_axis]
-        by_color = pixels_N.float().reshape(*shape, 3, -1)
-        return ((by_color - self.mean) / self.std).view_as(pixels_N).to(self.dtype)
 
     def _additive_mask(self, is_allowed_BGS: Tensor) -> Tensor:
         """Mask (B, 1, G, S) that is added to the scores, as eager attention needs it."""

@@ -71,8 +71,6 @@ class Family(Protocol):
     """Whether a slot of the context sees only those before it; otherwise it sees all."""
     first_position: int
     """Position of the first slot."""
-    color_axis: int
-    """Axis of processed pixels (N, ...) that holds the three colors, as its outermost part."""
     attention: str
     """Default attention implementation of the language model; the vision tower has `sdpa`."""
 
@@ -92,11 +90,11 @@ class Family(Protocol):
     def image_options(self) -> dict[str, Any]:
         """Further arguments of the image processor."""
 
-    def pixel_shape(self, num_images: int, pixels: Tensor) -> tuple[int, ...]:
-        """Shape (N, ...) of the pixels that the image processor gives for images of one size."""
+    def resized_images(self, processor: Any, found: Any) -> Tensor:
+        """Images (N, 3, H, W) in what the image processor gives for images of one size."""
 
     def num_image_slots(self, config: Any, pixel_shape: Sequence[int]) -> int:
-        """Number of slots of an image whose processed pixels have this shape."""
+        """Number of slots of an image whose resized pixels have this shape, (3, H, W)."""
 
     def image_grid(self, processor: Any, size: tuple[int, int]) -> tuple[int, int] | None:
         """Rows and columns of an image's slots; None where positions are one-dimensional."""
@@ -110,9 +108,9 @@ class Family(Protocol):
         """Text of the `task` part of the prompt, which is tokenized as one piece."""
 
     def encode_images(
-        self, model: nn.Module, pixels_N: Tensor, grid: tuple[int, int] | None
+        self, model: nn.Module, images_N3HW: Tensor, grid: tuple[int, int] | None
     ) -> ImageFeatures:
-        """Features of normalized pixels (N, ...)."""
+        """Features of normalized images."""
 
     def run(
         self,

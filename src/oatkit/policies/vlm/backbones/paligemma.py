@@ -29,7 +29,6 @@ class PaliGemma2:
     model_type = "paligemma"
     is_context_causal = False
     first_position = 1
-    color_axis = 1
     attention = "eager"  # Gemma 2 caps its scores, which sdpa cannot
 
     @property
@@ -48,8 +47,9 @@ class PaliGemma2:
     def image_options(self) -> dict[str, Any]:
         return {}
 
-    def pixel_shape(self, num_images: int, pixels: Tensor) -> tuple[int, ...]:
-        return tuple(pixels.shape)
+    def resized_images(self, processor: Any, found: Any) -> Tensor:
+        images_N3HW: Tensor = found["pixel_values"]
+        return images_N3HW
 
     def num_image_slots(self, config: Any, pixel_shape: Sequence[int]) -> int:
         return (pixel_shape[-1] // config.vision_config.patch_size) ** 2
@@ -72,9 +72,9 @@ class PaliGemma2:
         return f"{task}\n"
 
     def encode_images(
-        self, model: Any, pixels_N: Tensor, grid: tuple[int, int] | None
+        self, model: Any, images_N3HW: Tensor, grid: tuple[int, int] | None
     ) -> ImageFeatures:
-        return ImageFeatures(model.get_image_features(pixels_N).pooler_output)
+        return ImageFeatures(model.get_image_features(images_N3HW).pooler_output)
 
     def run(
         self,

@@ -1,6 +1,6 @@
 """Text to ids and images to pixels, by the tokenizer and the image processor of a checkpoint.
 
-Both run in the processes that read data. There, images are only resized and cut into patches, and
+Both run in the processes that read data. There, images are only resized and
 stay uint8, a quarter of the bytes of floats; the backbone normalizes them on its device.
 """
 
@@ -41,12 +41,13 @@ class Processor:
         self.num_text_tokens = len(tokenizer)
 
     def image_statistics(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of the colors of uint8 images, (3, 1) each."""
+        """Mean and standard deviation of the colors of uint8 images, (3, 1, 1) each."""
         scale = self.images.rescale_factor if self.images.do_rescale else 1.0
         mean, std = [0.0] * 3, [1.0] * 3
         if self.images.do_normalize:
             mean, std = self.images.image_mean, self.images.image_std
-        return torch.tensor(mean)[:, None] / scale, torch.tensor(std)[:, None] / scale
+        mean_311, std_311 = (torch.tensor(colors).view(3, 1, 1) / scale for colors in (mean, std))
+        return mean_311, std_311
 
     def add_action_tokens(self, vocab_size: int, *, has_end: bool) -> None:
         """Add the action tokens to the vocabulary, with consecutive ids."""
@@ -93,7 +94,7 @@ class Processor:
         return torch.tensor(rows, dtype=torch.int64)
 
     def pixels(self, images_N3HW: Tensor) -> Tensor:
-        """Resized pixels (N, ...) of uint8 images, still uint8 and not yet normalized."""
+        """The images as the model sees them, (N, 3, height, width): still uint8, not normalized."""
         found = self.images(
             list(images_N3HW.numpy()),
             do_rescale=False,
@@ -101,8 +102,8 @@ class Processor:
             return_tensors="pt",
             input_data_format="channels_first",
             **self.family.image_options(),
-        )["pixel_values"]
-        return found.reshape(self.family.pixel_shape(len(images_N3HW), found)).to(torch.uint8)
+        )
+        return self.family.resized_images(self.images, found).to(torch.uint8)
 
     def save_pretrained(self, folder: Path) -> None:
         """Write config, tokenizer and image processor: a checkpoint without weights."""

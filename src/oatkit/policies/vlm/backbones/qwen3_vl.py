@@ -27,7 +27,6 @@ class Qwen3VL:
     model_type = "qwen3_vl"
     is_context_causal = True
     first_position = 0
-    color_axis = 2
     attention = "sdpa"
 
     @property
@@ -46,11 +45,16 @@ class Qwen3VL:
     def image_options(self) -> dict[str, Any]:
         return {}
 
-    def pixel_shape(self, num_images: int, pixels: Tensor) -> tuple[int, ...]:
-        return (num_images, -1, pixels.shape[-1])
+    def resized_images(self, processor: Any, found: Any) -> Tensor:
+        _, rows, columns = found["image_grid_thw"][0].tolist()
+        return from_patches(
+            found["pixel_values"], rows, columns, processor.patch_size, processor.merge_size
+        )
 
     def num_image_slots(self, config: Any, pixel_shape: Sequence[int]) -> int:
-        return int(pixel_shape[0]) // config.vision_config.spatial_merge_size**2
+        vision = config.vision_config
+        side = vision.patch_size * vision.spatial_merge_size
+        return (pixel_shape[-2] // side) * (pixel_shape[-1] // side)
 
     def image_grid(self, processor: Any, size: tuple[int, int]) -> tuple[int, int] | None:
         blank = torch.zeros(3, *size, dtype=torch.uint8).numpy()
@@ -75,13 +79,14 @@ class Qwen3VL:
         return task if has_images else f"user\n{task}"
 
     def encode_images(
-        self, model: Any, pixels_N: Tensor, grid: tuple[int, int] | None
+        self, model: Any, images_N3HW: Tensor, grid: tuple[int, int] | None
     ) -> ImageFeatures:
         assert grid is not None
-        merge = model.visual.spatial_merge_size
-        grid_3 = torch.tensor([1, merge * grid[0], merge * grid[1]], device=pixels_N.device)
-        found = model.visual(pixels_N.flatten(0, 1), grid_thw=grid_3.expand(len(pixels_N), 3))
-        count = len(pixels_N)
+        vision, count = model.visual.config, len(images_N3HW)
+        merge = vision.spatial_merge_size
+        patches_PD = to_patches(images_N3HW, vision.patch_size, merge, vision.temporal_patch_size)
+        grid_3 = torch.tensor([1, merge * grid[0], merge * grid[1]], device=images_N3HW.device)
+        found = model.visual(patches_PD, grid_thw=grid_3.expand(count, 3))
         return ImageFeatures(
             found.pooler_output.unflatten(0, (count, -1)),
             tuple(level.unflatten(0, (count, -1)) for level in found.deepstack_features),
@@ -161,3 +166,30 @@ class Qwen3VL:
             image_std=[0.5, 0.5, 0.5],
         )
         return config, tokenizer, images
+
+
+def to_patches(images_N3HW: Tensor, size: int, merge: int, num_frames: int) -> Tensor:
+    """Patches (P, D) of images in the model's order, as its image processor cuts them.
+
+    Args:
+        images_N3HW: Images whose height and width are multiples of `size` times `merge`.
+        size: Height and width of a patch.
+        merge: Rows and columns of patches that become one slot; they follow each other.
+        num_frames: Number of frames in a patch, which an image repeats.
+    """
+    count, colors, height, width = images_N3HW.shape
+    side = size * merge
+    sizes = (count, colors, height // side, merge, size, width // side, merge, size)
+    patches = images_N3HW.reshape(sizes).permute(0, 2, 5, 3, 6, 1, 4, 7)
+    frames = patches.unsqueeze(-3).expand(*patches.shape[:-2], num_frames, size, size)
+    return frames.reshape(count * (height // size) * (width // size), -1)
+
+
+def from_patches(patches_PD: Tensor, rows: int, columns: int, size: int, merge: int) -> Tensor:
+    """The inverse of `to_patches`: images (N, 3, H, W) of so many rows and columns of patches."""
+    grid = (rows // merge, columns // merge, merge, merge)
+    first = patches_PD.view(-1, *grid, 3, patches_PD.shape[1] // (3 * size**2), size, size)[
+        ..., 0, :, :
+    ]
+    images = first.permute(0, 5, 1, 3, 6, 2, 4, 7)
+    return images.reshape(len(first), 3, rows * size, columns * size)

@@ -26,7 +26,6 @@ class SmolVLM:
     model_type = "smolvlm"
     is_context_causal = True
     first_position = 0
-    color_axis = 1
     attention = "sdpa"
 
     @property
@@ -46,8 +45,9 @@ class SmolVLM:
         # `do_resize` is the step before tiles are cut: it enlarges an image to 2048 pixels
         return {"do_image_splitting": False, "do_resize": False}
 
-    def pixel_shape(self, num_images: int, pixels: Tensor) -> tuple[int, ...]:
-        return (num_images, *pixels.shape[-3:])
+    def resized_images(self, processor: Any, found: Any) -> Tensor:
+        images_N3HW: Tensor = found["pixel_values"].flatten(0, 1)
+        return images_N3HW
 
     def num_image_slots(self, config: Any, pixel_shape: Sequence[int]) -> int:
         side = pixel_shape[-1] // config.vision_config.patch_size // config.scale_factor
@@ -74,10 +74,10 @@ class SmolVLM:
         return task if has_images else f"User: {task}"
 
     def encode_images(
-        self, model: Any, pixels_N: Tensor, grid: tuple[int, int] | None
+        self, model: Any, images_N3HW: Tensor, grid: tuple[int, int] | None
     ) -> ImageFeatures:
         # not `get_image_features`, which drops images that are all zero
-        found = model.vision_model(pixel_values=pixels_N).last_hidden_state
+        found = model.vision_model(pixel_values=images_N3HW).last_hidden_state
         return ImageFeatures(model.connector(found))
 
     def run(
