@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -122,3 +123,13 @@ def test_a_forked_child_reads_after_its_parent_did(codec: str, tmp_path: Path) -
     )
     assert ran.returncode == 0, ran.stderr
     assert abs(int(ran.stdout) - int(shades(20)[12])) <= 2
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="only Linux has schedulers")
+def test_encoding_leaves_the_priority_of_its_thread(tmp_path: Path) -> None:
+    """As root, SVT-AV1 would make the thread a real-time one, which starves all others."""
+    before = os.sched_getscheduler(0)
+    with VideoWriter(tmp_path / "a.mp4", fps=FPS, height=32, width=32) as writer:
+        writer.add(np.zeros((32, 32, 3), np.uint8))
+        assert os.sched_getscheduler(0) == before
+    assert os.sched_getscheduler(0) == before

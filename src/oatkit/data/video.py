@@ -169,6 +169,8 @@ class VideoWriter:
             options["svtav1-params"] = "lp=1"
         stream = self._container.add_stream(ENCODERS[codec], rate=fps, options=options)
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        with _unchanged_priority():
+            stream.codec_context.open()
         self._stream: Any = stream
 
     def add(self, frame_HWC: NDArray[np.uint8]) -> None:
@@ -198,6 +200,19 @@ class VideoWriter:
             self.close()
         else:
             self._container.close()
+
+
+@contextmanager
+def _unchanged_priority() -> Iterator[None]:
+    """Take back the real-time priority that SVT-AV1 gives the calling thread where it may, as for
+    root; the thread would never again let others run."""
+    if not hasattr(os, "sched_getscheduler"):  # only Linux has it
+        yield
+        return
+    policy, priority = os.sched_getscheduler(0), os.sched_getparam(0)
+    yield
+    if os.sched_getscheduler(0) != policy:
+        os.sched_setscheduler(0, policy, priority)
 
 
 def concatenate_videos(paths: Sequence[Path], out: Path, *, num_frames: Sequence[int]) -> None:
