@@ -58,9 +58,10 @@ def test_a_layer_against_a_slow_loop() -> None:
     for norm in (layer.norm_1, layer.norm_2):
         torch.nn.init.normal_(norm.modulate.weight, std=0.3)
     found = layer(x, time, memory.pairs[0], memory)
+    first, second = layer.changes(time)
     (keys, values), (cos, sin) = memory.pairs[0], memory.rotary
     for row in range(BATCH):
-        normed, gate = (y[row] for y in layer.norm_1(x, time))
+        normed, gate = (y[row] for y in layer.norm_1(x, first))
         own_keys, own_values = layer.key_value(normed).chunk(2, dim=-1)
         seen = []
         for step in range(STEPS):
@@ -84,7 +85,7 @@ def test_a_layer_against_a_slow_loop() -> None:
                 heads.append(sum(a * value for a, (_, value) in zip(share, pairs, strict=True)))
             seen.append(layer.out(torch.cat(heads)))
         y = x[row] + gate * torch.stack(seen)
-        normed, gate = (part[row] for part in layer.norm_2(y.expand(BATCH, -1, -1), time))
+        normed, gate = (part[row] for part in layer.norm_2(y.expand(BATCH, -1, -1), second))
         wide, act = layer.widen(normed).chunk(2, dim=-1)
         y = y + gate * layer.narrow(wide * F.gelu(act, approximate="tanh"))
         torch.testing.assert_close(found[row], y)
@@ -131,7 +132,8 @@ def test_every_layer_needs_its_keys_and_values() -> None:
 
 def test_a_norm_lets_all_through_before_training() -> None:
     x = torch.randn(2, 3, WIDTH)
-    normed, gate = AdaptiveNorm(WIDTH)(x, torch.randn(2, WIDTH))
+    norm = AdaptiveNorm(WIDTH)
+    normed, gate = norm(x, norm.modulate(torch.randn(2, WIDTH)))
     torch.testing.assert_close(normed.square().mean(dim=-1), torch.ones(2, 3))
     assert torch.equal(gate, torch.ones_like(gate))
 

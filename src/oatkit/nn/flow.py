@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 SMALLEST_TIME = 0.001
@@ -29,18 +28,21 @@ def add_noise(data: Tensor, noise: Tensor, time_B: Tensor) -> tuple[Tensor, Tens
     return time * noise + (1 - time) * data, noise - data
 
 
-def integrate(
-    velocity: Callable[[Tensor, Tensor], Tensor], noise: Tensor, num_steps: int
-) -> Tensor:
+def euler_times(num_steps: int) -> list[float]:
+    """Times at which equal Euler steps from noise to data begin."""
+    return [1 - step / num_steps for step in range(num_steps)]
+
+
+def integrate(velocity: Callable[[Tensor, int], Tensor], noise: Tensor, num_steps: int) -> Tensor:
     """Data (B, ...) at time 0, reached from noise at time 1 in equal Euler steps.
 
     Args:
-        velocity: Function of points (B, ...) and times (B,) that gives velocities (B, ...).
+        velocity: Function of points (B, ...) and the number of the step, whose time is that of
+            `euler_times`, that gives velocities (B, ...).
         noise: Points (B, ...) at time 1.
         num_steps: Number of Euler steps.
     """
     point = noise
     for step in range(num_steps):
-        time_B = torch.full((len(point),), 1 - step / num_steps, device=point.device)
-        point = point - velocity(point, time_B) / num_steps
+        point = point - velocity(point, step) / num_steps
     return point

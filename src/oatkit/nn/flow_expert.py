@@ -7,7 +7,8 @@ Each layer reads the keys and values that one layer of the context's model compu
 it has the same head width, the same number of key heads, and rotary positions that go on counting
 where the context ends.
 
-Shape letters: B batch, T action slot, S context slot, D width, H head, C head width, A action.
+Shape letters: B batch, T action slot, S context slot, D width, E three widths (scale, shift, gate),
+H head, C head width, A action, N flow time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,9 +27,26 @@ from oatkit.nn.transformer import join_heads, split_heads
 SHORTEST_PERIOD, LONGEST_PERIOD = 4e-3, 4.0
 
 
+class Attended(Protocol):
+    """What the layers of an expert attend to: a context, and the action slots themselves."""
+
+    @property
+    def pairs(self) -> Sequence[tuple[Tensor, Tensor]]:
+        """Keys and values of the context, one pair for each layer of the expert."""
+
+    @property
+    def rotary(self) -> tuple[Tensor, Tensor]:
+        """Cosines and sines (B, T, C) of the positions of the action slots."""
+
+    def attend(
+        self, pair: tuple[Tensor, Tensor], query_BHTC: Tensor, keys: Tensor, values: Tensor
+    ) -> Tensor:
+        """What the action slots see (B, H, T, C), given the pair of their layer."""
+
+
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """The context as the expert reads it.
+    """The context as the expert reads it in training, with a gradient to it if it has one.
 
     Attributes:
         pairs: Keys and values (B, H, S, C), one pair for each layer of the expert.
@@ -40,9 +58,24 @@ class Memory:
     is_seen: Tensor
     rotary: tuple[Tensor, Tensor]
 
+    def attend(
+        self, pair: tuple[Tensor, Tensor], query_BHTC: Tensor, keys: Tensor, values: Tensor
+    ) -> Tensor:
+        """What the action slots see (B, H, T, C), given the pair of their layer."""
+        return F.scaled_dot_product_attention(
+            query_BHTC,
+            torch.cat([pair[0].to(keys.dtype), keys], dim=2),
+            torch.cat([pair[1].to(values.dtype), values], dim=2),
+            attn_mask=F.pad(self.is_seen, (0, keys.shape[2]), value=True)[:, None, None],
+            enable_gqa=True,
+        )
+
 
 class AdaptiveNorm(nn.Module):
-    """RMS norm whose scale and shift, and the gate of what follows it, depend on the flow time."""
+    """RMS norm whose scale and shift, and the gate of what follows it, depend on the flow time.
+
+    `modulate` makes them of the flow time, which is the same for all slots.
+    """
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -50,9 +83,9 @@ class AdaptiveNorm(nn.Module):
         nn.init.zeros_(self.modulate.weight)
         nn.init.zeros_(self.modulate.bias)
 
-    def forward(self, x_BTD: Tensor, time_BD: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x_BTD: Tensor, changes_BE: Tensor) -> tuple[Tensor, Tensor]:
         """The normalized slots and the gate, which is 1 before training."""
-        scale, shift, gate = self.modulate(time_BD)[:, None].chunk(3, dim=-1)
+        scale, shift, gate = changes_BE[:, None].chunk(3, dim=-1)
         normed = F.rms_norm(x_BTD, x_BTD.shape[-1:], eps=1e-6)
         return normed * (1 + scale) + shift, 1 + gate
 
@@ -71,22 +104,31 @@ class ExpertLayer(nn.Module):
         self.narrow = nn.Linear(4 * width, width, bias=False)
 
     def forward(
-        self, x_BTD: Tensor, time_BD: Tensor, pair: tuple[Tensor, Tensor], memory: Memory
+        self, x_BTD: Tensor, time_BD: Tensor, pair: tuple[Tensor, Tensor], memory: Attended
     ) -> Tensor:
-        h_BTD, gate = self.norm_1(x_BTD, time_BD)
+        return self.run(x_BTD, *self.changes(time_BD), pair, memory)
+
+    def changes(self, time_BD: Tensor) -> tuple[Tensor, Tensor]:
+        """What the flow time makes of the two norms, (B, E) each."""
+        return self.norm_1.modulate(time_BD), self.norm_2.modulate(time_BD)
+
+    def run(
+        self,
+        x_BTD: Tensor,
+        first_BE: Tensor,
+        second_BE: Tensor,
+        pair: tuple[Tensor, Tensor],
+        memory: Attended,
+    ) -> Tensor:
+        """The slots after this layer, given the changes of its norms."""
+        h_BTD, gate = self.norm_1(x_BTD, first_BE)
         keys, values = self.key_value(h_BTD).chunk(2, dim=-1)
         query = _rotated(split_heads(self.query(h_BTD), self.num_heads), memory.rotary)
         keys = _rotated(split_heads(keys, self.num_kv_heads), memory.rotary)
         values = split_heads(values, self.num_kv_heads)
-        seen = F.scaled_dot_product_attention(
-            query,
-            torch.cat([pair[0].to(keys.dtype), keys], dim=2),
-            torch.cat([pair[1].to(values.dtype), values], dim=2),
-            attn_mask=F.pad(memory.is_seen, (0, x_BTD.shape[1]), value=True)[:, None, None],
-            enable_gqa=True,
-        )
+        seen = memory.attend(pair, query, keys, values)
         x_BTD = x_BTD + gate * self.out(join_heads(seen))
-        h_BTD, gate = self.norm_2(x_BTD, time_BD)
+        h_BTD, gate = self.norm_2(x_BTD, second_BE)
         wide, act = self.widen(h_BTD).chunk(2, dim=-1)
         return x_BTD + gate * self.narrow(wide * F.gelu(act, approximate="tanh"))
 
@@ -124,12 +166,36 @@ class FlowExpert(nn.Module):
         self.norm = AdaptiveNorm(width)
         self.out = nn.Linear(width, action_dim)
 
-    def forward(self, noisy_BTA: Tensor, time_B: Tensor, memory: Memory) -> Tensor:
-        x_BTD = self.into(noisy_BTA)
-        time_BD = self.time(time_code(time_B, x_BTD.shape[-1]))
+    def forward(self, noisy_BTA: Tensor, time_B: Tensor, memory: Attended) -> Tensor:
+        x_BTD = self.into(noisy_BTA.to(self.dtype))
+        time_BD = self._encode_time(time_B)
         for layer, pair in zip(self.layers, memory.pairs, strict=True):
             x_BTD = cast(ExpertLayer, layer)(x_BTD, time_BD, pair, memory)
-        return self.out(self.norm(x_BTD, time_BD)[0])
+        return self.out(self.norm(x_BTD, self.norm.modulate(time_BD))[0])
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the weights."""
+        return self.into.weight.dtype
+
+    def changes(self, time_N: Tensor) -> list[Tensor]:
+        """What several flow times make of all norms, (N, E) each, in the order of the norms."""
+        time_ND = self._encode_time(time_N)
+        found: list[Tensor] = []
+        for layer in self.layers:
+            found += cast(ExpertLayer, layer).changes(time_ND)
+        return [*found, self.norm.modulate(time_ND)]
+
+    def velocity(self, noisy_BTA: Tensor, changes: Sequence[Tensor], memory: Attended) -> Tensor:
+        """The same as calling the expert, given what the flow time makes of the norms."""
+        x_BTD = self.into(noisy_BTA.to(self.dtype))
+        of_layers = zip(changes[:-1:2], changes[1::2], strict=True)
+        for layer, own, pair in zip(self.layers, of_layers, memory.pairs, strict=True):
+            x_BTD = cast(ExpertLayer, layer).run(x_BTD, *own, pair, memory)
+        return self.out(self.norm(x_BTD, changes[-1])[0])
+
+    def _encode_time(self, time_B: Tensor) -> Tensor:
+        return self.time(time_code(time_B, self.into.out_features).to(self.dtype))
 
 
 def time_code(time_B: Tensor, width: int) -> Tensor:

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.decoder_backend import Generation
-from oatkit.nn.flow import add_noise, flow_times, integrate
+from oatkit.nn.flow import add_noise, flow_times
+from oatkit.nn.flow_acting import integrate_expert
 from oatkit.nn.flow_expert import FlowExpert, Memory
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
@@ -157,12 +158,8 @@ class VlmNet(nn.Module):
     def flow(self, context: Context, noise_BTA: Tensor) -> Tensor:
         """Normalized chunks (B, T, A), reached from noise; the context is not run again."""
         assert self.expert is not None
-        expert, memory = self.expert, self.memory(context)
-        return integrate(
-            lambda point, time_B: expert(point, time_B, memory),
-            noise_BTA,
-            self.config.expert.num_steps,
-        )
+        memory, num_steps = self.memory(context), self.config.expert.num_steps
+        return integrate_expert(self.expert, noise_BTA, memory, num_steps)
 
     def loss(
         self,
