@@ -4,8 +4,8 @@
     times of all steps, once: changes of the norms ────┴── velocity ── step ── chunk
                                                               ^──────────┘
 
-Shape letters: B batch, T action slot, S context slot, H head, G query heads of a key head, C head
-width, A action, E changes of a norm.
+Shape letters: B batch, T action slot, S context slot, H head, C head width, A action, E changes of
+a norm.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class ActingMemory:
         for room, own in zip(pair, (keys, values), strict=True):
             room[:, :, self._num_context :] = own
         # query heads that share a key head become slots of one head: no kernel repeats its keys
-        num_keys, num_slots = keys.shape[1], keys.shape[2]
-        grouped = query_BHTC.unflatten(1, (num_keys, -1)).flatten(2, 3)
+        batch_size, num_heads, _, width = keys.shape
+        grouped = query_BHTC.reshape(batch_size, num_heads, -1, width)
         seen = F.scaled_dot_product_attention(grouped, *pair, attn_mask=self._mask_B11S)
-        return seen.unflatten(2, (-1, num_slots)).flatten(1, 2)
+        return seen.reshape(query_BHTC.shape)
 
 
 @torch.no_grad()
