@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
 
 from oatkit.errors import ArtifactError
-from oatkit.train.checkpoint import Checkpoints
+from oatkit.train import checkpoint
+from oatkit.train.checkpoint import Checkpoints, load_latest
+from oatkit.train.trained_state import frozen_digest
+from oatkit.train.weight_average import begin_average
 from tests.train.regression import (
     CONFIG,
     SCRIPT,
@@ -56,15 +62,15 @@ def test_saving_twice_is_harmless(tmp_path: Path) -> None:
 
 
 def test_a_run_killed_while_it_writes_a_checkpoint(tmp_path: Path) -> None:
-    """The process dies between the files of its third checkpoint."""
+    """The process dies between the files of its third checkpoint, and trains while it writes."""
     killer = SCRIPT.replace(
         "config =",
         "import os, oatkit.train.checkpoint as c\n"
-        "real, calls = c.optimizer_tensors, []\n"
+        "real, calls = c.save_file, []\n"
         "def deadly(*args):\n"
         "    calls.append(1)\n"
-        "    return real(*args) if len(calls) < 3 else os.kill(os.getpid(), 9)\n"
-        "c.optimizer_tensors = deadly\n"
+        "    return real(*args) if len(calls) < 8 else os.kill(os.getpid(), 9)\n"
+        "c.save_file = deadly\n"
         "config =",
     )
     process = start(tmp_path / "killed", 8, killer)
@@ -78,12 +84,119 @@ def test_a_run_killed_while_it_writes_a_checkpoint(tmp_path: Path) -> None:
     assert_equal(*ends)
 
 
+def test_training_goes_on_while_a_checkpoint_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy is of the step that is saved, though the weights change before it is written; the
+    next checkpoint waits for it, and what was saved is there when it is asked for."""
+    is_changed, order = threading.Event(), []
+
+    def slow(tensors: dict[str, Tensor], path: Path) -> None:
+        assert is_changed.wait(timeout=30)
+        order.append(path.parent.name.removeprefix(".writing-"))
+        save_file(tensors, path)
+
+    monkeypatch.setattr(checkpoint, "save_file", slow)
+    module = nn.Linear(2, 2)
+    optimizer = torch.optim.AdamW(module.parameters())
+    checkpoints = Checkpoints(tmp_path, {})
+    saved = module.weight.detach().clone()
+    first = checkpoints.save(1, module, optimizer, None)
+    assert not first.exists()
+    with torch.no_grad():
+        module.weight += 1
+    is_changed.set()
+    assert checkpoints.latest() == first
+    assert torch.equal(load_file(first / "model.safetensors")["weight"], saved)
+    checkpoints.save(2, module, optimizer, None)
+    checkpoints.save(3, module, optimizer, None)
+    checkpoints.wait()
+    assert order == [f"step-{step:08d}" for step in (1, 1, 2, 2, 3, 3)]
+
+
+def test_an_error_in_the_writing_thread_is_raised_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError("no space left on device")
+
+    module = nn.Linear(2, 2)
+    optimizer = torch.optim.AdamW(module.parameters())
+    checkpoints = Checkpoints(tmp_path, {})
+    monkeypatch.setattr(checkpoint, "save_file", full)
+    checkpoints.save(1, module, optimizer, None)
+    with pytest.raises(OSError, match="no space left"):
+        checkpoints.save(2, module, optimizer, None)
+    checkpoints.save(2, module, optimizer, None)
+    with pytest.raises(OSError, match="no space left"), checkpoints.written():
+        pass
+    checkpoints.wait()
+    with pytest.raises(OSError, match="no space left"):
+        trained(tmp_path / "run")
+    assert Checkpoints(tmp_path / "run/checkpoints", {}).latest() is None
+
+
+def adapted(seed: int = 0, *, is_frozen: bool = True) -> nn.Sequential:
+    """A module of which only the second layer and a buffer are trained."""
+    torch.manual_seed(seed)
+    module = nn.Sequential(nn.Linear(50, 50), nn.Linear(50, 1), nn.BatchNorm1d(1))
+    module[0].requires_grad_(not is_frozen)
+    return module
+
+
+def test_only_what_is_trained_is_stored_and_the_rest_comes_from_the_base(tmp_path: Path) -> None:
+    """A LoRA run at 3B would write 12 GB of frozen weights with every checkpoint."""
+    module = adapted()
+    optimizer = torch.optim.AdamW([p for p in module.parameters() if p.requires_grad])
+    checkpoints = Checkpoints(tmp_path / "checkpoints", {}, frozen=frozen_digest(module))
+    with torch.no_grad():
+        module[1].weight += 1
+        module[2].running_mean += 1
+    path = checkpoints.save(1, module, optimizer, None)
+    checkpoints.wait()
+    assert not [name for name in load_file(path / "model.safetensors") if name.startswith("0.")]
+    fresh = adapted()
+    load_latest(tmp_path, fresh)
+    assert_equal(fresh.state_dict(), module.state_dict())
+    assert not fresh.training
+    other = adapted(seed=1)
+    refused = Checkpoints(tmp_path / "checkpoints", {}, frozen=frozen_digest(other))
+    with pytest.raises(ArtifactError, match="was trained on other frozen weights: start from"):
+        refused.restore(other, optimizer, None)
+    with pytest.raises(ArtifactError, match=r"has no weights of 0\.bias: its run did not train"):
+        load_latest(tmp_path, adapted(is_frozen=False))
+
+
+def test_checkpoints_with_frozen_weights_and_their_average_still_open(tmp_path: Path) -> None:
+    """Version 1 stored all of the state, in the average too."""
+    module = adapted()
+    path = tmp_path / "checkpoints/step-00000003"
+    path.mkdir(parents=True)
+    weights = {name: tensor + 1 for name, tensor in module.state_dict().items()}
+    average = {name: tensor + 2 for name, tensor in module.state_dict().items()}
+    for name, tensors in (("model", weights), ("ema", average), ("optimizer", {})):
+        save_file(tensors, path / f"{name}.safetensors")
+    state = {"schema": "oatkit/checkpoint", "version": 1, "step": 3, "config": {}}
+    (path / "state.json").write_text(json.dumps(state))
+    fresh = adapted()
+    ema = begin_average(fresh)
+    trained_part = [p for p in fresh.parameters() if p.requires_grad]
+    checkpoints = Checkpoints(tmp_path / "checkpoints", {}, frozen=frozen_digest(fresh))
+    assert checkpoints.restore(fresh, torch.optim.AdamW(trained_part), ema) == 3
+    assert_equal(fresh.state_dict(), weights)
+    assert_equal(ema, {name: average[name] for name in ema})
+    load_latest(tmp_path, fresh)
+    assert torch.equal(fresh[1].weight, average["1.weight"])
+    assert torch.equal(fresh[2].running_mean, weights["2.running_mean"])
+
+
 def test_versions_of_checkpoints(tmp_path: Path) -> None:
     """Those of before there were versions are restored, newer ones are refused by name."""
     job = Regression()
     optimizer = torch.optim.AdamW(job.module.parameters())
     checkpoints = Checkpoints(tmp_path, {"a": 1})
     path = checkpoints.save(3, job.module, optimizer, None) / "state.json"
+    checkpoints.wait()
     state = json.loads(path.read_text())
     path.write_text(json.dumps({name: state[name] for name in ("step", "config")}))
     assert checkpoints.restore(job.module, optimizer, None) == 3

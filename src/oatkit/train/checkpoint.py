@@ -1,16 +1,22 @@
 """Checkpoints that are complete or absent: written aside, flushed to disk, then renamed.
 
-checkpoints/step-00001000/model.safetensors      parameters and buffers
-                          ema.safetensors        their moving average, if there is one
+checkpoints/step-00001000/model.safetensors      trained parameters, and buffers
+                          ema.safetensors        moving average of the parameters, if there is one
                           optimizer.safetensors  moments, named after the parameters
-                          state.json             step and the config it belongs to
+                          state.json             step, the config it belongs to, and a digest of
+                                                 the frozen parameters, which are not stored
+
+Tensors are copied to memory between two steps and written by a thread while training goes on.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent import futures
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +27,17 @@ from torch import Tensor, nn
 
 from oatkit.errors import ArtifactError
 from oatkit.storage.atomic_write import flush
+from oatkit.storage.record_upgrades import Upgrade
 from oatkit.storage.records import upgraded
 from oatkit.train.shard import full_tensor, is_sharded, shard_like
+from oatkit.train.trained_state import trained_parameters, trained_tensors
 
 WRITING = ".writing-"
-SCHEMA, VERSION = "oatkit/checkpoint", 1
+SCHEMA, VERSION = "oatkit/checkpoint", 2
 UNVERSIONED = {"schema": SCHEMA, "version": 1}
 """Values that the first checkpoints did not hold."""
+UPGRADES: dict[int, Upgrade] = {1: lambda state: state | {"frozen": None}}
+"""Version 1 held the frozen parameters themselves, and so no digest of them."""
 
 
 class Checkpoints:
@@ -37,15 +47,26 @@ class Checkpoints:
         folder: Folder that holds them.
         config: JSON that must be the same when a run continues.
         keep: Number of latest checkpoints that stay.
+        frozen: Digest of the parameters that are not trained, and so not stored.
     """
 
-    def __init__(self, folder: Path, config: Mapping[str, Any], keep: int = 2) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: Mapping[str, Any],
+        keep: int = 2,
+        frozen: str | None = None,
+    ) -> None:
         self.folder = folder
         self._config = json.loads(json.dumps(config))
         self._keep = keep
+        self._frozen = frozen
+        self._writing: Future[None] | None = None
 
     def latest(self) -> Path | None:
         """The folder of the latest checkpoint, None if there is none."""
+        if self._writing is not None:
+            futures.wait([self._writing])
         found = sorted(self.folder.glob("step-*"))
         return found[-1] if found else None
 
@@ -58,32 +79,53 @@ class Checkpoints:
         *,
         is_writer: bool = True,
     ) -> Path:
-        """Write the state after `step` steps, then drop the oldest.
+        """Copy the state after `step` steps, and begin to write it and to drop the oldest.
 
-        Where weights are sharded all processes must call this, and one writes.
+        It is on the disk after the next `save` or `wait`, which raise what went wrong. Where
+        weights are sharded all processes must call this, and one writes.
         """
+        self.wait()
         path = self.folder / f"step-{step:08d}"
         if path.exists():
             return path
-        aside = self.folder / f"{WRITING}{path.name}"
-        if is_writer:
-            shutil.rmtree(aside, ignore_errors=True)
-            aside.mkdir(parents=True)
-
-        def write(name: str, tensors: Mapping[str, Tensor]) -> None:
-            if is_writer:
-                save_file(_plain(tensors), aside / f"{name}.safetensors")
-            else:
-                _give(tensors)
-
-        write("model", module.state_dict())
-        write("optimizer", optimizer_tensors(module, optimizer))
+        files = {
+            "model": trained_tensors(module),
+            "optimizer": optimizer_tensors(module, optimizer),
+        }
         if ema is not None:
-            write("ema", ema)
+            files["ema"] = dict(ema)
         if not is_writer:
+            for tensors in files.values():
+                _give(tensors)
             return path
+        copies = {f"{name}.safetensors": _copied(tensors) for name, tensors in files.items()}
+        thread = ThreadPoolExecutor(1, "checkpoint")
+        self._writing = thread.submit(self._write, step, path, copies)
+        thread.shutdown(wait=False)
+        return path
+
+    def wait(self) -> None:
+        """Wait until the last checkpoint is on the disk; raises what went wrong with it."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    @contextmanager
+    def written(self) -> Iterator[None]:
+        """Wait at the end of the block, however it ends, until the last checkpoint is written."""
+        try:
+            yield
+        finally:
+            self.wait()
+
+    def _write(self, step: int, path: Path, files: Mapping[str, dict[str, Tensor]]) -> None:
+        aside = self.folder / f"{WRITING}{path.name}"
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        for name, tensors in files.items():
+            save_file(tensors, aside / name)
         state = {"schema": SCHEMA, "version": VERSION, "step": step, "config": self._config}
-        (aside / "state.json").write_text(json.dumps(state, indent=2))
+        (aside / "state.json").write_text(json.dumps(state | {"frozen": self._frozen}, indent=2))
         for file in aside.iterdir():
             flush(file)
         flush(aside)
@@ -91,7 +133,6 @@ class Checkpoints:
         flush(self.folder)
         for old in sorted(self.folder.glob("step-*"))[: -self._keep]:
             shutil.rmtree(old)
-        return path
 
     def restore(
         self,
@@ -110,7 +151,7 @@ class Checkpoints:
             averages = load_file(path / "ema.safetensors") if ema is not None else {}
         except (OSError, ValueError, SafetensorError) as error:
             raise ArtifactError(f"the checkpoint {path} cannot be read ({error})") from error
-        state = upgraded(state, SCHEMA, VERSION, str(path))
+        state = upgraded(state, SCHEMA, VERSION, str(path), UPGRADES)
         different = sorted(
             key
             for key in {*state["config"], *self._config}
@@ -121,7 +162,12 @@ class Checkpoints:
                 f"{path} belongs to a run with another {', '.join(different)}: use the same "
                 "options, another --out, or remove it"
             )
-        load_tensors(module.state_dict(), tensors)
+        if state["frozen"] not in (None, self._frozen):
+            raise ArtifactError(
+                f"{path} was trained on other frozen weights: start from the same backbone or "
+                "policy, use another --out, or remove it"
+            )
+        _load_trained(module, tensors, path)
         load_optimizer_tensors(module, optimizer, moments)
         if ema is not None:
             load_tensors(ema, averages)
@@ -132,9 +178,20 @@ def load_latest(out: Path, module: nn.Module) -> None:
     """Load what training left in `out` into a module: the moving average, or else the weights."""
     path = Checkpoints(out / "checkpoints", {}).latest()
     assert path is not None
+    _load_trained(module, load_file(path / "model.safetensors"), path)
     average = path / "ema.safetensors"
-    module.load_state_dict(load_file(average if average.exists() else path / "model.safetensors"))
+    if average.exists():
+        load_tensors(trained_parameters(module), load_file(average))
     module.eval()
+
+
+def _load_trained(module: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Load what a checkpoint holds; the first ones held frozen parameters too."""
+    missing = sorted(trained_tensors(module).keys() - tensors.keys())
+    if missing:
+        raise ArtifactError(f"{path} has no weights of {missing[0]}: its run did not train them")
+    state = module.state_dict()
+    load_tensors({name: state[name] for name in tensors if name in state}, tensors)
 
 
 @torch.no_grad()
@@ -178,9 +235,10 @@ def load_optimizer_tensors(
     optimizer.load_state_dict({**stored, "state": state})
 
 
-def _plain(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies in memory, which the next step does not change."""
     return {
-        name: full_tensor(tensor.detach()).cpu().contiguous().clone()
+        name: full_tensor(tensor.detach()).to("cpu", copy=True).contiguous()
         for name, tensor in tensors.items()
     }
 

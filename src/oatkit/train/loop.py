@@ -29,8 +29,10 @@ from oatkit.train.parameter_groups import make_optimizer, set_learning_rates
 from oatkit.train.prefetch import read_ahead
 from oatkit.train.shard import average_gradients, is_sharding_asked, shard
 from oatkit.train.train_config import TrainConfig
+from oatkit.train.trained_state import frozen_digest
 from oatkit.train.training_job import TrainingJob
 from oatkit.train.training_log import TrainingLog, require_trackers
+from oatkit.train.weight_average import begin_average, move_average, use_average
 
 
 def train(
@@ -55,14 +57,18 @@ def train(
         show_progress: Whether to show a bar.
     """
     run = TrainingRun(job, config, out, identity or {})
-    with run.log(show_progress).open() as log, _stop_requested() as is_stop_requested:
+    with (
+        run.log(show_progress).open() as log,
+        _stop_requested() as is_stop_requested,
+        run.checkpoints.written(),
+    ):
         for step in range(run.step, config.steps):
             loss = run.do_step(step)
             log.after_step(step + 1, loss)
             is_last = step + 1 == config.steps
             if is_last or (step + 1) % config.checkpoint_every == 0 or is_stop_requested():
                 log.require_finite(step + 1)
-                run.save(step + 1)
+                run.save(step + 1, is_final=is_last or is_stop_requested())
             if is_stop_requested() and not is_last:
                 raise KeyboardInterrupt(
                     f"stopped after step {step + 1}; the same command again continues"
@@ -115,13 +121,15 @@ class TrainingRun:
         job.module.to(self.accelerator.device)
         self.model: nn.Module = _LossModule(job)
         self.is_sharded = is_sharding_asked() and world > 1
+        frozen = frozen_digest(job.module)
         if self.is_sharded:
             is_bfloat16 = config.precision == "bfloat16"
             shard(self.model, cast(Any, job.module).blocks, is_bfloat16=is_bfloat16)
         self.optimizer = make_optimizer(job.module, config)
-        self.average = _copy_state(job.module) if config.ema else None
+        self.average = begin_average(job.module) if config.ema else None
+        decisive = {**config.decisive(), **identity}
         self.checkpoints = Checkpoints(
-            out / "checkpoints", {**config.decisive(), **identity}, config.keep_checkpoints
+            out / "checkpoints", decisive, config.keep_checkpoints, frozen
         )
         self.step = self.checkpoints.restore(job.module, self.optimizer, self.average)
         if not self.is_sharded:
@@ -155,7 +163,7 @@ class TrainingRun:
         self.optimizer.zero_grad(set_to_none=True)
         self.job.after_step(accelerator.gather, SampleRandom(keys.to(accelerator.device)))
         if self.average is not None:
-            _move_average(self.average, self.job.module, config.ema, step)
+            move_average(self.average, self.job.module, config.ema, step)
         return TrainingLoss(total, {name: torch.cat(values) for name, values in logged.items()})
 
     @contextmanager
@@ -181,8 +189,8 @@ class TrainingRun:
         mine = slice(accelerator.process_index * share, (accelerator.process_index + 1) * share)
         return np.array_split(np.arange(config.batch_size)[mine], config.accumulate)
 
-    def save(self, step: int) -> None:
-        """Write a checkpoint of the state after `step` steps."""
+    def save(self, step: int, *, is_final: bool) -> None:
+        """Begin to write a checkpoint of the state after `step` steps; wait for a final one."""
         # every process gives its part of sharded weights
         if self.is_sharded or self.accelerator.is_main_process:
             self.checkpoints.save(
@@ -192,13 +200,16 @@ class TrainingRun:
                 self.average,
                 is_writer=self.accelerator.is_main_process,
             )
+        if is_final:
+            # a launcher kills all processes when one of them ends
+            self.checkpoints.wait()
         self.accelerator.wait_for_everyone()
 
     def use_average(self) -> None:
         """Load the moving average of the weights, if any, into the module and switch it to eval
         mode."""
         if self.average is not None:
-            self.job.module.load_state_dict(self.average)
+            use_average(self.average, self.job.module)
         self.job.module.eval()
 
     def log(self, show_progress: bool) -> TrainingLog:
@@ -252,20 +263,3 @@ def _require_shardable(module: nn.Module, config: TrainConfig) -> None:
         raise TrainingError(
             f"{config.optimizer} needs whole matrices: shard with --optimizer {known}"
         )
-
-
-def _copy_state(module: nn.Module) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
-
-
-@torch.no_grad()
-def _move_average(average: dict[str, Tensor], module: nn.Module, decay: float, step: int) -> None:
-    """Move the average towards the current weights; faster at first, to forget the start soon.
-
-    Buffers are copied: a codebook that revives its dead codes has no meaningful average.
-    """
-    decay = min(decay, (1 + step) / (10 + step))
-    for name, parameter in module.named_parameters():
-        average[name].lerp_(parameter, 1 - decay)
-    for name in average.keys() - dict(module.named_parameters()).keys():
-        average[name].copy_(module.get_buffer(name))
