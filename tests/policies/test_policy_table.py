@@ -10,7 +10,9 @@ import pytest
 import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
-from oatkit.policies.policy_table import POLICIES, choose_head, policy_kind
+from oatkit.policies import LightPolicy
+from oatkit.policies.policy_table import POLICIES, choose_head, open_policy, policy_kind
+from tests.nn.pretended_devices import pretend_cuda
 from tests.policies import tiny
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "policies.md"
@@ -42,3 +44,26 @@ def test_a_head_is_one_of_the_trained(dataset: Dataset) -> None:
     choose_head(policy, "tokens")
     with pytest.raises(ValueError, match=r"light has no head 'flow', only .'tokens'."):
         choose_head(policy, "flow")
+
+
+def test_a_policy_is_opened_on_a_device(
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, moved = tiny.make_policy("bin", dataset).save_pretrained(tmp_path), list[str]()
+    monkeypatch.setattr(LightPolicy, "to", lambda self, to: moved.append(str(to)) or self)
+    pretend_cuda(monkeypatch)
+    oatkit.load_policy(folder)
+    for device in ("auto", "cuda:1", "cpu"):
+        open_policy(folder, device)
+    assert moved == ["cpu", "cuda:0", "cuda:1", "cpu"]
+
+
+def test_a_policy_that_is_given_stays_unless_a_device_is_named(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy, moved = tiny.make_policy("bin", dataset), list[str]()
+    monkeypatch.setattr(LightPolicy, "to", lambda self, to: moved.append(str(to)) or self)
+    pretend_cuda(monkeypatch)
+    assert open_policy(policy) is policy
+    assert open_policy(policy, "cuda") is policy
+    assert moved == ["cuda:0"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor, nn
 
 from oatkit.tokenizers.codec import (
     CPU_PART,
@@ -48,3 +51,30 @@ def test_lists_become_one_batch() -> None:
 
 def test_doubling_ends_at_the_number_itself() -> None:
     assert [doubling(n) for n in (1, 8, 12)] == [(1,), (1, 2, 4, 8), (1, 2, 4, 8, 12)]
+
+
+class _Elsewhere(nn.Module):
+    """A codec whose weights are on another device; it answers from there, as a GPU would."""
+
+    config = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("weight", torch.zeros(1, device="meta"))
+        self.devices: list[str] = []
+
+    def encode(self, actions_BTA: Tensor) -> Tokens:
+        self.devices.append(actions_BTA.device.type)
+        return Tokens.full(torch.zeros(len(actions_BTA), 2, dtype=torch.int64))
+
+    def decode(self, tokens: Tokens) -> Tensor:
+        self.devices += [tokens.ids.device.type, tokens.lengths.device.type]
+        return torch.zeros(len(tokens), 4, 3)
+
+
+def test_batches_go_to_the_device_of_the_codec() -> None:
+    """A tokenizer on a GPU got chunks and tokens of the CPU, which torch refuses."""
+    codec: Any = _Elsewhere()
+    tokens = encode_in_parts(codec, torch.rand(5, 4, 3))
+    assert decode_in_parts(codec, tokens).device.type == "cpu"
+    assert codec.devices == ["meta", "meta", "meta"]

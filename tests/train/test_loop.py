@@ -11,8 +11,9 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import accelerate
 import numpy as np
 import pytest
 import torch
@@ -22,6 +23,7 @@ from oatkit.errors import TrainingError
 from oatkit.train import train
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.loop import sample_indices
+from tests.nn.pretended_devices import pretend_cuda
 from tests.train.regression import (
     CONFIG,
     ROOT,
@@ -45,6 +47,33 @@ def test_training_lowers_the_loss_and_logs(tmp_path: Path) -> None:
     assert [row["step"] for row in rows if "size" in row] == list(range(4, 201, 4))
     assert rows[0]["learning_rate"] == CONFIG.learning_rate
     assert not job.module.training
+
+
+@pytest.mark.parametrize(
+    ("device", "is_cpu", "current"),
+    [("auto", False, ["cuda:0"]), ("cuda:1", False, ["cuda:1"]), ("cpu", True, [])],
+)
+def test_the_device_decides_where_accelerate_computes(
+    device: str,
+    is_cpu: bool,
+    current: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Accelerate takes the current CUDA device, which was always the first."""
+    made: dict[str, Any] = {}
+    chosen: list[str] = []
+
+    def accelerator(**settings: Any) -> None:
+        made.update(settings)
+        raise TrainingError("there is no GPU here")
+
+    pretend_cuda(monkeypatch)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda to: chosen.append(str(to)))
+    monkeypatch.setattr(accelerate, "Accelerator", accelerator)
+    with pytest.raises(TrainingError, match="no GPU here"):
+        train(Regression(), CONFIG, tmp_path, device=device, show_progress=False)
+    assert (made["cpu"], chosen) == (is_cpu, current)
 
 
 def test_part_of_a_run_then_the_rest_equals_the_whole(tmp_path: Path) -> None:

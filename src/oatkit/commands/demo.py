@@ -10,6 +10,7 @@ from rich.console import Console
 from oatkit.commands.command_line import command_line
 from oatkit.commands.data_make_metaworld import MakeMetaWorld
 from oatkit.commands.dataset_options import DatasetOptions
+from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.policy_eval import EvalPolicy, render_evaluation
 from oatkit.commands.policy_train import TrainPolicy
 from oatkit.commands.text_output import print_lines
@@ -35,6 +36,7 @@ class Demo:
     """Folder for everything the demo writes; the same command again goes on where it stopped."""
     minutes: float = 10.0
     """How long it may take on two idle cores, 4 or more; longer means more of everything."""
+    device: DeviceFlag = "auto"
 
 
 def run(options: Demo, console: Console) -> int:
@@ -43,7 +45,8 @@ def run(options: Demo, console: Console) -> int:
         options.out,
         options.minutes,
         plan,
-        describe=lambda stage, record: describe(stage, record, options.out, plan),
+        device=announce_device(console, options.device),
+        describe=lambda stage, record: describe(stage, record, options, plan),
         show_progress=True,
     )
     print_lines(
@@ -74,9 +77,9 @@ def _announce(stage: str, console: Console) -> None:
     console.rule(f"part {list(STAGES).index(stage) + 1} of {len(STAGES)}: {stage}")
 
 
-def describe(stage: str, record: DemoRecord, out: Path, plan: DemoPlan) -> str:
+def describe(stage: str, record: DemoRecord, options: Demo, plan: DemoPlan) -> str:
     """The command that does a stage of the demo by hand."""
-    data = str(out / "metaworld")
+    out, data = options.out, str(options.out / "metaworld")
     if stage == "demonstrations":
         wanted = Demonstrations(plan.tasks, plan.demonstrations)
         return command_line("data make metaworld", MakeMetaWorld(Path(data), wanted))
@@ -90,6 +93,7 @@ def describe(stage: str, record: DemoRecord, out: Path, plan: DemoPlan) -> str:
             horizon=plan.horizon,
             num_tokens=plan.num_tokens,
             levels=LEVELS,
+            device=options.device,
         )
         return command_line("tokenizer compare", comparison)
     if stage == "policy":
@@ -98,6 +102,7 @@ def describe(stage: str, record: DemoRecord, out: Path, plan: DemoPlan) -> str:
             out=out / "policy",
             tokenizer=out / "compared" / POLICY_KIND,
             preset=plan.preset,
+            device=options.device,
             training=TrainOptions(steps=record.policy_steps or None),
             columns=DatasetOptions(state_key=(ENVIRONMENT_STATE,)),
         )
@@ -108,5 +113,6 @@ def describe(stage: str, record: DemoRecord, out: Path, plan: DemoPlan) -> str:
         episodes=plan.episodes,
         budgets=plan.budgets,
         videos=plan.videos,
+        device=options.device,
     )
     return command_line("policy eval", evaluation, positional="policy")

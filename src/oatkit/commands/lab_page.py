@@ -10,6 +10,7 @@ from rich.console import Console
 from tyro.conf import Positional, arg
 
 from oatkit.commands.dataset_options import Columns, DatasetOptions
+from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.text_output import print_differences, print_lines
 from oatkit.lab import Lab
 from oatkit.lab.static_page import choose_places, static_page, write_page
@@ -38,6 +39,7 @@ class OpenLab:
     """Write a page for a few chunks into this folder instead; it opens from disk."""
     chunks: Annotated[tuple[str, ...], arg(metavar="EPISODE:FRAME")] = ()
     """Which chunks to export; some lively held-out ones by default."""
+    device: DeviceFlag = "auto"
     columns: Columns = DatasetOptions()
 
 
@@ -60,8 +62,9 @@ def run(options: OpenLab, console: Console) -> int:
 
 def _load(options: OpenLab, console: Console) -> Lab:
     """Load everything, and say where data and tokenizers do not fit."""
+    device = announce_device(console, options.device)
     names = tokenizer_names(options.tokenizers)
-    tokenizers = {name: load_tokenizer(folder) for name, folder in names.items()}
+    tokenizers = {name: load_tokenizer(folder, device=device) for name, folder in names.items()}
     lab = Lab(tokenizers, options.columns.open(options.data))
     for name, tokenizer in tokenizers.items():
         print_differences(console, name, tokenizer.check(lab.dataset))

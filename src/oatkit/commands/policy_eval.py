@@ -13,6 +13,7 @@ from tyro.conf import Positional, arg
 
 from oatkit.commands.choices import SimulatorName
 from oatkit.commands.command_line import command_line
+from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.sampling_options import SamplingFlags
 from oatkit.commands.text_output import print_lines, table_row, titled
 from oatkit.errors import MissingExtraError
@@ -63,6 +64,7 @@ class EvalPolicy:
     """Number of simulator processes, by default one per core."""
     timeout_s: float = TIMEOUT_S
     """A simulator process that does not answer for so many seconds is killed and started again."""
+    device: DeviceFlag = "auto"
     state_key: tuple[str, ...] = ()
     """Parts of the simulator's observation that are the policy's state; as in training by
     default."""
@@ -73,6 +75,7 @@ class EvalPolicy:
 
 
 def run(options: EvalPolicy, console: Console) -> int:
+    device = announce_device(console, options.device)
     others = [read_record(path, PolicyEvaluation) for path in options.against]
     record = evaluate(
         options.policy,
@@ -90,6 +93,7 @@ def run(options: EvalPolicy, console: Console) -> int:
         videos=options.videos,
         workers=options.workers,
         timeout_s=options.timeout_s,
+        device=device,
         command=command_line("policy eval", options, positional="policy"),
         show_progress=True,
     )

@@ -11,6 +11,7 @@ from rich.text import Text
 from tyro.conf import Positional, arg
 
 from oatkit.commands.dataset_options import Columns, DatasetOptions
+from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.record_output import write_result
 from oatkit.commands.text_output import print_differences, table_row, titled
 from oatkit.jobs.artifact_split import SplitName, select_episodes
@@ -37,6 +38,7 @@ class MeasurePolicy:
     """Which episodes; `val` are those each policy held out."""
     seed: int = 0
     """Seed of the sampled tokens."""
+    device: DeviceFlag = "auto"
     out: Annotated[Path | None, arg(metavar="FILE.json")] = None
     """Also write the measurements as JSON."""
     columns: Columns = DatasetOptions()
@@ -45,9 +47,10 @@ class MeasurePolicy:
 def run(options: MeasurePolicy, console: Console) -> int:
     if not options.policies:
         raise ValueError("name at least one policy artifact")
+    device = announce_device(console, options.device)
     found = []
     for path in options.policies:
-        policy = load_policy(path)
+        policy = load_policy(path, device=device)
         dataset = _columns(options, policy).open(options.data)
         if policy.tokenizer.action_dim != dataset.action_dim:
             raise ValueError(

@@ -13,6 +13,7 @@ from tyro.conf import arg
 
 from oatkit.commands.choices import SimulatorName, SweptKindName, TokenizerPresetName
 from oatkit.commands.dataset_options import Columns, DatasetOptions
+from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.sampling_options import SamplingFlags
 from oatkit.commands.text_output import print_lines
 from oatkit.jobs.policy_ablations import closed_loop_ablations, sweep_policy
@@ -52,10 +53,12 @@ class SweepPolicy:
     sampling: SamplingFlags = Sampling(seed=0)
     workers: int | None = None
     """Number of simulator processes, by default one per core."""
+    device: DeviceFlag = "auto"
     columns: Columns = DatasetOptions()
 
 
 def run(options: SweepPolicy, console: Console) -> int:
+    device = announce_device(console, options.device)
     changes: dict[str, Any] = {} if options.steps is None else {"steps": options.steps}
     sweep = sweep_policy(
         options.columns.open(options.data),
@@ -71,6 +74,7 @@ def run(options: SweepPolicy, console: Console) -> int:
         episodes=options.episodes,
         sampling=options.sampling,
         workers=options.workers,
+        device=device,
         show_progress=True,
     )
     rows = closed_loop_ablations(options.only, options.execute)

@@ -12,6 +12,7 @@ from tyro.conf import arg
 
 from oatkit.commands.choices import PolicyName, PolicyPresetName, policy_help
 from oatkit.commands.dataset_options import Columns, DatasetOptions
+from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.text_output import print_lines
 from oatkit.commands.train_options import TrainFlags, TrainOptions
 from oatkit.jobs.policy_training import train_policy
@@ -82,6 +83,7 @@ class TrainPolicy:
     expert_start: int | None = None
     """Number of first steps in which the flow expert does not learn, so that it starts on a
     backbone that tokens have trained (`vlm-tc`); 0 by default."""
+    device: DeviceFlag = "auto"
     training: TrainFlags = TrainOptions()
     loading: Annotated[BackboneOptions, arg(name="")] = BackboneOptions()
     columns: Columns = DatasetOptions()
@@ -137,6 +139,7 @@ class TrainPolicy:
 
 
 def run(options: TrainPolicy, console: Console) -> int:
+    device = announce_device(console, options.device)
     changes = options.training.changes()
     for name in ("workers", "expert_learning_rate", "expert_start"):
         if getattr(options, name) is not None:
@@ -150,6 +153,7 @@ def run(options: TrainPolicy, console: Console) -> int:
         held_out=options.held_out,
         split_seed=options.split_seed,
         allow_drift=options.allow_drift,
+        device=device,
         show_progress=True,
         **start,
     )

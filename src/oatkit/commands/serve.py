@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from rich.console import Console
 from tyro.conf import Positional, UseAppendAction, arg
 
+from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.sampling_options import SamplingFlags
 from oatkit.commands.text_output import print_lines
 from oatkit.jobs.policy_serving import serve_until_stopped
@@ -48,8 +49,7 @@ class Serve:
     sampling: SamplingFlags = Sampling()
     map: UseAppendAction[tuple[str, ...]] = ()
     """KEY=observation.images.X (or observation.state, task) reads KEY as that; KEY= ignores it."""
-    device: str | None = None
-    """Where the policy runs: cuda where there is one, else cpu."""
+    device: DeviceFlag = "auto"
     max_batch: int = 8
     """Maximum number of requests that are answered together."""
     max_queue: int = 64
@@ -70,8 +70,7 @@ class Serve:
 
 def run(options: Serve, console: Console) -> int:
     """Load, warm up, listen until SIGTERM or SIGINT, then answer the requests that wait."""
-    import torch
-
+    device = announce_device(console, options.device)
     config = ServeConfig(
         host=options.host,
         port=options.port,
@@ -94,8 +93,7 @@ def run(options: Serve, console: Console) -> int:
     if danger is not None:
         Console(stderr=True).print(f"[bold red]WARNING: {danger}[/]", soft_wrap=True)
     check_free(config.host, config.port)
-    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    policy = load_policy(options.policy).to(device)
+    policy = load_policy(options.policy, device=device)
     choose_head(policy, options.head)
     server = PolicyServer(policy, config)
     print_lines(console, f"warming up {policy}")

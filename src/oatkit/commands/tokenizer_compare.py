@@ -14,6 +14,7 @@ from tyro.conf import arg
 from oatkit.commands.choices import KindName, TokenizerPresetName, kind_help
 from oatkit.commands.command_line import command_line
 from oatkit.commands.dataset_options import Columns, DatasetOptions
+from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.text_output import print_lines, table_row
 from oatkit.jobs.tokenizer_comparison import compare
 from oatkit.measure.reports.comparison_findings import cautions, trained
@@ -57,12 +58,14 @@ class CompareTokenizers:
     """Seed of which episodes those are."""
     seed: int = 0
     """Seed of the initial weights, the samples and everything random in training."""
+    device: DeviceFlag = "auto"
     columns: Columns = DatasetOptions()
 
 
 def run(options: CompareTokenizers, console: Console) -> int:
     if options.steps is not None and options.minutes is not None:
         raise ValueError("give --steps or --minutes, not both")
+    device = announce_device(console, options.device)
     changes = {name: getattr(options, name) for name in ("steps", "batch_size", "learning_rate")}
     comparison = compare(
         options.columns.open(options.data),
@@ -76,6 +79,7 @@ def run(options: CompareTokenizers, console: Console) -> int:
         train={"seed": options.seed, **{k: v for k, v in changes.items() if v is not None}},
         held_out=options.held_out,
         split_seed=options.split_seed,
+        device=device,
         command=command_line("tokenizer compare", options),
         show_progress=True,
     )

@@ -11,6 +11,7 @@ from rich.text import Text
 from tyro.conf import Positional, arg
 
 from oatkit.commands.dataset_options import Columns, DatasetOptions
+from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.record_output import write_result
 from oatkit.commands.text_output import print_differences, table, titled
 from oatkit.jobs.artifact_split import SplitName, select_episodes
@@ -34,6 +35,7 @@ class MeasureTokenizer:
     """Dataset: file, folder or hub id."""
     split: SplitName = "val"
     """Which episodes; `val` are those each tokenizer held out."""
+    device: DeviceFlag = "auto"
     out: Annotated[Path | None, arg(metavar="FILE.json")] = None
     """Also write the measurements as JSON."""
     columns: Columns = DatasetOptions()
@@ -42,10 +44,11 @@ class MeasureTokenizer:
 def run(options: MeasureTokenizer, console: Console) -> int:
     if not options.tokenizers:
         raise ValueError("name at least one tokenizer artifact")
+    device = announce_device(console, options.device)
     dataset = options.columns.open(options.data)
     found = []
     for path in options.tokenizers:
-        tokenizer = load_tokenizer(path)
+        tokenizer = load_tokenizer(path, device=device)
         print_differences(console, path, tokenizer.check(dataset))
         part = select_episodes(tokenizer.extras, dataset, options.split)
         found.append(measure_tokenizer(tokenizer, part, path=str(path), split=options.split))

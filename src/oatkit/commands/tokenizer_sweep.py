@@ -13,6 +13,7 @@ from tyro.conf import arg
 
 from oatkit.commands.choices import SweptKindName, TokenizerPresetName
 from oatkit.commands.dataset_options import Columns, DatasetOptions
+from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.text_output import print_lines, table_row
 from oatkit.jobs.tokenizer_ablations import sweep_tokenizer, tokenizer_ablations
 from oatkit.tokenizers.codec import doubling
@@ -45,10 +46,12 @@ class SweepTokenizer:
     """Seed of which episodes those are."""
     seed: int = 0
     """Seed of the initial weights, the samples and everything random in training."""
+    device: DeviceFlag = "auto"
     columns: Columns = DatasetOptions()
 
 
 def run(options: SweepTokenizer, console: Console) -> int:
+    device = announce_device(console, options.device)
     changes: dict[str, Any] = {} if options.steps is None else {"steps": options.steps}
     sweep = sweep_tokenizer(
         options.columns.open(options.data),
@@ -59,6 +62,7 @@ def run(options: SweepTokenizer, console: Console) -> int:
         train={"seed": options.seed, **changes},
         held_out=options.held_out,
         split_seed=options.split_seed,
+        device=device,
         show_progress=True,
     )
     for ablation in dict.fromkeys(row.ablation for row in tokenizer_ablations(options.only)):

@@ -19,6 +19,7 @@ from oatkit.commands.choices import (
     kinds_with,
 )
 from oatkit.commands.dataset_options import Columns, DatasetOptions
+from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.text_output import print_lines
 from oatkit.commands.train_options import TrainFlags, TrainOptions
 from oatkit.jobs.tokenizer_training import train_tokenizer
@@ -95,6 +96,7 @@ class TrainTokenizer:
     """Seed of which episodes those are."""
     init: Path | None = None
     """Start from the weights of this artifact; its config and normalizer are kept."""
+    device: DeviceFlag = "auto"
     training: TrainFlags = TrainOptions()
     columns: Columns = DatasetOptions()
 
@@ -110,6 +112,7 @@ class TrainTokenizer:
 
 
 def run(options: TrainTokenizer, console: Console) -> int:
+    device = announce_device(console, options.device)
     start: dict[str, Any] = {"init": options.init}
     if options.init is None:
         start = {
@@ -124,6 +127,7 @@ def run(options: TrainTokenizer, console: Console) -> int:
         train=options.training.changes(),
         held_out=options.held_out,
         split_seed=options.split_seed,
+        device=device,
         show_progress=True,
         **start,
     )

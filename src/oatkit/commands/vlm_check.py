@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 from tyro.conf import Positional, arg
 
+from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.record_output import write_result
 from oatkit.commands.text_output import titled
 from oatkit.jobs.backbone_check import NUM_TOKENS, check_backbone
@@ -31,8 +32,7 @@ class CheckVlm:
     """Height and width of the images that are shown."""
     expert_width: int = 256
     """Width of the flow expert that is checked with it."""
-    device: str = "cpu"
-    """Where to run, such as cuda."""
+    device: DeviceFlag = "auto"
     out: Annotated[Path | None, arg(metavar="FILE.json")] = None
     """Also write what was found as JSON."""
     loading: Annotated[BackboneOptions, arg(name="")] = BackboneOptions()
@@ -40,12 +40,13 @@ class CheckVlm:
 
 def run(options: CheckVlm, console: Console) -> int:
     """Returns 0 if everything holds, else 1."""
+    device = announce_device(console, options.device)
     found = check_backbone(
         options.checkpoint,
         options.loading,
         image_size=options.image_size,
         expert_width=options.expert_width,
-        device=options.device,
+        device=device,
     )
     console.print(render_backbone(found))
     write_result(found, options.out, console)

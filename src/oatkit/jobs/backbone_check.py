@@ -15,6 +15,7 @@ from oatkit.data import Normalizer
 from oatkit.data.statistics import compute_statistics
 from oatkit.errors import OatkitError
 from oatkit.measure.invariants import check_insulation, check_tokens
+from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmConfig, VlmPolicy
 from oatkit.policies.observation.observation_spec import ObservationSpec
@@ -40,7 +41,7 @@ def check_backbone(
     *,
     image_size: int = 224,
     expert_width: int = 256,
-    device: str = "cpu",
+    device: Device = "auto",
 ) -> BackboneCheck:
     """Check what must hold for two policies on a backbone: an autoregressive, a co-trained one.
 
@@ -49,12 +50,13 @@ def check_backbone(
         loading: How the backbone is loaded and which of its weights are trained.
         image_size: Height and width of the images that are shown.
         expert_width: Width of the flow expert of the co-trained policy.
-        device: Where to run, such as "cuda".
+        device: Where to run: "auto", "cpu", "cuda", "cuda:1" or "mps".
     """
-    policy = _policy(checkpoint, loading, "vlm-ar", image_size, expert_width, device)
+    place = resolve_device(device)
+    policy = _policy(checkpoint, loading, "vlm-ar", image_size, expert_width, place)
     invariants, prefill_ms, suffix_ms, num_slots = _check_tokens(policy)
     del policy  # the two never share the memory
-    policy = _policy(checkpoint, loading, "vlm-tc", image_size, expert_width, device)
+    policy = _policy(checkpoint, loading, "vlm-tc", image_size, expert_width, place)
     sample = _sample(policy)
     invariants += check_insulation(policy, *sample)
     train_s = _train_step(policy, *sample)
@@ -65,7 +67,7 @@ def check_backbone(
         num_trained=sum(p.numel() for p in policy.net.parameters() if p.requires_grad),
         context_slots=num_slots,
         train_s=train_s,
-        train_bytes=_memory(device),
+        train_bytes=_memory(place),
         prefill_ms=prefill_ms,
         suffix_ms=suffix_ms,
         invariants=tuple(invariants),
@@ -93,7 +95,7 @@ def _policy(
     objective: str,
     image_size: int,
     expert_width: int,
-    device: str,
+    device: torch.device,
 ) -> VlmPolicy:
     from oatkit.policies.vlm.backbones.loading import load_backbone
 
@@ -161,7 +163,7 @@ def _median_ms(run: Callable[[], object]) -> float:
     return 1000 * float(np.median(times[1:]))
 
 
-def _memory(device: str) -> int:
-    if device.startswith("cuda"):
+def _memory(device: torch.device) -> int:
+    if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -18,7 +18,9 @@ from typing import Any, Protocol
 from oatkit.errors import MissingExtraError
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.evaluation.success_statistics import success_rate
-from oatkit.policies import Policy, load_policy
+from oatkit.nn.device import Device
+from oatkit.policies import Policy
+from oatkit.policies.policy_table import open_policy
 from oatkit.presets import BenchmarkPreset, benchmark_preset
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
@@ -54,6 +56,7 @@ def evaluate_benchmark(
     state_keys: Sequence[str] = (STATE,),
     num_parallel: int = 1,
     env_kwargs: Mapping[str, Any] | None = None,
+    device: Device = "auto",
     evaluate: EvaluateByPraxis | None = None,
 ) -> BenchmarkEvaluation:
     """Evaluate a policy on a benchmark as the paper does; the same call again goes on in `out`.
@@ -69,9 +72,11 @@ def evaluate_benchmark(
         state_keys: Parts of the observation that are joined to the policy's state.
         num_parallel: Number of simulators at a time.
         env_kwargs: Arguments for praxis-eval's simulator, such as its image size.
+        device: Where a policy that is opened here runs; one that is given stays where it is, unless
+            a device is named.
         evaluate: What runs a driver; praxis-eval's own by default.
     """
-    opened = load_policy(policy) if isinstance(policy, str | os.PathLike) else policy
+    opened = open_policy(policy, device)
     preset = benchmark_preset(benchmark)
     execute = _checked_execute(opened, benchmark, preset, execute)
     sampling = replace(sampling, seed=sampling.seed or 0)

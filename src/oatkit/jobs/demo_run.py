@@ -30,6 +30,7 @@ from oatkit.jobs.policy_training import prepare_policy, train_policy
 from oatkit.jobs.tokenizer_comparison import compare
 from oatkit.measure.reports.demo_report import write_demo_report
 from oatkit.measure.reports.evaluation_report import write_evaluation_report
+from oatkit.nn.device import Device, resolve_device
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.types import DemoRecord, DemoStage, PolicyEvaluation, TokenizerComparison
@@ -51,6 +52,7 @@ class DemoRun:
         minutes: How long the demo may take.
         plan: How the minutes are spent.
         describe: What the record says about how to do a stage by hand.
+        device: Where networks run; see `resolve_device`.
         show_progress: Whether to print what happens and to show bars.
 
     Attributes:
@@ -64,11 +66,13 @@ class DemoRun:
         plan: DemoPlan,
         *,
         describe: Describe = lambda stage, record: "",
+        device: Device = "auto",
         show_progress: bool = False,
     ) -> None:
         self._out = out
         self._plan = plan
         self._describe = describe
+        self._device = resolve_device(device)
         self._show_progress = show_progress
         begun = DemoRecord(
             settings={"minutes": minutes, **asdict(plan)},
@@ -100,6 +104,7 @@ class DemoRun:
                 levels=LEVELS,
                 minutes=plan.tokenizer_minutes,
                 train={"seed": 0},
+                device=self._device,
                 command=self._describe("tokenizers", self.record),
                 show_progress=self._show_progress,
             )
@@ -115,13 +120,15 @@ class DemoRun:
             tokenizer = self._out / "compared" / POLICY_KIND
             if not self.record.policy_steps:
                 training = prepare_policy(dataset, tokenizer, preset=preset)
-                self._note(policy_steps=training.affordable_steps(self._policy_minutes()))
+                steps = training.affordable_steps(self._policy_minutes(), self._device)
+                self._note(policy_steps=steps)
             train_policy(
                 dataset,
                 tokenizer,
                 out=out,
                 preset=preset,
                 train={"steps": self.record.policy_steps},
+                device=self._device,
                 show_progress=self._show_progress,
             )
 
@@ -134,6 +141,7 @@ class DemoRun:
                 budgets=self._plan.budgets,
                 videos=self._plan.videos,
                 out=self._out / "eval",
+                device=self._device,
                 command=self._describe("simulator", self.record),
                 show_progress=self._show_progress,
             )

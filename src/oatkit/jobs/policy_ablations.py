@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
+import torch
 from rich.console import Console
 
 from oatkit.data import Dataset
@@ -33,6 +34,7 @@ from oatkit.jobs.tokenizer_ablations import (
 )
 from oatkit.jobs.tokenizer_training import train_tokenizer
 from oatkit.jobs.untrained_policy import policy_recipe
+from oatkit.nn.device import Device, resolve_device
 from oatkit.policies import load_policy
 from oatkit.storage.artifact import require_free
 from oatkit.storage.records import read_or_begin, write_record
@@ -101,6 +103,7 @@ def sweep_policy(
     episodes: int = 50,
     sampling: Sampling = Sampling(),
     workers: int | None = None,
+    device: Device = "auto",
     show_progress: bool = False,
 ) -> PolicySweep:
     """Train and evaluate the rows that the record lacks, writing it anew after every row.
@@ -120,6 +123,7 @@ def sweep_policy(
         episodes: Number of episodes of each task, on the same seeds.
         sampling: Rules by which ids are chosen.
         workers: Number of simulator processes; one per core by default.
+        device: Where networks run: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
         show_progress: Whether to print what happens and to show bars.
     """
     path = json_path(out)
@@ -133,10 +137,12 @@ def sweep_policy(
         **_sampling_settings(sampling),
         **recipe_settings(train, recipe),
     }
-    how = _How(dataset, kind, preset, tokenizer_steps, recipe, show_progress)
+    place = resolve_device(device)
+    how = _How(dataset, kind, preset, tokenizer_steps, recipe, place, show_progress)
     protocol: dict[str, Any] = {
         **{"simulator": simulator, "tasks": tasks, "episodes": episodes, "workers": workers},
         **{"sampling": replace(sampling, seed=recipe.seed), "show_progress": show_progress},
+        "device": place,
     }
     rows = list(closed_loop_ablations(only, execute))
     return _sweep(rows, path, settings, how, protocol)
@@ -151,6 +157,7 @@ class _How:
     preset: str
     tokenizer_steps: int | None
     recipe: TrainConfig
+    device: torch.device
     show_progress: bool
 
     @property
@@ -202,6 +209,7 @@ def _train(row: ClosedLoopAblation, folder: Path, how: _How) -> None:
             tokenizer,
             preset=how.preset,
             train={"seed": how.recipe.seed, **steps},
+            device=how.device,
             show_progress=how.show_progress,
             horizon=row.horizon,
             num_tokens=row.num_tokens,
@@ -213,6 +221,7 @@ def _train(row: ClosedLoopAblation, folder: Path, how: _How) -> None:
         out=policy,
         preset=how.preset,
         train=how.recipe,
+        device=how.device,
         show_progress=how.show_progress,
     )
 

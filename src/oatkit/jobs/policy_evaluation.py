@@ -27,9 +27,10 @@ from oatkit.jobs.evaluation_plan import (
     make_rollout,
     plan_evaluation,
 )
-from oatkit.policies import Policy, load_policy
+from oatkit.nn.device import Device
+from oatkit.policies import Policy
 from oatkit.policies.policy import Head
-from oatkit.policies.policy_table import choose_head
+from oatkit.policies.policy_table import choose_head, open_policy
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.types import (
@@ -64,6 +65,7 @@ def evaluate(
     videos: int = 0,
     workers: int | None = None,
     timeout_s: float = TIMEOUT_S,
+    device: Device = "auto",
     command: str = "",
     show_progress: bool = False,
 ) -> PolicyEvaluation:
@@ -87,12 +89,14 @@ def evaluate(
         videos: Number of episodes of each task and budget to film, of those that are run now.
         workers: Number of simulator processes; one per core by default.
         timeout_s: Seconds after which a silent simulator process is killed and started again.
+        device: Where a policy that is opened here runs; one that is given stays where it is, unless
+            a device is named. See `resolve_device`.
         command: What the record says was typed.
         show_progress: Whether to show a progress bar.
     """
     folder = None if out is None else Path(out)
     _check_counts(folder, episodes, videos, workers, timeout_s)
-    opened = load_policy(policy) if isinstance(policy, str | os.PathLike) else policy
+    opened = open_policy(policy, device)
     choose_head(opened, head)
     kind = choose_simulator(simulator, opened, shadows=shadows)
     rollout = make_rollout(opened, execute, sampling, state_keys, schedule)

@@ -33,6 +33,7 @@ from oatkit.jobs.untrained_policy import (
 )
 from oatkit.jobs.working_folder import working_folder
 from oatkit.measure.policy_metrics import measure_flow, measure_slots, observations_to_measure
+from oatkit.nn.device import Device
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies import (
@@ -65,6 +66,7 @@ def train_policy(
     held_out: float | None = None,
     split_seed: int | None = None,
     allow_drift: bool = False,
+    device: Device = "auto",
     show_progress: bool = False,
 ) -> Policy:
     """Train a policy on a tokenizer's tokens: light, or on a vision-language backbone.
@@ -87,6 +89,7 @@ def train_policy(
         held_out: Share of the episodes that is never trained on; the tokenizer's by default.
         split_seed: Seed of which episodes those are; the tokenizer's by default.
         allow_drift: Whether actions may differ from those that the tokenizer was trained on.
+        device: Where it is trained: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
         show_progress: Whether to print what happens and to show a bar.
     """
     start = PolicyStart(
@@ -94,7 +97,7 @@ def train_policy(
     )
     how: dict[str, Any] = {"preset": preset, "train": train, "init": init}
     training = prepare_policy(dataset, tokenizer, config, start, allow_drift=allow_drift, **how)
-    return training.run(out, show_progress=show_progress)
+    return training.run(out, device=device, show_progress=show_progress)
 
 
 def prepare_policy(
@@ -159,7 +162,9 @@ class PolicyTraining:
     identity: Mapping[str, Any]
     allow_drift: bool = False
 
-    def run(self, out: Folder | None = None, *, show_progress: bool = False) -> Policy:
+    def run(
+        self, out: Folder | None = None, *, device: Device = "auto", show_progress: bool = False
+    ) -> Policy:
         """Train the policy, calibrate its thresholds on held-out episodes, and save it."""
         console = Console(highlight=False, quiet=not show_progress)
         self._check(console)
@@ -172,7 +177,8 @@ class PolicyTraining:
         console.print(f"training {policy.kind}{what}: {count:,} parameters, {steps}")
         with working_folder(out) as folder:
             identity = self._identity(train_set)
-            if not train(job, self.config, folder, identity=identity, show_progress=show_progress):
+            how: dict[str, Any] = {"device": device, "show_progress": show_progress}
+            if not train(job, self.config, folder, identity=identity, **how):
                 return policy
             if is_sharding_asked():
                 policy = self.make()
@@ -186,10 +192,10 @@ class PolicyTraining:
             policy.save_pretrained(out)
         return policy
 
-    def affordable_steps(self, minutes: float) -> int:
-        """Number of training steps that take so many minutes on this machine."""
+    def affordable_steps(self, minutes: float, device: Device = "auto") -> int:
+        """Number of training steps that take so many minutes on a device of this machine."""
         job = PolicyJob(self.make(), *self.dataset.split(**self.split))
-        return steps_within(job, self.config, minutes)
+        return steps_within(job, self.config, minutes, device)
 
     def _check(self, console: Console) -> None:
         """Refuse actions that drifted, and note what is unusual."""

@@ -21,6 +21,7 @@ from rich.console import Console
 from oatkit.data import Dataset
 from oatkit.jobs.tokenizer_training import DEFAULT_KIND, train_tokenizer
 from oatkit.measure import measure_tokenizer
+from oatkit.nn.device import Device, resolve_device
 from oatkit.presets import tokenizer_preset
 from oatkit.storage.artifact import require_free
 from oatkit.storage.records import read_or_begin, write_record
@@ -90,6 +91,7 @@ def sweep_tokenizer(
     train: TrainConfig | Mapping[str, Any] | None = None,
     held_out: float = 0.1,
     split_seed: int = 0,
+    device: Device = "auto",
     show_progress: bool = False,
 ) -> TokenizerSweep:
     """Train and measure the rows that the record lacks, writing it anew after every row.
@@ -104,6 +106,7 @@ def sweep_tokenizer(
             preset's, such as `{"steps": 500}`.
         held_out: Share of the episodes that is never trained on, and measured.
         split_seed: Seed of which episodes those are.
+        device: Where networks run: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
         show_progress: Whether to print what happens and to show bars.
     """
     path = json_path(out)
@@ -112,6 +115,7 @@ def sweep_tokenizer(
     settings = {"kind": kind, "preset": preset, **split, **recipe_settings(train, recipe)}
     settings |= {"fingerprint": dataset.fingerprint, "action_dims": dataset.action.names}
     how = {"preset": preset, "train": recipe, **split, "show_progress": show_progress}
+    how["device"] = resolve_device(device)
     console = Console(highlight=False, quiet=not show_progress)
     is_begun = path.exists()
     sweep = read_or_begin(path, TokenizerSweep(str(dataset.path), settings))
@@ -156,7 +160,7 @@ def _train_row(
     row: TokenizerAblation, dataset: Dataset, kind: str, folder: Path, how: Mapping[str, Any]
 ) -> SweepRow:
     tokenizer = train_tokenizer(dataset, kind, folder, **how, **row.settings)
-    tokenizer.to("cpu")
+    tokenizer.to(how["device"])
     held_out = dataset.split(how["held_out"], seed=how["split_seed"])[1]
     measured = measure_tokenizer(tokenizer, held_out, path=str(folder), split="val")
     return SweepRow(

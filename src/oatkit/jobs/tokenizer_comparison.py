@@ -38,6 +38,7 @@ from oatkit.measure.allocation import measure_allocation
 from oatkit.measure.encoded_chunks import chunks_to_measure, encode_chunks
 from oatkit.measure.gaussian import eigenvalues
 from oatkit.measure.properties import measure_properties
+from oatkit.nn.device import Device, resolve_device
 from oatkit.presets import tokenizer_preset
 from oatkit.storage.artifact import require_free
 from oatkit.storage.package_versions import package_versions
@@ -68,6 +69,7 @@ def compare(
     train: TrainConfig | Mapping[str, Any] | None = None,
     held_out: float = 0.1,
     split_seed: int = 0,
+    device: Device = "auto",
     command: str = "",
     show_progress: bool = False,
 ) -> TokenizerComparison:
@@ -87,13 +89,15 @@ def compare(
             from the preset's, such as `{"steps": 500}`.
         held_out: Share of the episodes that is never trained on, and measured.
         split_seed: Seed of which episodes those are.
+        device: Where networks run: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
         command: What the record says was typed.
         show_progress: Whether to print what happens and to show bars.
     """
     names = tuple(KINDS) if kinds is None else tuple(kinds)
     sizes = {"horizon": horizon, "num_tokens": num_tokens, "levels": tuple(levels)}
     split = {"held_out": held_out, "split_seed": split_seed}
-    plan = ComparisonPlan(dataset, names, preset, sizes, split, minutes, train)
+    place = resolve_device(device)
+    plan = ComparisonPlan(dataset, names, preset, sizes, split, minutes, train, place)
     plan.check()
     console = Console(highlight=False, quiet=not show_progress)
     write_report = None if out is None else _report_writer()
@@ -120,6 +124,7 @@ class ComparisonPlan:
         split: How episodes are split: `held_out`, `split_seed`.
         minutes: Training time of each learned kind, if the recipe does not say the steps.
         train: How the learned kinds are trained, where not as the preset says.
+        device: Where they are trained and measured.
     """
 
     dataset: Dataset
@@ -129,6 +134,7 @@ class ComparisonPlan:
     split: Mapping[str, Any]
     minutes: float | None
     train: TrainConfig | Mapping[str, Any] | None
+    device: Device = "cpu"
 
     def check(self) -> None:
         """Refuse wrong settings now, not after an hour of training."""
@@ -178,7 +184,7 @@ class ComparisonPlan:
             return recipe.steps
         config = self.codec_config(kind)
         training = prepare_tokenizer(self.dataset, config, recipe, **self.split)
-        steps = training.affordable_steps(self.minutes)
+        steps = training.affordable_steps(self.minutes, self.device)
         console.print(f"{self.minutes:g} minutes are about {steps:,} steps")
         return steps
 
@@ -250,6 +256,7 @@ def _compare_kind(
         folder,
         preset=plan.preset,
         train=recipe,
+        device=plan.device,
         show_progress=not console.quiet,
         **plan.split,
         **plan.kind_sizes(kind),
@@ -259,7 +266,7 @@ def _compare_kind(
         log = read_log(folder)
         seconds, losses = training_seconds(log, recipe.batch_size), _mean_losses(log)
     console.print("measuring")
-    tokenizer.to("cpu")
+    tokenizer.to(plan.device)
     encoded = encode_chunks(tokenizer, held_out)
     measured = measure_tokenizer(
         tokenizer, held_out, path=str(folder), split="val", encoded=encoded

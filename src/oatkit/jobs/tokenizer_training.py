@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from oatkit.data import Chunks, Dataset
 from oatkit.jobs.step_planning import steps_within
 from oatkit.jobs.working_folder import working_folder
+from oatkit.nn.device import Device
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.presets import tokenizer_preset
@@ -52,6 +53,7 @@ def train_tokenizer(
     train: TrainConfig | Mapping[str, Any] | None = None,
     held_out: float = 0.1,
     split_seed: int = 0,
+    device: Device = "auto",
     show_progress: bool = False,
     **settings: Any,
 ) -> ActionTokenizer:
@@ -70,6 +72,7 @@ def train_tokenizer(
             such as `{"steps": 500}`. Its seed decides the initial weights too.
         held_out: Share of the episodes that is never trained on.
         split_seed: Seed of which episodes those are.
+        device: Where it is trained: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
         show_progress: Whether to print what happens and to show a bar.
         settings: Settings of the kind that differ from the preset's: `horizon=16, num_tokens=8`.
     """
@@ -83,7 +86,7 @@ def train_tokenizer(
     else:
         training = continue_tokenizer(dataset, init, train_config, **split)
     with working_folder(out) as folder:
-        tokenizer = training.run(folder, show_progress=show_progress)
+        tokenizer = training.run(folder, device=device, show_progress=show_progress)
     # one of the processes of `accelerate launch` writes
     if out is not None and os.environ.get("RANK", "0") == "0":
         tokenizer.save_pretrained(out)
@@ -159,13 +162,16 @@ class TokenizerTraining:
     config: TrainConfig
     split: Mapping[str, Any]
 
-    def run(self, folder: Path, *, show_progress: bool = False) -> ActionTokenizer:
+    def run(
+        self, folder: Path, *, device: Device = "auto", show_progress: bool = False
+    ) -> ActionTokenizer:
         """Train or fit the tokenizer, and measure it on held-out chunks."""
         tokenizer, codec = self.tokenizer, self.tokenizer.codec
         console = Console(highlight=False, quiet=not show_progress)
         extras: dict[str, Any] = {"split": dict(self.split)}
         if isinstance(codec, LearnedCodec):
-            self._train(folder, console)
+            self._train(folder, device, console)
+            tokenizer.to("cpu")  # only the learned part of it was moved to the device
             extras["train"] = asdict(self.config)
         if isinstance(codec, FittedCodec):
             console.print(f"fitting {tokenizer.kind} on {self.train_set.num_frames:,} chunks")
@@ -182,19 +188,20 @@ class TokenizerTraining:
         tokenizer.extras = extras
         return tokenizer
 
-    def affordable_steps(self, minutes: float) -> int:
-        """Number of training steps that take so many minutes on this machine."""
+    def affordable_steps(self, minutes: float, device: Device = "auto") -> int:
+        """Number of training steps that take so many minutes on a device of this machine."""
         job = TokenizerJob(copy.deepcopy(self.tokenizer), self.train_set, self.held_out_set)
-        return steps_within(job, self.config, minutes)
+        return steps_within(job, self.config, minutes, device)
 
-    def _train(self, folder: Path, console: Console) -> None:
+    def _train(self, folder: Path, device: Device, console: Console) -> None:
         job = TokenizerJob(self.tokenizer, self.train_set, self.held_out_set)
         count = sum(p.numel() for p in job.module.parameters())
         steps = self.config.steps
         console.print(f"training {self.tokenizer.kind}: {count:,} parameters, {steps:,} steps")
         facts = self.tokenizer.to_json()
         identity = {name: facts[name] for name in ("kind", "codec", "normalization", "data")}
-        train(job, self.config, folder, identity=identity, show_progress=not console.quiet)
+        how: dict[str, Any] = {"device": device, "show_progress": not console.quiet}
+        train(job, self.config, folder, identity=identity, **how)
 
 
 class TokenizerJob:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from oatkit.errors import ArtifactError, unknown_name
+from oatkit.nn.device import Device, resolve_device
 from oatkit.policies.light.light_net import LightConfig
 from oatkit.policies.light.light_policy import LightPolicy
 from oatkit.policies.policy import Head, Policy, PolicyConfig
@@ -78,9 +79,27 @@ def choose_head(policy: Policy, head: Head | None) -> None:
     policy.head = head
 
 
-def load_policy(folder: str | os.PathLike[str]) -> Policy:
-    """Open a trained policy from a folder or, by its id, from the Hugging Face hub."""
-    return read_unchanged(local_folder(folder), _load)
+def load_policy(folder: str | os.PathLike[str], *, device: Device = "cpu") -> Policy:
+    """Open a trained policy from a folder or, by its id, from the Hugging Face hub.
+
+    Args:
+        folder: Folder, or id on the Hugging Face hub.
+        device: Where it runs: "cpu", "cuda", "cuda:1", "mps" or "auto".
+    """
+    place = resolve_device(device)
+    return read_unchanged(local_folder(folder), _load).to(place)
+
+
+def open_policy(policy: Policy | str | os.PathLike[str], device: Device = "auto") -> Policy:
+    """A policy to act with: opened on a device, or the one that is given.
+
+    Args:
+        policy: Policy, or folder or hub id of one.
+        device: Where it runs; a policy that is given stays where it is, unless a device is named.
+    """
+    if isinstance(policy, str | os.PathLike):
+        return load_policy(policy, device=device)
+    return policy if device == "auto" else policy.to(resolve_device(device))
 
 
 def _load(path: Path) -> Policy:

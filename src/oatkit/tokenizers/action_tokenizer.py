@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from oatkit.data import Dataset, Normalizer
 from oatkit.errors import DecodeError
+from oatkit.nn.device import Device, resolve_device
 from oatkit.storage.artifact import (
     WEIGHTS,
     load_state,
@@ -340,15 +341,17 @@ class ActionTokenizer:
 
 
 def load_tokenizer(
-    folder: str | os.PathLike[str], *, normalized_input: bool = False
+    folder: str | os.PathLike[str], *, normalized_input: bool = False, device: Device = "cpu"
 ) -> ActionTokenizer:
     """Open a trained tokenizer from a folder or, by its id, from the Hugging Face hub.
 
     Args:
         folder: Folder, or id on the Hugging Face hub.
         normalized_input: Actions come and go normalized, for pipelines that normalize first.
+        device: Where it runs: "cpu", "cuda", "cuda:1", "mps" or "auto".
     """
-    return ActionTokenizer.from_pretrained(folder, normalized_input=normalized_input)
+    place = resolve_device(device)
+    return ActionTokenizer.from_pretrained(folder, normalized_input=normalized_input).to(place)
 
 
 def _to_tokens(ids: Any) -> Tokens:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.sample_random import SampleRandom
@@ -133,27 +134,39 @@ results of the former are given back to the system when they are freed, and new 
 
 
 def encode_in_parts(codec: Codec, actions_BTA: Tensor) -> Tokens:
-    """`codec.encode` of any number of chunks."""
-    size = _part_size(codec, actions_BTA)
-    if len(actions_BTA) <= size:
-        return codec.encode(actions_BTA)
-    parts = [codec.encode(part) for part in torch.split(actions_BTA, size)]
+    """`codec.encode` of any number of chunks; tokens are where the chunks are."""
+    device = _device(codec, actions_BTA)
+    parts = [
+        codec.encode(part.to(device))
+        for part in torch.split(actions_BTA, _part_size(codec, device))
+    ]
     most = max(part.ids.shape[1] for part in parts)
     ids = [F.pad(part.ids, (0, most - part.ids.shape[1])) for part in parts]
-    return Tokens(torch.cat(ids), torch.cat([part.lengths for part in parts]))
+    lengths = [part.lengths for part in parts]
+    return Tokens(_joined(ids).to(actions_BTA.device), _joined(lengths).to(actions_BTA.device))
 
 
 def decode_in_parts(codec: Codec, tokens: Tokens) -> Tensor:
-    """`codec.decode` of any number of sequences."""
-    size = _part_size(codec, tokens.ids)
-    if len(tokens.ids) <= size:
-        return codec.decode(tokens)
+    """`codec.decode` of any number of sequences; chunks are where the tokens are."""
+    device = _device(codec, tokens.ids)
+    size = _part_size(codec, device)
     parts = zip(torch.split(tokens.ids, size), torch.split(tokens.lengths, size), strict=True)
-    return torch.cat([codec.decode(Tokens(ids, lengths)) for ids, lengths in parts])
+    decoded = [codec.decode(Tokens(ids.to(device), lengths.to(device))) for ids, lengths in parts]
+    return _joined(decoded).to(tokens.ids.device)
 
 
-def _part_size(codec: Codec, batch: Tensor) -> int:
-    return CPU_PART if batch.device.type == "cpu" and isinstance(codec, LearnedCodec) else PART
+def _device(codec: Codec, batch: Tensor) -> torch.device:
+    """Where a codec computes; one without tensors computes where its batch is."""
+    assert isinstance(codec, nn.Module)
+    return next(chain(codec.parameters(), codec.buffers()), batch).device
+
+
+def _part_size(codec: Codec, device: torch.device) -> int:
+    return CPU_PART if device.type == "cpu" and isinstance(codec, LearnedCodec) else PART
+
+
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(tuple(parts))
 
 
 def no_progress(_: float) -> None:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from oatkit.errors import TrainingError
+from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train.checkpoint import Checkpoints
@@ -41,6 +42,7 @@ def train(
     out: Path,
     *,
     identity: Mapping[str, Any] | None = None,
+    device: Device = "auto",
     show_progress: bool = True,
 ) -> bool:
     """Train `job.module` in place, continuing from the latest checkpoint in `out`.
@@ -54,9 +56,10 @@ def train(
         config: How it is trained.
         out: Folder for `checkpoints/` and `train.jsonl`.
         identity: JSON of what is trained on what; a checkpoint of something else is refused.
+        device: Where to compute; see `resolve_device`.
         show_progress: Whether to show a bar.
     """
-    run = TrainingRun(job, config, out, identity or {})
+    run = TrainingRun(job, config, out, identity or {}, device)
     with (
         run.log(show_progress).open() as log,
         _stop_requested() as is_stop_requested,
@@ -95,7 +98,12 @@ class TrainingRun:
     """The state of a run and one step of it."""
 
     def __init__(
-        self, job: TrainingJob, config: TrainConfig, out: Path, identity: Mapping[str, Any]
+        self,
+        job: TrainingJob,
+        config: TrainConfig,
+        out: Path,
+        identity: Mapping[str, Any],
+        device: Device = "auto",
     ) -> None:
         from accelerate import Accelerator
         from accelerate.state import AcceleratorState
@@ -103,12 +111,15 @@ class TrainingRun:
         require_trackers(config.trackers)
         if is_sharding_asked():
             _require_shardable(job.module, config)
-        # Accelerate keeps the precision of the first run in global state
-        AcceleratorState._reset_state()
+        # Accelerate keeps precision and device of the first run in global state
+        AcceleratorState._reset_state(reset_partial_state=True)
         self.job, self.config, self.out = job, config, out
+        place = resolve_device(device)
+        if place.type == "cuda":
+            torch.cuda.set_device(place)  # Accelerate takes the current one
         self.accelerator = Accelerator(
             mixed_precision="bf16" if config.precision == "bfloat16" else "no",
-            cpu=not torch.cuda.is_available(),
+            cpu=place.type == "cpu",
             log_with=list(config.trackers) or None,
             project_dir=str(out),
         )
