@@ -175,6 +175,21 @@ def test_flags_reach_the_policy(
         assert f"has its own {name}: leave --{name} out" in capsys.readouterr().err
 
 
+def test_a_type_that_no_weight_gets_is_noted(
+    data: Path, checkpoints: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--policy", "vlm-flow", "--steps", "1", "--batch-size", "2", "--dtype", "bfloat16")
+    note = "--dtype bfloat16 is for weights that are not trained"
+    assert run(data, tmp_path / "all", checkpoints["smolvlm"], *flags) == 0
+    assert note in capsys.readouterr().out
+    adapters = ("--lora-rank", "2")
+    assert run(data, tmp_path / "adapters", checkpoints["smolvlm"], *flags, *adapters) == 0
+    assert note not in capsys.readouterr().out
+    stored = load_file(tmp_path / "adapters/model.safetensors")
+    assert {value.dtype for key, value in stored.items() if "lora_" in key} == {torch.float32}
+    assert torch.bfloat16 in {value.dtype for value in stored.values()}
+
+
 def launch(data: Path, out: Path, backbone: Path, *flags: str, is_sharded: bool) -> None:
     """Two processes of `accelerate launch`."""
     command = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch", "--cpu")

@@ -36,9 +36,7 @@ from oatkit.measure.policy_metrics import measure_flow, measure_slots, observati
 from oatkit.nn.device import Device
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
-from oatkit.policies import (
-    Policy,
-)
+from oatkit.policies import Policy, VlmPolicy
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.policy import PolicyConfig
 from oatkit.tokenizers import ActionTokenizer
@@ -207,6 +205,13 @@ class PolicyTraining:
                 f"{list(tokenizer.schedule.endpoints)} tokens stage by stage, the policy is "
                 f"trained on {list(policy.schedule.endpoints)}",
             )
+        unused = _unused_dtype(policy)
+        if unused is not None:
+            _note(
+                console,
+                f"--dtype {unused} is for weights that are not trained, and all of them are: they "
+                "stay float32; --precision bfloat16 computes in it",
+            )
         differences = tokenizer.check(self.dataset.split(**self.split)[0])
         if differences and not self.allow_drift:
             rest = f"; and {len(differences) - 1} more" if len(differences) > 1 else ""
@@ -241,6 +246,15 @@ class PolicyTraining:
                 "state_names": state.names if state else (),
             },
         }
+
+
+def _unused_dtype(policy: Policy) -> str | None:
+    """The type for frozen weights of a backbone of which nothing is frozen."""
+    if not isinstance(policy, VlmPolicy):
+        return None
+    wanted = policy.net.config.backbone.dtype
+    found = {parameter.dtype for parameter in policy.net.backbone.parameters()}
+    return None if getattr(torch, wanted) in found else wanted
 
 
 def _note(console: Console, text: str) -> None:

@@ -76,6 +76,7 @@ class VlmNet(nn.Module):
             self.expert, self._layers = _make_expert(config, backbone, tokenizer.action_dim)
         if self.tokens is None:
             backbone.freeze_after_keys_and_values()
+        backbone.set_types(getattr(torch, config.backbone.dtype))
 
     @property
     def blocks(self) -> list[nn.Module]:

@@ -108,6 +108,15 @@ class Backbone(nn.Module):
 
     @property
     def dtype(self) -> torch.dtype:
+        """Type that the language model computes in: autocast's, or else that of its weights."""
+        kind = self.mean.device.type
+        if torch.is_autocast_enabled(kind):
+            return torch.get_autocast_dtype(kind)
+        return self._slot_dtype
+
+    @property
+    def _slot_dtype(self) -> torch.dtype:
+        """Type of the vectors of slots, which autocast leaves as they are between layers."""
         return self._embedding.weight.dtype
 
     @property
@@ -183,13 +192,13 @@ class Backbone(nn.Module):
             if part.kind == "image":
                 embedded.append(next(features).slots)
             elif part.kind == "state":
-                embedded.append(states_BSD.to(self.dtype))
+                embedded.append(states_BSD)
             elif part.kind == "task":
                 embedded.append(self._embedding(task_BL.clamp(min=0)))
             else:
                 ids_S = torch.tensor(part.ids, device=task_BL.device)
                 embedded.append(self._embedding(ids_S).expand(len(task_BL), -1, -1))
-        return torch.cat(embedded, dim=1)
+        return torch.cat([part.to(self._slot_dtype) for part in embedded], dim=1)
 
     def run(
         self, embeds_BGD: Tensor, positions_G: Tensor, mask_GG: Tensor, context: Context
@@ -237,7 +246,7 @@ class Backbone(nn.Module):
         positions_BG = context.length[:, None] + positions_G
         return self.family.run(
             self.model,
-            (embeds_BGD * self.embed_scale).to(self.dtype),
+            (embeds_BGD * self.embed_scale).to(self._slot_dtype),
             positions_BG.expand(3, -1, -1),
             self._additive_mask(is_allowed_BGS),
             cache,
@@ -257,11 +266,12 @@ class Backbone(nn.Module):
     ) -> list[ImageFeatures]:
         """Features of each image of the prompt; those of one shape share a pass of the tower."""
         kinds = [(pixels.shape, grid) for pixels, grid in zip(images, grids, strict=True)]
+        dtype = next(self.family.vision_modules(self.model)[0].parameters()).dtype
         found: dict[int, ImageFeatures] = {}
         for kind in dict.fromkeys(kinds):
             numbers = [number for number, other in enumerate(kinds) if other == kind]
             pixels_N3HW = torch.cat([images[number] for number in numbers])
-            normal_N3HW = ((pixels_N3HW.float() - self.mean) / self.std).to(self.dtype)
+            normal_N3HW = ((pixels_N3HW.float() - self.mean) / self.std).to(dtype)
             features = self.family.encode_images(self.model, normal_N3HW, kind[1])
             found |= dict(zip(numbers, features.split(len(numbers)), strict=True))
         return [found[number] for number in range(len(kinds))]
@@ -276,6 +286,26 @@ class Backbone(nn.Module):
         use_onnx_mlps(self._language_model.layers, self.text_config)
 
     # Training
+
+    def set_types(self, frozen: torch.dtype) -> None:
+        """Give weights the types that they are trained in.
+
+        Weights that are trained are float32: a step of 1e-4 is less than half of the distance from
+        0.05 to the next number of bfloat16, so that it would be rounded away.
+
+        Args:
+            frozen: Type of the weights of a part, vision or language, of which at most adapters
+                are trained.
+        """
+        for modules in (self.family.vision_modules(self.model), [self._language_model]):
+            named = [pair for module in modules for pair in module.named_parameters()]
+            own = [parameter for name, parameter in named if ".lora_" not in name]
+            is_trained = any(parameter.requires_grad for parameter in own)
+            for parameter in own:
+                parameter.data = parameter.data.to(torch.float32 if is_trained else frozen)
+            for name, parameter in named:
+                if ".lora_" in name:
+                    parameter.data = parameter.data.float()
 
     def freeze(self, *, vision: bool, language: bool) -> None:
         """Exclude the vision tower, the language model or both from training."""

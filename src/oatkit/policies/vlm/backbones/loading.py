@@ -49,7 +49,7 @@ def load_backbone(checkpoint: str, options: BackboneOptions) -> Backbone:
     with _as_artifact_errors(checkpoint):
         model = family.model_class.from_pretrained(
             checkpoint,
-            dtype=getattr(torch, options.dtype),
+            dtype=_loading_dtype(options),
             attn_implementation=attention,
             device_map=options.device_map,
         )
@@ -63,7 +63,7 @@ def build_backbone(folder: Path, options: BackboneOptions) -> Backbone:
     family, config = _read_family(str(folder))
     config._attn_implementation = _attention(family, options)
     with _as_artifact_errors(str(folder)):
-        model = family.model_class._from_config(config, dtype=getattr(torch, options.dtype))
+        model = family.model_class._from_config(config, dtype=_loading_dtype(options))
         processor = _load_processor(family, str(folder), config)
     return _apply_options(Backbone(family, model.model, processor), options)
 
@@ -110,12 +110,16 @@ def _attention(family: Family, options: BackboneOptions) -> dict[str, str]:
     return {"": language, "text_config": language, "vision_config": vision}
 
 
+def _loading_dtype(options: BackboneOptions) -> torch.dtype:
+    """Type in which weights are read; `Backbone.set_types` then decides for each part."""
+    is_frozen = options.is_vision_frozen and options.is_language_frozen
+    return getattr(torch, options.dtype) if is_frozen else torch.float32
+
+
 def _apply_options(backbone: Backbone, options: BackboneOptions) -> Backbone:
-    if options.lora_rank and options.freeze_language:
-        raise ValueError("--lora-rank trains what --freeze-language freezes: leave one of them out")
     if options.lora_rank:
         _add_adapters(backbone, options.lora_rank)
-    backbone.freeze(vision=options.freeze_vision, language=options.freeze_language)
+    backbone.freeze(vision=options.is_vision_frozen, language=options.freeze_language)
     if options.save_memory:
         backbone.checkpoint_activations()
     backbone.use_onnx_mlps()
