@@ -179,6 +179,7 @@ def test_a_type_that_no_weight_gets_is_noted(
     data: Path, checkpoints: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flags = ("--policy", "vlm-flow", "--steps", "1", "--batch-size", "2", "--dtype", "bfloat16")
+    flags += ("--horizon", str(tiny.HORIZON))
     note = "--dtype bfloat16 is for weights that are not trained"
     assert run(data, tmp_path / "all", checkpoints["smolvlm"], *flags) == 0
     assert note in capsys.readouterr().out
