@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from statistics import median
 
 import torch
+
+from oatkit.nn.device import read_clock, resolve_device
 
 Job = Callable[[], object]
 
 
 def seconds(job: Job) -> float:
     """Time of one run."""
-    start = time.perf_counter()
+    device = resolve_device()
+    start = read_clock(device)
     job()
-    return time.perf_counter() - start
+    return read_clock(device) - start
 
 
 def median_ms_in_turns(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from benchmarks.timing import median_ms_in_turns, seconds
+from tests.nn.pretended_devices import AsynchronousClock
 
 
 def test_jobs_take_turns_and_the_first_rounds_do_not_count() -> None:
@@ -22,3 +25,10 @@ def test_jobs_take_turns_and_the_first_rounds_do_not_count() -> None:
 
 def test_seconds_are_those_of_one_run() -> None:
     assert 0.01 <= seconds(lambda: time.sleep(0.01)) < 1
+
+
+def test_a_run_ends_when_the_device_has_done_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU a job returns before its work is done."""
+    clock = AsynchronousClock(monkeypatch)
+    clock.launch(5.0)  # of somebody before
+    assert seconds(lambda: clock.launch(0.25)) == 0.25

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,7 @@ from oatkit.data import Normalizer
 from oatkit.data.statistics import compute_statistics
 from oatkit.errors import OatkitError
 from oatkit.measure.invariants import check_insulation, check_tokens
-from oatkit.nn.device import Device, resolve_device
+from oatkit.nn.device import Device, read_clock, resolve_device
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmConfig, VlmPolicy
 from oatkit.policies.observation.observation_spec import ObservationSpec
@@ -82,9 +81,10 @@ def _check_tokens(policy: VlmPolicy) -> tuple[list[Invariant], float, float, int
         found += check_tokens(policy, observations, tokens.ids, schedule)
     with torch.inference_mode():
         context = policy.net.encode(observations)
-        prefill_ms = _median_ms(lambda: policy.net.encode(observations))
+        prefill_ms = _median_ms(lambda: policy.net.encode(observations), policy.device)
         suffix_ms = _median_ms(
-            lambda: policy.net.logits(tokens.ids, Schedule.one_shot(NUM_TOKENS), context)
+            lambda: policy.net.logits(tokens.ids, Schedule.one_shot(NUM_TOKENS), context),
+            policy.device,
         )
     return found, prefill_ms, suffix_ms, context.is_seen.shape[1]
 
@@ -142,24 +142,22 @@ def _train_step(
 ) -> float:
     trained = [p for p in policy.net.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, 1e-5)
-    began = time.perf_counter()
+    began = read_clock(policy.device)
     keys = sample_keys(0, 1, torch.arange(len(observations))).to(policy.device)
     loss = policy.loss(observations, tokens, actions_BTA, SampleRandom(keys)).total
     loss.backward()  # type: ignore[no-untyped-call]
     optimizer.step()
     if not torch.isfinite(loss):
         raise OatkitError(f"the loss of {policy} is {float(loss)}: try --dtype float32")
-    return time.perf_counter() - began
+    return read_clock(policy.device) - began
 
 
-def _median_ms(run: Callable[[], object]) -> float:
+def _median_ms(run: Callable[[], object], device: torch.device) -> float:
     times = []
     for _ in range(REPEATS + 1):  # the first warms up
-        began = time.perf_counter()
+        began = read_clock(device)
         run()
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        times.append(time.perf_counter() - began)
+        times.append(read_clock(device) - began)
     return 1000 * float(np.median(times[1:]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import torch
 from torch import Tensor
@@ -47,14 +48,20 @@ def describe_device(device: torch.device) -> str:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until a device has done all that it was given, so that a clock may be read.
+    """Wait until a device has done all that it was given.
 
-    CUDA and MPS answer a call before the work is done; on a CPU nothing is waiting.
+    CUDA and MPS answer a call before the work is done; a CPU does it at once.
     """
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":
         torch.mps.synchronize()
+
+
+def read_clock(device: torch.device) -> float:
+    """The time on the clock of `time.perf_counter` when a device has done all that it was given."""
+    synchronize(device)
+    return time.perf_counter()
 
 
 def to_float64(values: Tensor) -> Tensor:

@@ -150,6 +150,8 @@ def decode_in_parts(codec: Codec, tokens: Tokens) -> Tensor:
     """`codec.decode` of any number of sequences; chunks are where the tokens are."""
     device = _device(codec, tokens.ids)
     size = _part_size(codec, device)
+    if len(tokens.ids) <= size and tokens.ids.device == device:
+        return codec.decode(tokens)
     parts = zip(torch.split(tokens.ids, size), torch.split(tokens.lengths, size), strict=True)
     decoded = [codec.decode(Tokens(ids.to(device), lengths.to(device))) for ids, lengths in parts]
     return _joined(decoded).to(tokens.ids.device)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 
 from oatkit.data import Dataset
 from oatkit.policies.generation import token_generation
 from oatkit.policies.generation.deadline import Deadline, Latency
 from oatkit.types import Schedule
+from tests.nn.pretended_devices import AsynchronousClock
 from tests.policies import tiny
 
 TOKENWISE = Schedule.tokenwise(6)
@@ -31,7 +33,7 @@ def test_the_budget_to_stop_at(
 ) -> None:
     spent_ms = {1: 0.0, 3: 2.0, 4: 1.0, 6: 0.0}[num_calls]
     monkeypatch.setattr("time.perf_counter", lambda: spent_ms / 1000)
-    deadline = Deadline(at_ms / 1000, LATENCY)
+    deadline = Deadline(at_ms / 1000, LATENCY, torch.device("cpu"))
     assert deadline.final_budget(TOKENWISE, num_calls, 6, (1, 2, 4, 6)) == budget
 
 
@@ -65,3 +67,29 @@ def test_a_deadline_takes_the_last_trained_budget_that_fits(
         assert (found.budget[0], found.calls[0]) == (budget, budget), deadline_ms
     found = policy.predict_action_chunk(observation, deadline_ms=99, budget=3)
     assert found.budget[0] == 3
+
+
+def test_a_deadline_waits_for_the_device_before_it_reads_the_clock(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU a stage is launched in no time: all would run, and the chunk come too late."""
+    policy = tiny.make_policy("oat", dataset)
+    observation = tiny.row(tiny.batch(policy, dataset), 0)
+    monkeypatch.setattr(policy.token_predictor, "latency", lambda *_: LATENCY)
+    clock = AsynchronousClock(monkeypatch)
+    stages = clock.timed(token_generation.generate_stages, 0.001)
+    monkeypatch.setattr(token_generation, "generate_stages", stages)
+    found = policy.predict_action_chunk(observation, deadline_ms=2.6)
+    assert (found.budget, round(found.elapsed_ms, 6)) == (2, 2)
+
+
+def test_without_a_deadline_nobody_waits_between_stages(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waiting after every stage would keep a GPU idle while the next stage is launched."""
+    policy = tiny.make_policy("oat", dataset)
+    observation = tiny.row(tiny.batch(policy, dataset), 0)
+    waits: list[torch.device] = []
+    monkeypatch.setattr("oatkit.nn.device.synchronize", waits.append)
+    policy.predict_action_chunk(observation)
+    assert len(waits) == 1, "for the time that the prediction took"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import pytest
 import torch
 
 from oatkit.data import Dataset
@@ -12,6 +13,7 @@ from oatkit.policies import LightPolicy
 from oatkit.policies.generation.prediction import to_prediction
 from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.types import Tokens
+from tests.nn.pretended_devices import AsynchronousClock
 from tests.policies import tiny
 
 
@@ -38,6 +40,14 @@ def test_numpy_gives_numpy_and_torch_gives_torch() -> None:
     assert for_numpy.budget.tolist() == for_torch.budget.tolist() == [2, 2]
     assert for_numpy.calls.tolist() == [3, 3]
     assert for_numpy.elapsed_ms > 0
+
+
+def test_the_time_is_that_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU a chunk that stays there would be answered before it is computed."""
+    clock = AsynchronousClock(monkeypatch)
+    clock.launch(0.007)
+    found = to_prediction(generated(2), {"x": torch.zeros(2)}, is_single_frame=False, began=0.0)
+    assert found.elapsed_ms == pytest.approx(7)
 
 
 def test_one_frame_is_answered_without_a_batch_axis() -> None:

@@ -12,7 +12,7 @@ from oatkit.types import Budget, Schedule
 
 def resolve_budget(tokenizer: ActionTokenizer, schedule: Schedule, budget: Budget) -> int:
     """Largest number of tokens to decode; an error names what is possible."""
-    most, num_tokens = schedule.num_tokens, tokenizer.max_tokens
+    most, num_tokens = schedule.endpoints[-1], tokenizer.max_tokens
     if most > num_tokens:
         raise ValueError(f"the schedule ends at {most} tokens, {tokenizer.kind} has {num_tokens}")
     wanted: Any = most if budget is None or budget == "auto" else budget

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
+
+from oatkit.nn.device import read_clock
 from oatkit.types import Schedule
 
 
@@ -29,15 +31,17 @@ class Deadline:
     Attributes:
         at: Moment on the clock of `time.perf_counter`.
         latency: Time that the parts of the prediction are expected to take.
+        device: Where they are computed.
     """
 
     at: float
     latency: Latency
+    device: torch.device
 
     def allows(self, num_done: int, num_calls: int) -> bool:
         """Whether the stages after `num_done`, up to `num_calls`, and decoding are in time."""
         needed = sum(self.latency.stages_ms[num_done:num_calls]) + self.latency.decode_ms
-        return time.perf_counter() + needed / 1000 <= self.at
+        return read_clock(self.device) + needed / 1000 <= self.at
 
     def final_budget(
         self, schedule: Schedule, num_calls: int, most: int, trained: Sequence[int]

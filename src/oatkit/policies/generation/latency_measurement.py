@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import torch
 
+from oatkit.nn.device import read_clock
 from oatkit.policies.generation.budget_limits import can_stop_early
 from oatkit.policies.generation.deadline import Latency
 from oatkit.policies.generation.token_generation import generate_stages
@@ -30,13 +29,13 @@ def measure_latency(
         context = net.encode(batch)
         generation = net.start(context, num_rows, schedule.num_tokens)
         uniform_BK = torch.rand(num_rows, schedule.num_tokens, device=net.device)
-        times, ids = [time.perf_counter()], []
+        times, ids = [read_clock(net.device)], []
         for stage in generate_stages(generation, stages, uniform_BK, mask_id=net.mask_id):
             ids.append(stage.ids)
-            times.append(time.perf_counter())
+            times.append(read_clock(net.device))
         if can_stop_early(tokenizer):  # otherwise nobody asks how long decoding takes
             tokenizer.decode(torch.cat(ids, dim=1))
-        times.append(time.perf_counter())
+        times.append(read_clock(net.device))
         rows.append(np.diff(times))
     median = (1000 * np.median(rows[1:], axis=0)).tolist()
     return Latency(tuple(median[:-1]), median[-1])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
+from oatkit.nn.device import read_clock
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.random_rows import Generators
 from oatkit.policies.generation.token_generation import GeneratedChunks
@@ -93,5 +93,5 @@ def to_prediction(
         budget=converted(generated.tokens.lengths),
         calls=converted(generated.calls),
         attempts=converted(generated.attempts),
-        elapsed_ms=1000 * (time.perf_counter() - began),
+        elapsed_ms=1000 * (read_clock(generated.chunk.device) - began),
     )

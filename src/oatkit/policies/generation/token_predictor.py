@@ -85,7 +85,8 @@ class TokenPredictor:
             before = time.perf_counter()
             latency = self.latency(len(batch), schedule)
             began += time.perf_counter() - before  # measuring is not part of the prediction
-            settings = _with_deadline(settings, latency, began + options.deadline_ms / 1000)
+            deadline = Deadline(began + options.deadline_ms / 1000, latency, self._net.device)
+            settings = _with_deadline(settings, deadline)
         generator = options.generator
         if generator is None and options.sampling.seed is not None:
             generator = torch.Generator().manual_seed(options.sampling.seed)
@@ -205,8 +206,9 @@ def _thresholds(options: PredictionOptions) -> AutoThresholds:
     return options.thresholds
 
 
-def _with_deadline(settings: GenerationSettings, latency: Latency, at: float) -> GenerationSettings:
+def _with_deadline(settings: GenerationSettings, deadline: Deadline) -> GenerationSettings:
     if settings.thresholds is not None:  # decodes after every stage
+        latency = deadline.latency
         stages_ms = tuple(ms + latency.decode_ms for ms in latency.stages_ms)
-        latency = replace(latency, stages_ms=stages_ms)
-    return replace(settings, deadline=Deadline(at, latency))
+        deadline = replace(deadline, latency=replace(latency, stages_ms=stages_ms))
+    return replace(settings, deadline=deadline)
