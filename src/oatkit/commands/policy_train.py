@@ -21,11 +21,12 @@ from oatkit.policies import VlmConfig
 from oatkit.policies.policy_table import POLICIES, policy_kind
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 
-OWN_FLAGS = (
-    *("policy", "backbone", "tokenizer", "cameras", "history", "horizon", "endpoints"),
-    *("dropout", "flow_weight", "expert_width", "expert_layers"),
-)
+OWN_FLAGS = ("backbone", "tokenizer", "cameras", "history", "horizon", "endpoints", "dropout")
 """Flags of what a policy to start from has already."""
+CHANGES = ("flow_weight", "flow_draws", "expert_only")
+"""Flags that change how a policy to start from is trained further."""
+FREEZING = ("freeze_vision", "freeze_language")
+"""Options of a backbone that also do."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class TrainPolicy:
         oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --out out/policy
         oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --policy vlm-ar
             --backbone Qwen/Qwen3-VL-2B-Instruct --cameras corner2 --out out/vlm
+        oatkit policy train --data out/metaworld --init out/vlm --policy vlm-tc --expert-only
+            --flow-draws 4 --out out/vlm-tc
     """
 
     data: Annotated[str, arg(metavar="PATH")]
@@ -69,11 +72,17 @@ class TrainPolicy:
     workers: int | None = None
     """Number of processes that read and prepare batches ahead; the preset's by default."""
     init: Annotated[Path | None, arg(metavar="DIR")] = None
-    """Start from this policy; its tokenizer, cameras, history and normalizer are kept."""
+    """Start from this policy; its tokenizer, cameras, history and normalizer are kept. A
+    vision-language policy may get another objective (`--policy`)."""
     allow_drift: bool = False
     """Train even where the actions are not those that the tokenizer was fitted on."""
     flow_weight: float = 1.0
     """Weight of the flow loss beside the token loss (`vlm-tc`)."""
+    flow_draws: int = 1
+    """Number of times and noises at which the flow loss of a chunk is computed, on one pass of the
+    backbone; 4 to 8 cost little."""
+    expert_only: bool = False
+    """Train the flow expert alone, on a backbone that stays as it is (`vlm-tc`, `vlm-flow`)."""
     expert_width: int | None = None
     """Width of the flow expert; the preset's by default."""
     expert_layers: int | None = None
@@ -109,11 +118,25 @@ class TrainPolicy:
         if isinstance(config, VlmConfig):
             width = self.expert_width or config.expert.width
             changes |= {
-                "flow_weight": self.flow_weight,
+                **{name: getattr(self, name) for name in CHANGES},
                 "expert": replace(config.expert, width=width, num_layers=self.expert_layers),
                 "backbone": self.loading,
             }
         return replace(config, **changes)
+
+    def changes(self) -> dict[str, Any] | None:
+        """Settings of the policy to start from that the flags change; None if they change none."""
+        default = TrainPolicy(self.data, self.out)
+        named = [name for name in CHANGES if getattr(self, name) != getattr(default, name)]
+        found = {name: getattr(self, name) for name in named}
+        if self.policy != default.policy:
+            found["objective"] = self.policy
+        if self.expert_width is not None or self.expert_layers is not None:
+            expert = policy_config(self.policy, self.preset).expert
+            width = self.expert_width or expert.width
+            found["expert"] = replace(expert, width=width, num_layers=self.expert_layers)
+        frozen = {name: True for name in FREEZING if getattr(self.loading, name)}
+        return found | ({"backbone": frozen} if frozen else {}) or None
 
     def start(self) -> dict[str, Any]:
         """What a new policy is made of, or the policy to start from, for `train_policy`."""
@@ -123,7 +146,7 @@ class TrainPolicy:
                 if value != default[name]:
                     flag = name.replace("_", "-")
                     raise ValueError(f"{self.init} has its own {flag}: leave --{flag} out")
-            return {"init": self.init}
+            return {"init": self.init, "config": self.changes()}
         config = self.config()
         if "tokens" in policy_kind(self.policy).heads and self.tokenizer is None:
             raise ValueError("name a tokenizer artifact with --tokenizer, or a policy with --init")
@@ -166,4 +189,5 @@ def run(options: TrainPolicy, console: Console) -> int:
 def _own(options: TrainPolicy) -> dict[str, Any]:
     """What the options say of the policy itself, by the name of the flag."""
     own = {name: getattr(options, name) for name in OWN_FLAGS}
-    return own | asdict(options.loading) | {"no_state": not options.state}
+    loading = {k: v for k, v in asdict(options.loading).items() if k not in FREEZING}
+    return own | loading | {"no_state": not options.state}

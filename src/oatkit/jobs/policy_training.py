@@ -50,7 +50,7 @@ MAX_CHUNKS_TO_EVALUATE = 512
 def train_policy(
     dataset: Dataset,
     tokenizer: ActionTokenizer | Folder | None = None,
-    config: PolicyConfig | str = "light",
+    config: PolicyConfig | Mapping[str, Any] | str | None = None,
     out: Folder | None = None,
     *,
     init: Policy | Folder | None = None,
@@ -72,7 +72,8 @@ def train_policy(
     Args:
         dataset: Demonstrations to learn from.
         tokenizer: Tokenizer, or folder or hub id of one; it is frozen and stored with the policy.
-        config: Name of a policy, such as "light" or "vlm-tc", or a config of one.
+        config: Name of a policy, such as "vlm-tc", or a config of one; "light" by default. With
+            `init`, what that policy becomes: an objective, a config, or settings that change.
         out: Folder for artifact, log and checkpoints; a stopped run continues there. None: none.
         init: Policy, or folder or hub id of one, to start from instead; its tokenizer, cameras,
             history and normalizer are kept.
@@ -101,7 +102,7 @@ def train_policy(
 def prepare_policy(
     dataset: Dataset,
     tokenizer: ActionTokenizer | Folder | None = None,
-    config: PolicyConfig | str = "light",
+    config: PolicyConfig | Mapping[str, Any] | str | None = None,
     start: PolicyStart = PolicyStart(),
     *,
     preset: str = "small",
@@ -115,11 +116,14 @@ def prepare_policy(
         if tokenizer is not None:
             raise ValueError("the policy to start from has its own tokenizer: leave it out")
         start.require_open()
-        make = continue_policy(init, dataset, seed)
+        make = continue_policy(init, dataset, seed, config, preset)
         policy = make()
         split = start.split(policy.extras)
     else:
-        made = policy_config(config, preset) if isinstance(config, str) else config
+        if isinstance(config, Mapping):
+            raise ValueError("settings that change need a policy to start from: name a config")
+        made = config or "light"
+        made = policy_config(made, preset) if isinstance(made, str) else made
         opened = open_tokenizer(tokenizer, made, dataset, start)
         split = start.split(opened.extras)
         make = new_policy(made, opened, dataset.split(**split)[0], start, preset, seed)

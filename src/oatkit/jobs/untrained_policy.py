@@ -16,6 +16,7 @@ from oatkit.policies import (
     LightConfig,
     Policy,
     VlmConfig,
+    VlmPolicy,
     load_policy,
 )
 from oatkit.policies.policy import PolicyConfig
@@ -81,8 +82,23 @@ def policy_recipe(policy: str, preset: str = "small") -> TrainConfig:
     return policy_preset(preset).train
 
 
-def continue_policy(init: Policy | Folder, dataset: Dataset, seed: int) -> Callable[[], Policy]:
-    """How to make the policy that starts from another one."""
+def continue_policy(
+    init: Policy | Folder,
+    dataset: Dataset,
+    seed: int,
+    changes: PolicyConfig | Mapping[str, Any] | str | None = None,
+    preset: str = "small",
+) -> Callable[[], Policy]:
+    """How to make the policy that starts from another one.
+
+    Args:
+        init: Policy to start from, or folder or hub id of one.
+        dataset: What it is trained on.
+        seed: Seed of the weights that are new.
+        changes: Config of a vision-language policy that it becomes, the name of its objective, or
+            the settings that change (those of `backbone` as a mapping); None to leave it as it is.
+        preset: Size of a flow expert that it does not have yet.
+    """
 
     def make() -> Policy:
         torch.manual_seed(seed)
@@ -95,9 +111,32 @@ def continue_policy(init: Policy | Folder, dataset: Dataset, seed: int) -> Calla
                 raise ValueError(
                     f"{init} is for {wanted} {name} dimensions, {dataset.path} has {has}"
                 )
-        return policy.with_tasks(dataset.tasks)
+        return changed_policy(policy, changes, preset).with_tasks(dataset.tasks)
 
     return make
+
+
+def changed_policy(
+    policy: Policy, changes: PolicyConfig | Mapping[str, Any] | str | None, preset: str
+) -> Policy:
+    """A policy under another config; see `continue_policy`."""
+    if not changes:
+        return policy
+    if not isinstance(policy, VlmPolicy):
+        raise ValueError(f"a {policy.kind} policy goes on as it is: leave its config out")
+    if isinstance(changes, VlmConfig):
+        return policy.with_config(changes)
+    if isinstance(changes, str):
+        changes = {"objective": changes}
+    assert isinstance(changes, Mapping)
+    config = policy.net.config
+    backbone = replace(config.backbone, **changes.get("backbone", {}))
+    changed = replace(config, **{**changes, "endpoints": None, "backbone": backbone})
+    if changed.objective == config.objective:
+        changed = replace(changed, endpoints=config.endpoints)
+    elif "flow" not in config.heads and "expert" not in changes:
+        changed = replace(changed, expert=vlm_preset(preset, changed.objective).expert)
+    return policy.with_config(changed)
 
 
 def _copied(policy: Policy) -> Policy:

@@ -70,6 +70,16 @@ class Memory:
             enable_gqa=True,
         )
 
+    def repeat(self, count: int) -> Memory:
+        """Every row of the batch `count` times in a row."""
+
+        def rows(x: Tensor) -> Tensor:
+            return x.repeat_interleave(count, dim=0)
+
+        cos, sin = self.rotary
+        pairs = [(rows(keys), rows(values)) for keys, values in self.pairs]
+        return Memory(pairs, rows(self.is_seen), (rows(cos), rows(sin)))
+
 
 class AdaptiveNorm(nn.Module):
     """RMS norm whose scale and shift, and the gate of what follows it, depend on the flow time.

@@ -1,4 +1,4 @@
-"""How many tokens a policy may generate: what a tokenizer and a schedule allow."""
+"""How many tokens a policy may generate, or how many Euler steps a flow expert may do."""
 
 from __future__ import annotations
 
@@ -26,6 +26,16 @@ def resolve_budget(tokenizer: ActionTokenizer, schedule: Schedule, budget: Budge
         raise ValueError(
             f"{tokenizer.kind} decodes only all of its tokens: budget {budget or wanted} is none "
             f"of {list(tokenizer.budgets)}"
+        )
+    return int(wanted)
+
+
+def resolve_steps(budget: Budget, default: int) -> int:
+    """Number of Euler steps of a flow expert; `default` where none is named."""
+    wanted: Any = default if budget is None else budget
+    if not isinstance(wanted, int | np.integer) or isinstance(wanted, bool) or wanted < 1:
+        raise ValueError(
+            f"budget is {budget!r}, expected a number of Euler steps: a flow expert acts"
         )
     return int(wanted)
 

@@ -6,72 +6,119 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 
 from oatkit.data import Normalizer
+from oatkit.policies.generation.budget_limits import resolve_steps
+from oatkit.policies.generation.deadline import Deadline, Latency
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Prediction, PredictionOptions, to_prediction
 from oatkit.policies.generation.random_rows import Generators, random_rows
 from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.observation.episode_reader import EpisodeReader
+from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.vlm_net import VlmNet
-from oatkit.types import Tokens
+from oatkit.types import Sampling, Tokens
+
+REPEATS = 5
 
 
 class FlowPredictor:
-    """Predicts chunks by integrating a velocity.
+    """Predicts chunks by integrating a velocity; a budget is a number of Euler steps.
 
     Args:
         net: Encodes observations and gives velocities.
         actions: Raw to normalized actions.
-        num_tokens: The only budget that is accepted, beside none at all.
+        spec: What the policy observes, to measure latencies with.
         episode: Reads the observations.
     """
 
     def __init__(
-        self, net: VlmNet, actions: Normalizer, num_tokens: int, episode: EpisodeReader
+        self, net: VlmNet, actions: Normalizer, spec: ObservationSpec, episode: EpisodeReader
     ) -> None:
         self._net = net
         self._actions = actions
-        self._num_tokens = num_tokens
+        self._spec = spec
         self._episode = episode
+        self._latencies: dict[tuple[int, torch.device], Latency] = {}
 
     def predict(
         self, observation: Mapping[str, Any] | Observations, options: PredictionOptions
     ) -> Prediction:
         """Integrate the flow; see `Policy.predict_action_chunk`."""
         began = time.perf_counter()
-        kind = self._net.config.objective
-        if options.budget not in (None, self._num_tokens) or options.schedule is not None:
-            raise ValueError(
-                f"{kind} acts by its flow expert, which has neither budgets nor schedules"
-            )
+        if options.schedule is not None:
+            kind = self._net.config.objective
+            raise ValueError(f"{kind} acts by its flow expert, which has no schedules")
+        num_steps = resolve_steps(options.budget, self._net.config.expert.num_steps)
+        batch, is_single_frame = self._episode.batch(observation)
+        deadline = None
         if options.deadline_ms is not None:
-            raise ValueError(f"{kind} acts by its flow expert, which cannot stop early")
+            before = time.perf_counter()
+            latency = self.latency(len(batch))
+            began += time.perf_counter() - before  # measuring is not part of the prediction
+            deadline = Deadline(began + options.deadline_ms / 1000, latency)
         generator = options.generator
         if generator is None and options.sampling.seed is not None:
             generator = torch.Generator().manual_seed(options.sampling.seed)
-        batch, is_single_frame = self._episode.batch(observation)
-        generated = self.generate_once(batch, generator)
+        generated = self._integrate(batch, generator, options.sampling, num_steps, deadline)
         return to_prediction(generated, observation, is_single_frame=is_single_frame, began=began)
 
-    @torch.inference_mode()
     def generate_once(
         self,
         observations: Observations,
         generator: Generators = None,
         thresholds: AutoThresholds | None = None,
     ) -> GeneratedChunks:
-        """Raw chunks; no tokens, and as many calls as there are Euler steps."""
+        """Raw chunks by the default settings; no tokens, and a call for every Euler step."""
         del thresholds  # there is nothing to stop
+        num_steps = self._net.config.expert.num_steps
+        return self._integrate(observations, generator, Sampling(), num_steps)
+
+    @torch.inference_mode()
+    def _integrate(
+        self,
+        observations: Observations,
+        generator: Generators,
+        sampling: Sampling,
+        num_steps: int,
+        deadline: Deadline | None = None,
+    ) -> GeneratedChunks:
         net, count = self._net, len(observations)
         noise_BTA = random_rows(torch.randn, generator, count, *net.chunk_shape).to(net.device)
+        noise_BTA = noise_BTA * (0.0 if sampling.is_greedy else sampling.temperature)
         context = net.encode(observations.to(net.device))
-        chunk_BTA = self._actions.unnormalize(net.flow(context, noise_BTA))
+        if deadline is not None:
+            fits = (n for n in range(num_steps, 1, -1) if deadline.allows(0, n))
+            num_steps = next(fits, 1)
+        chunk_BTA = self._actions.unnormalize(net.flow(context, noise_BTA, num_steps))
         none_B0 = torch.zeros(count, 0, device=net.device)
-        calls_B = torch.full((count,), net.config.expert.num_steps, device=net.device)
+        calls_B = torch.full((count,), num_steps, device=net.device)
         tokens = Tokens(none_B0.long(), torch.zeros_like(calls_B))
         return GeneratedChunks(
             chunk_BTA, tokens, none_B0, calls_B, torch.ones_like(calls_B), undecodable={}
         )
+
+    def latency(self, batch_size: int = 1) -> Latency:
+        """How long each Euler step takes here; measured when it is first asked for."""
+        key = (batch_size, self._net.device)
+        if key not in self._latencies:
+            blank = self._episode.read(blank_observation(self._spec, batch_size))
+            self._latencies[key] = self._measure_latency(blank.to(self._net.device))
+        return self._latencies[key]
+
+    @torch.inference_mode()
+    def _measure_latency(self, observations: Observations) -> Latency:
+        net = self._net
+        num_steps = net.config.expert.num_steps
+        context = net.encode(observations)
+        noise_BTA = torch.zeros(len(observations), *net.chunk_shape, device=net.device)
+        times = []
+        for _ in range(REPEATS + 1):  # the first warms up
+            began = time.perf_counter()
+            net.flow(context, noise_BTA, num_steps)
+            times.append(time.perf_counter() - began)
+        step_ms = 1000 * float(np.median(times[1:])) / num_steps
+        return Latency((step_ms,) * num_steps, 0.0)

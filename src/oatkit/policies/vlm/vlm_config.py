@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from oatkit.errors import unknown_name
@@ -68,6 +68,9 @@ class VlmConfig:
         flow_weight: Weight of the flow loss beside the token loss.
         expert: Size of the flow expert of `vlm-tc` and `vlm-flow`.
         backbone: How the backbone is loaded and trained.
+        flow_draws: Number of times and noises at which training computes the velocity of a chunk;
+            they share one pass of the backbone.
+        expert_only: Whether only the flow expert is trained, and all else stays as it is.
     """
 
     objective: str = "vlm-ar"
@@ -75,12 +78,18 @@ class VlmConfig:
     flow_weight: float = 1.0
     expert: ExpertConfig = field(default_factory=ExpertConfig)
     backbone: BackboneOptions = field(default_factory=BackboneOptions)
+    flow_draws: int = 1
+    expert_only: bool = False
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
             raise ValueError(unknown_name("objective", self.objective, OBJECTIVES))
         if self.endpoints is not None and self.objective != "vlm-ar":
             raise ValueError(f"{self.objective} has no schedule: leave --endpoints out")
+        if self.flow_draws < 1:
+            raise ValueError(f"flow_draws is {self.flow_draws}, expected at least 1")
+        if self.expert_only and "flow" not in self.heads:
+            raise ValueError(f"{self.objective} has no flow expert that could be trained alone")
 
     @property
     def heads(self) -> tuple[Head, ...]:
@@ -97,9 +106,19 @@ class VlmConfig:
         """Whether tokens train the backbone, and the expert reads it without a gradient to it."""
         return len(self.heads) > 1
 
+    def to_json(self) -> dict[str, Any]:
+        """JSON that `from_json` reads.
+
+        Settings that came later are left out while they have their default, so that training goes
+        on from checkpoints that were written before them.
+        """
+        values = asdict(self)
+        later = {name: values.pop(name) for name in ("flow_draws", "expert_only")}
+        return values | {k: v for k, v in later.items() if v != getattr(VlmConfig, k)}
+
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> VlmConfig:
-        """The inverse of `asdict`."""
+        """The inverse of `to_json`."""
         endpoints = values["endpoints"]
         return cls(
             objective=values["objective"],
@@ -107,4 +126,23 @@ class VlmConfig:
             flow_weight=values["flow_weight"],
             expert=ExpertConfig(**values["expert"]),
             backbone=BackboneOptions(**values["backbone"]),
+            flow_draws=values.get("flow_draws", 1),
+            expert_only=values.get("expert_only", False),
+        )
+
+
+def require_successor(config: VlmConfig, wanted: VlmConfig) -> None:
+    """Refuse a config under which a policy of `config` cannot be trained further."""
+    if "tokens" in wanted.heads and "tokens" not in config.heads:
+        raise ValueError(
+            f"{config.objective} has no action tokens that {wanted.objective} could start from: "
+            "start from vlm-ar or vlm-tc"
+        )
+    if "flow" in config.heads and "flow" in wanted.heads and wanted.expert != config.expert:
+        raise ValueError(f"the policy has a flow expert with {config.expert} already")
+    own, options = config.backbone, wanted.backbone
+    frozen = (options.freeze_vision, options.freeze_language)
+    if options != replace(own, freeze_vision=frozen[0], freeze_language=frozen[1]):
+        raise ValueError(
+            f"of the backbone's options only what is frozen may change, not {own} to {options}"
         )

@@ -3,7 +3,8 @@
     images, instruction, state ── backbone ── keys and values ──┬── token head: logits
                                                                 └── flow expert: velocity
 
-Shape letters: B batch, K token slot, T step in the chunk, A action dimension, N image.
+Shape letters: B batch, K token slot, T step in the chunk, A action dimension, N image, R row: a
+sample with one of its flow draws.
 """
 
 from __future__ import annotations
@@ -76,6 +77,9 @@ class VlmNet(nn.Module):
             self.expert, self._layers = _make_expert(config, backbone, tokenizer.action_dim)
         if self.tokens is None:
             backbone.freeze_after_keys_and_values()
+        if config.expert_only:
+            self.requires_grad_(False)
+            self._expert.requires_grad_(True)
         backbone.set_types(getattr(torch, config.backbone.dtype))
 
     @property
@@ -102,6 +106,11 @@ class VlmNet(nn.Module):
     def _head(self) -> TokenHead:
         assert self.tokens is not None
         return self.tokens
+
+    @property
+    def _expert(self) -> FlowExpert:
+        assert self.expert is not None
+        return self.expert
 
     def encode(self, observations: Observations) -> Context:
         """Contexts of a batch of observations, which the backbone runs once."""
@@ -149,18 +158,26 @@ class VlmNet(nn.Module):
         return Memory([pairs[layer] for layer in self._layers], context.is_seen, rotary)
 
     def flow_loss(self, context: Context, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
-        """Mean squared error of the velocity at a random time; actions are normalized."""
-        assert self.expert is not None
-        time_B = flow_times(random.uniform())
-        noisy_BTA, velocity_BTA = add_noise(actions_BTA, random.normal(*self.chunk_shape), time_B)
-        found_BTA = self.expert(noisy_BTA, time_B, self.memory(context))
-        return F.mse_loss(found_BTA, velocity_BTA)
+        """Mean squared error of the velocity at random times; actions are normalized."""
+        draws = self.config.flow_draws
+        time_R = flow_times(random.uniform(draws)).flatten()
+        noise_RTA = random.normal(draws, *self.chunk_shape).flatten(0, 1)
+        actions_RTA = actions_BTA.repeat_interleave(draws, dim=0)
+        noisy_RTA, velocity_RTA = add_noise(actions_RTA, noise_RTA, time_R)
+        memory = self.memory(context)
+        found_RTA = self._expert(noisy_RTA, time_R, memory if draws == 1 else memory.repeat(draws))
+        return F.mse_loss(found_RTA, velocity_RTA)
 
-    def flow(self, context: Context, noise_BTA: Tensor) -> Tensor:
-        """Normalized chunks (B, T, A), reached from noise; the context is not run again."""
-        assert self.expert is not None
-        memory, num_steps = self.memory(context), self.config.expert.num_steps
-        return integrate_expert(self.expert, noise_BTA, memory, num_steps)
+    def flow(self, context: Context, noise_BTA: Tensor, num_steps: int | None = None) -> Tensor:
+        """Normalized chunks (B, T, A), reached from noise; the context is not run again.
+
+        Args:
+            context: Context of the batch.
+            noise_BTA: Where to start.
+            num_steps: Number of Euler steps; that of the config by default.
+        """
+        memory, count = self.memory(context), num_steps or self.config.expert.num_steps
+        return integrate_expert(self._expert, noise_BTA, memory, count)
 
     def loss(
         self,
@@ -171,10 +188,12 @@ class VlmNet(nn.Module):
         random: SampleRandom,
     ) -> TrainingLoss:
         """Token loss plus `flow_weight` times the flow loss; actions are normalized."""
-        context = self.encode(observations)
+        is_expert_only = self.config.expert_only
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not is_expert_only):
+            context = self.encode(observations)
         terms: list[Tensor] = []
         parts: dict[str, Tensor] = {}
-        if self.tokens is not None:
+        if self.tokens is not None and not is_expert_only:
             tokens, schedule = fit_to_schedule(tokens, schedule, self.end_id)
             logits_BKV = self.logits(tokens.ids, schedule, context)
             parts["token_loss"] = blockwise_loss(logits_BKV, tokens, schedule, self.end_id)

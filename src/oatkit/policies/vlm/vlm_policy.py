@@ -39,8 +39,9 @@ from oatkit.policies.policy_artifact import (
 )
 from oatkit.policies.tokenizer_checks import require_endpoints, require_same_actions
 from oatkit.policies.vlm.backbones.backbone import Backbone
+from oatkit.policies.vlm.backbones.trained_parts import train_parts
 from oatkit.policies.vlm.flow_predictor import FlowPredictor
-from oatkit.policies.vlm.vlm_config import VlmConfig
+from oatkit.policies.vlm.vlm_config import VlmConfig, require_successor
 from oatkit.policies.vlm.vlm_net import VlmNet
 from oatkit.policies.vlm.vlm_reader import VlmReader
 from oatkit.storage.artifact import load_state, upload
@@ -49,6 +50,10 @@ from oatkit.types import Budget, Sampling, Schedule, Tokens
 
 OWN_KEYS = ("vocab_size", "tokenizer_digest", "actions")
 """Entries of `config.json` that only these policies have."""
+
+
+EULER_STEPS = (1, 2, 5)
+"""Budgets of a flow expert, beside the number of steps of its config."""
 
 
 class VlmPolicy:
@@ -88,7 +93,7 @@ class VlmPolicy:
         read = VlmReader(spec, net.backbone.processor).read
         self.episode = EpisodeReader(read, spec.history)
         self.token_predictor = TokenPredictor(net, tokenizer, self.schedule, spec, self.episode)
-        self.flow_predictor = FlowPredictor(net, actions, self.schedule.num_tokens, self.episode)
+        self.flow_predictor = FlowPredictor(net, actions, spec, self.episode)
 
     @classmethod
     def make(
@@ -143,10 +148,11 @@ class VlmPolicy:
 
     @property
     def budgets(self) -> tuple[int, ...]:
-        """Budgets at which a policy is measured; a flow expert has only one."""
+        """Budgets at which a policy is measured: tokens, or Euler steps of its flow expert."""
         if self.head == "tokens":
             return self.tokenizer.budgets
-        return (self.tokenizer.max_tokens,)
+        most = self.net.config.expert.num_steps
+        return (*(steps for steps in EULER_STEPS if steps < most), most)
 
     @property
     def schedule(self) -> Schedule:
@@ -177,6 +183,18 @@ class VlmPolicy:
         """The same policy; further tasks are only listed, because it reads any text."""
         spec = self.spec.with_more_tasks(tasks)
         return VlmPolicy(self.net, self.tokenizer, spec, self.actions, self.auto, self.extras)
+
+    def with_config(self, config: VlmConfig) -> VlmPolicy:
+        """The same policy under another config, to train it further: with another objective, or
+        with other parts trained. A head that it does not have yet is new."""
+        require_successor(self.net.config, config)
+        train_parts(self.net.backbone, config.backbone)
+        net = VlmNet(config, self.net.backbone, self.spec, self.tokenizer)
+        wanted = net.state_dict()
+        kept = {name: tensor for name, tensor in self.net.state_dict().items() if name in wanted}
+        net.load_state_dict(kept, strict=False)
+        auto = self.auto if "tokens" in config.heads else None
+        return VlmPolicy(net.eval(), self.tokenizer, self.spec, self.actions, auto, self.extras)
 
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.net.parameters())
@@ -267,7 +285,7 @@ class VlmPolicy:
             "schema": SCHEMA,
             "version": VERSION,
             "kind": self.kind,
-            "net": asdict(self.net.config),
+            "net": self.net.config.to_json(),
             "vocab_size": self.tokenizer.vocab_size,
             "observation": self.spec.to_json(),
             "actions": self.actions.to_json(),

@@ -26,6 +26,7 @@ from oatkit.policies.vlm.backbones.backbone import Backbone
 from oatkit.policies.vlm.backbones.family import Family, ScratchSize
 from oatkit.policies.vlm.backbones.family_table import family_named, family_of_checkpoint
 from oatkit.policies.vlm.backbones.processor import Processor
+from oatkit.policies.vlm.backbones.trained_parts import train_parts
 
 OLDEST, TOO_NEW = (5, 4), (6, 0)
 """First version of `transformers` that is supported, and the first that is not any more."""
@@ -119,7 +120,7 @@ def _loading_dtype(options: BackboneOptions) -> torch.dtype:
 def _apply_options(backbone: Backbone, options: BackboneOptions) -> Backbone:
     if options.lora_rank:
         _add_adapters(backbone, options.lora_rank)
-    backbone.freeze(vision=options.is_vision_frozen, language=options.freeze_language)
+    train_parts(backbone, options)
     if options.save_memory:
         backbone.checkpoint_activations()
     backbone.use_onnx_mlps()
@@ -127,11 +128,10 @@ def _apply_options(backbone: Backbone, options: BackboneOptions) -> Backbone:
 
 
 def _add_adapters(backbone: Backbone, rank: int) -> None:
-    """Add adapters to every linear layer of the language model and freeze its own weights."""
+    """Add adapters to every linear layer of the language model."""
     from peft import LoraConfig, inject_adapter_in_model
 
     language = backbone.family.language_model(backbone.model)
-    language.requires_grad_(False)
     config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
     inject_adapter_in_model(config, language)
 

@@ -1,0 +1,245 @@
+"""How to train a flow expert beside tokens: co-training, stages and pure flow, three seeds each.
+
+    python -m benchmarks.vlm_expert                        # hours on one core; resumes
+    python -m benchmarks.vlm_expert --kinds oat --families paligemma2 --seeds 0 1 2
+    python -m benchmarks.vlm_expert --tiny                 # minutes; the numbers mean nothing
+
+Tasks, demonstrations, backbones and tokenizers are those of `benchmarks.vlm_pipeline`. A recipe is
+a list of stages; every policy acts by each of its heads, sampled (temperature 1) and deterministic
+(temperature 0: the likeliest tokens, or the flow from zero noise), on the same goals. A policy
+that acts by its flow expert is also run with fewer Euler steps. Every policy is one row of the
+result file, written when it is finished; runs with other options add their rows.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+import oatkit
+from benchmarks.record import RESULTS, write_result
+from benchmarks.vlm_pipeline import simulator, success_numbers
+from benchmarks.vlm_training import (
+    FAMILIES,
+    TINY,
+    Options,
+    make_backbone,
+    make_demonstrations,
+    make_tokenizer,
+)
+from oatkit.data import Dataset, open_dataset
+from oatkit.envs.metaworld import CAMERA
+from oatkit.evaluation.episode_runner import EpisodeRunner
+from oatkit.evaluation.rollout import EpisodePlan, Rollout
+from oatkit.jobs.untrained_policy import policy_config
+from oatkit.policies import VlmPolicy, load_policy
+from oatkit.types import Sampling
+from oatkit.types.observation_keys import STATE
+
+NAME = "vlm_expert"
+KINDS = ("oat", "quest", "acodec", "fast", "bin")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of a training.
+
+    Attributes:
+        objective: Objective of the policy in this stage.
+        share: Number of steps, as a share of those of the options.
+        flow_draws: Number of flow draws of a context.
+        expert_only: Whether only the expert is trained.
+    """
+
+    objective: str
+    share: float = 1.0
+    flow_draws: int = 1
+    expert_only: bool = False
+
+
+RECIPES = {
+    "flow": (Stage("vlm-flow"),),
+    "flow, 4 draws": (Stage("vlm-flow", flow_draws=4),),
+    "tokens": (Stage("vlm-ar"),),
+    "tokens, then flow": (Stage("vlm-ar"), Stage("vlm-flow", 0.5, flow_draws=4)),
+    "co-trained": (Stage("vlm-tc"),),
+    "co-trained, 4 draws": (Stage("vlm-tc", flow_draws=4),),
+    "co-trained, then expert": (
+        Stage("vlm-tc", flow_draws=4),
+        Stage("vlm-tc", 0.5, flow_draws=4, expert_only=True),
+    ),
+}
+"""Recipes by name. A recipe that begins like another one goes on from its artifact."""
+
+
+@dataclass(frozen=True)
+class ExpertOptions:
+    """Options of the comparison."""
+
+    recipes: tuple[str, ...] = ("flow, 4 draws", "co-trained, then expert")
+    """Recipes to run."""
+    kinds: tuple[str, ...] = KINDS
+    """Tokenizers to co-train with; pure flow has none."""
+    families: tuple[str, ...] = FAMILIES
+    seeds: tuple[int, ...] = (0, 1, 2)
+    """Seeds of the weights and the samples of a training."""
+    euler_steps: tuple[int, ...] = ()
+    """Further numbers of Euler steps that a flow expert acts with."""
+    pipeline: Options = field(default_factory=lambda: Options(episodes=20))
+    tiny: bool = False
+    """Whether only to show that everything runs."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A policy of the comparison."""
+
+    recipe: str
+    kind: str
+    family: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return "/".join(
+            (self.recipe, *([self.kind] if self.kind else []), self.family, str(self.seed))
+        )
+
+
+def main(options: ExpertOptions) -> None:
+    if options.tiny:
+        tiny = replace(options.pipeline, out=options.pipeline.out / "tiny", tiny=True, **TINY)
+        options = replace(options, pipeline=tiny)
+    dataset = open_dataset(make_demonstrations(options.pipeline))
+    for row in rows(options):
+        path = options.pipeline.out / "expert" / f"{row.name.replace('/', '_')}.json"
+        found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        policy = trained(options.pipeline, row, dataset)
+        for how, head, temperature, steps in ways_of_acting(policy, options.euler_steps):
+            if how in found:
+                continue
+            policy.head = head
+            found[how] = closed_loop(options.pipeline, policy, temperature, steps)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(found, indent=1))
+        report(options, row, found)
+
+
+def rows(options: ExpertOptions) -> Iterator[Row]:
+    """Seed by seed, so that all rows have one before any has two."""
+    for seed in options.seeds:
+        for recipe in options.recipes:
+            is_token = any("tokens" in heads_of(stage) for stage in RECIPES[recipe])
+            for family in options.families:
+                for kind in options.kinds if is_token else ("",):
+                    yield Row(recipe, kind, family, seed)
+
+
+def heads_of(stage: Stage) -> tuple[str, ...]:
+    return tuple(policy_config(stage.objective).heads)
+
+
+def ways_of_acting(
+    policy: VlmPolicy, euler_steps: tuple[int, ...]
+) -> Iterator[tuple[str, Any, float, int | None]]:
+    """Name, head, temperature and number of Euler steps of every way that a policy acts."""
+    for head in policy.heads:
+        for word, temperature in (("deterministic", 0.0), ("sampled", 1.0)):
+            yield f"{head}, {word}", head, temperature, None
+    for steps in euler_steps if "flow" in policy.heads else ():
+        yield f"flow, deterministic, {steps} steps", "flow", 0.0, steps
+
+
+def trained(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
+    """The policy of a row, stage after stage; each stage is an artifact that others go on from."""
+    before: Path | None = None
+    name = ""
+    for stage in RECIPES[row.recipe]:
+        name += f"{stage.objective} x{stage.share:g} draws {stage.flow_draws}"
+        name += " expert" * stage.expert_only
+        what = f"{name}_{row.kind or 'none'}_{row.family}_{row.seed}"
+        out = options.out / "expert_policies" / what.replace(" ", "-")
+        if not (out / "config.json").exists():
+            train_stage(options, row, stage, before, out, dataset)
+        before = out
+        name += ", "
+    assert before is not None
+    policy = load_policy(before)
+    assert isinstance(policy, VlmPolicy)
+    return policy
+
+
+def train_stage(
+    options: Options, row: Row, stage: Stage, before: Path | None, out: Path, dataset: Dataset
+) -> None:
+    preset = "tiny" if options.tiny else "small"
+    steps = max(2, int(options.steps * stage.share))
+    recipe = {"steps": steps, "batch_size": options.batch_size, "workers": 0, "seed": row.seed}
+    changes = {"flow_draws": stage.flow_draws, "expert_only": stage.expert_only}
+    expert = replace(policy_config(stage.objective, preset).expert, width=64)
+    common = {
+        "preset": preset,
+        "train": {**recipe, "checkpoint_every": 500},
+        "show_progress": True,
+    }
+    data = open_dataset(options.out / "demonstrations")
+    if before is not None:
+        becomes = {"objective": stage.objective, **changes, "expert": expert}
+        oatkit.train_policy(data, config=becomes, out=out, init=before, **common)
+        return
+    oatkit.train_policy(
+        data,
+        make_tokenizer(options, row.kind or "oat"),
+        replace(policy_config(stage.objective, preset), expert=expert, **changes),
+        out,
+        backbone=str(make_backbone(options, row.family, dataset)),
+        cameras=(CAMERA,),
+        **common,
+    )
+
+
+def closed_loop(
+    options: Options, policy: VlmPolicy, temperature: float, steps: int | None
+) -> list[dict[str, Any]]:
+    """Episodes of a policy; the goals are those of the pipeline's seed."""
+    rollout = Rollout(
+        execute=options.horizon // 2,
+        sampling=Sampling(temperature=temperature, seed=options.seed),
+        state_keys=(STATE,),
+    )
+    plans = [
+        EpisodePlan(task, steps, episode)
+        for task in options.tasks
+        for episode in range(options.episodes)
+    ]
+    ended = EpisodeRunner(policy, simulator(options), rollout, num_slots=8).run(plans)
+    return [asdict(episode) for episode in ended]
+
+
+def report(options: ExpertOptions, row: Row, found: dict[str, Any]) -> None:
+    """Add the row to the result file; other rows stay, each with its own settings."""
+    own = {
+        **asdict(row),
+        "stages": [asdict(stage) for stage in RECIPES[row.recipe]],
+        "steps": options.pipeline.steps,
+        "batch_size": options.pipeline.batch_size,
+        "episodes": options.pipeline.episodes,
+        "success": {how: success_numbers(episodes) for how, episodes in found.items()},
+    }
+    if options.tiny:
+        print(json.dumps(own, indent=1))
+        return
+    path = RESULTS / f"{NAME}.json"
+    before = json.loads(path.read_text())["results"]["rows"] if path.exists() else {}
+    merged = {"rows": {**before, row.name: own}}
+    write_result(NAME, seed=options.pipeline.seed, settings={}, results=merged)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(ExpertOptions, args=sys.argv[1:]))
