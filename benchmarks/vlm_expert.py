@@ -183,7 +183,7 @@ def train_stage(
     recipe = {"steps": steps, "batch_size": options.batch_size, "workers": 0, "seed": row.seed}
     changes = {"flow_draws": stage.flow_draws, "expert_only": stage.expert_only}
     expert = replace(policy_config(stage.objective, preset).expert, width=64)
-    common = {
+    common: dict[str, Any] = {
         "preset": preset,
         "train": {**recipe, "checkpoint_every": 500},
         "show_progress": True,
