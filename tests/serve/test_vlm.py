@@ -110,14 +110,15 @@ def test_the_flow_of_a_vlm(policy: VlmPolicy) -> None:
     choose_head(policy, "flow")
     with serving(policy, ServeConfig(port=0, max_batch=2)) as url, Client(url) as client:
         assert client.metadata["head"] == "flow"
-        assert client.metadata["budgets"] == []
-        assert list(client.metadata["latency_ms"]) == ["flow"]
-        reply = client.infer(OBSERVATION, deadline_ms=1)
-        assert reply["warning"] == "this policy cannot stop early: deadline_ms is ignored"
+        assert client.metadata["budgets"] == [1, 2]
+        assert list(client.metadata["latency_ms"]) == ["1", "2"]
+        reply = client.infer(OBSERVATION, deadline_ms=1e5)
+        assert "warning" not in reply
         assert reply["actions"].shape == (8, 3)
         assert (reply["tokens"], reply["budget_used"], reply["calls"]) == ([], 0, 2)
-        with pytest.raises(ServerError, match="which has neither budgets nor schedules"):
-            client.infer(OBSERVATION, budget=2)
+        assert client.infer(OBSERVATION, budget=1)["calls"] == 1
+        with pytest.raises(ServerError, match="expected a number of Euler steps"):
+            client.infer(OBSERVATION, budget="auto")
         with pytest.raises(ServerError, match="gives no tokens: ask without tokens_only"):
             client.infer({**OBSERVATION, "tokens_only": True})
 

@@ -11,7 +11,7 @@ from oatkit.envs.simulator_table import SIMULATORS, simulator_kind
 from oatkit.evaluation.policy_view import require_tasks
 from oatkit.evaluation.rollout import Rollout
 from oatkit.policies import Policy
-from oatkit.policies.generation.budget_limits import resolve_budget
+from oatkit.policies.generation.budget_limits import policy_budget
 from oatkit.types import Budget, Sampling, Schedule
 from oatkit.types.observation_keys import STATE
 
@@ -115,11 +115,9 @@ def _known_tasks(policy: Policy, simulator: SimulatorKind) -> tuple[str, ...]:
 
 
 def _budgets(policy: Policy, rollout: Rollout, budgets: Sequence[Budget]) -> tuple[Budget, ...]:
-    """The budgets, with a number for all tokens; one that the policy cannot have is an error."""
+    """The budgets as numbers or "auto"; one that the policy cannot have is an error."""
     schedule = Schedule(rollout.endpoints) if rollout.endpoints else policy.schedule
-    if policy.head == "flow" and any(budget is not None for budget in budgets):
-        raise ValueError(f"{policy.kind} acts by its flow expert, which has no budgets")
-    numbers = {budget: resolve_budget(policy.tokenizer, schedule, budget) for budget in budgets}
+    numbers = {budget: policy_budget(policy, budget, schedule) for budget in budgets}
     found: list[Budget] = [b if b == "auto" else numbers[b] for b in budgets]
     if len(set(found)) < len(found):
         raise ValueError(f"budgets are {list(budgets)}, expected each once")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -94,7 +94,10 @@ def measure_policy(
         num_parameters=sum(p.numel() for p in policy.net.parameters()),
         loss=loss,
         slots=tuple(slots),
-        budgets=tuple(_measure_budget(policy, sampled, truth, k) for k in policy.budgets),
+        budgets=tuple(
+            _measure_budget(policy, _at_budget(policy, observations, sampled, k, seed), truth, k)
+            for k in policy.budgets
+        ),
         auto=auto,
         invalid=sampled.num_undecodable / len(observations),
         variance=_variance_ratio(sampled.chunks, wanted_BTA),
@@ -192,13 +195,26 @@ def _sample(
     )
 
 
+def _at_budget(
+    policy: Policy, observations: Observations, sampled: _Sampled, budget: int, seed: int
+) -> _Sampled:
+    """What was sampled, of which tokens are a prefix; a flow expert does so many Euler steps."""
+    if policy.head == "tokens" or budget == sampled.calls:
+        return sampled
+    generator = torch.Generator().manual_seed(seed)
+    blocks = observations.split(policy.rows_at_once)
+    found = [policy.predict_action_chunk(b, budget=budget, generator=generator) for b in blocks]
+    chunks_BTA = torch.cat([torch.from_numpy(part.chunk) for part in found])
+    return replace(sampled, chunks=chunks_BTA, calls=float(budget))
+
+
 def _measure_budget(
     policy: Policy, sampled: _Sampled, truth: _Truth, budget: Budget
 ) -> PolicyBudget:
     """Errors of the chunks that the first tokens decode to; with "auto" of all that there are."""
     tokenizer = policy.tokenizer
     chunk_BTA, kept_B, calls = sampled.chunks, sampled.tokens.lengths, sampled.calls
-    limit = budget if isinstance(budget, int) else None
+    limit = budget if isinstance(budget, int) and policy.head == "tokens" else None
     if limit is not None and limit < tokenizer.max_tokens:
         chunk_BTA = tokenizer.decode(sampled.tokens, budget=limit).cpu()
         kept_B = kept_B.clamp(max=limit)

@@ -20,7 +20,8 @@ class LatencyTable:
 
     Args:
         max_batch: Maximum number of requests in a batch.
-        budgets: Trained budgets in growing order; empty where generation cannot stop early.
+        budgets: Trained budgets, or numbers of Euler steps, in growing order; empty where generation
+            cannot stop early.
 
     Attributes:
         table_ms: Measured duration by batch size and budget.
@@ -77,9 +78,9 @@ class LatencyTable:
 
 def deadline_budgets(policy: Policy) -> tuple[int, ...]:
     """Budgets that a deadline may choose from; none where generation cannot stop early."""
-    if policy.head != "tokens" or not can_stop_early(policy.tokenizer):
+    if policy.head == "tokens" and not can_stop_early(policy.tokenizer):
         return ()
-    return policy.tokenizer.budgets
+    return policy.budgets
 
 
 def _average(old: float, new: float) -> float:

@@ -19,7 +19,7 @@ def server_metadata(policy: Policy, keys: KeyMap, latencies: LatencyTable) -> Me
     """
     spec, tokenizer = policy.spec, policy.tokenizer
     data = policy.extras.get("data", {})
-    budgets = tokenizer.budgets if policy.head == "tokens" else ()
+    budgets = policy.budgets
     return {
         "horizon": tokenizer.horizon,
         "action_dim": tokenizer.action_dim,
@@ -36,7 +36,7 @@ def server_metadata(policy: Policy, keys: KeyMap, latencies: LatencyTable) -> Me
         "tokenizer_fingerprint": tokenizer.digest,
         "budgets": list(budgets),
         "latency_ms": {
-            str(budget or (budgets[-1] if budgets else policy.head)): ms
+            str(budget or budgets[-1]): ms
             for (batch_size, budget), ms in latencies.table_ms.items()
             if batch_size == 1
         },

@@ -18,7 +18,7 @@ from oatkit_client.wire import unpack
 
 from oatkit.errors import unknown_name
 from oatkit.policies import Policy
-from oatkit.policies.generation.budget_limits import resolve_budget
+from oatkit.policies.generation.budget_limits import policy_budget
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_reading import as_array
 from oatkit.policies.observation.observations import Observations
@@ -126,7 +126,7 @@ class RequestReader:
         if request.is_tokens_only and self._policy.head != "tokens":
             raise ValueError("this policy gives no tokens: ask without tokens_only")
         if request.budget not in self._possible_budgets:
-            resolve_budget(self._policy.tokenizer, self._policy.schedule, request.budget)
+            policy_budget(self._policy, request.budget)
             self._possible_budgets.add(request.budget)
         return request
 

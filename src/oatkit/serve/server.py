@@ -45,7 +45,7 @@ class PolicyServer:
             reader=RequestReader(policy, self._keys, config.budget, config.sampling),
             batcher=batcher,
             metrics=Metrics(
-                budgets=policy.tokenizer.budgets,
+                budgets=policy.budgets,
                 max_batch=config.max_batch,
                 queue_depth=lambda: batcher.num_waiting,
                 connections=lambda: len(self._connections),

@@ -24,6 +24,21 @@ def _policy_evaluation_from_1(record: Json) -> Json:
     }
 
 
+def _policy_evaluation_from_3(record: Json) -> Json:
+    """The budget of a flow expert is its number of Euler steps; it was one of tokens that it never
+    generates."""
+    if record["settings"].get("head") != "flow":
+        return record
+    steps = {result["budget"]: round(result["calls"]) for result in record["budgets"]}
+    names = {str(budget): str(number) for budget, number in steps.items()}
+    parts = {
+        part: [value | {"budget": steps[value["budget"]]} for value in record[part]]
+        for part in ("episodes", "budgets", "videos")
+    }
+    latencies = {names.get(name, name): ms for name, ms in record["latencies_ms"].items()}
+    return record | parts | {"latencies_ms": latencies}
+
+
 def _policy_measurement_from_1(record: Json) -> Json:
     return record | {"auto": record["auto"] and with_auto(record["auto"])}
 
@@ -51,7 +66,11 @@ def _with_sampling(settings: Json) -> Json:
 
 
 UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
-    "oatkit/policy-evaluation": {1: _policy_evaluation_from_1, 2: _unchanged},
+    "oatkit/policy-evaluation": {
+        1: _policy_evaluation_from_1,
+        2: _unchanged,
+        3: _policy_evaluation_from_3,
+    },
     "oatkit/policy-measurement": {1: _policy_measurement_from_1},
     "oatkit/policy-sweep": {1: _policy_sweep_from_1},
     "oatkit/tokenizer-comparison": {1: _unchanged},

@@ -233,7 +233,7 @@ class PolicyEvaluation:
     comparisons: tuple[PairedComparison, ...] = ()
     videos: tuple[EpisodeVideo, ...] = ()
     schema: str = "oatkit/policy-evaluation"
-    version: int = 3
+    version: int = 4
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from oatkit.data import Dataset
 from oatkit.policies import VlmPolicy
+from oatkit.policies.generation.deadline import Latency
 from oatkit.policies.vlm.backbones.backbone import Backbone
+from oatkit.types import Sampling
 from oatkit.types.observation_keys import IMAGES
 from tests.policies import tiny
 from tests.policies.tiny import seeded
@@ -65,3 +68,70 @@ def test_a_missing_camera_is_masked_for_the_expert_too(
         observation | {key: 0 * observation[key]}, generator=seeded()
     )
     assert np.abs(without.chunk - dark.chunk).max() > 1e-4
+
+
+def test_without_temperature_there_is_no_noise(
+    cotrained: dict[str, VlmPolicy], dataset: Dataset
+) -> None:
+    policy = cotrained["paligemma2"]
+    observation = tiny_vlm.batch(policy, dataset)
+    greedy = [
+        policy.predict_action_chunk(observation, sampling=Sampling(0.0), generator=seeded(i)).chunk
+        for i in range(2)
+    ]
+    np.testing.assert_array_equal(greedy[0], greedy[1])
+    read = policy.read(observation)
+    with torch.inference_mode():
+        context = policy.net.encode(read)
+        wanted = policy.net.flow(context, torch.zeros(3, *policy.net.chunk_shape))
+    np.testing.assert_allclose(greedy[0], policy.actions.unnormalize(wanted), atol=1e-6)
+    half = [
+        policy.predict_action_chunk(observation, sampling=Sampling(t), generator=seeded()).chunk
+        for t in (0.5, 1.0)
+    ]
+    spread = [np.abs(chunk - greedy[0]).max() for chunk in half]
+    assert 0 < spread[0] < spread[1]
+
+
+def test_a_budget_is_a_number_of_euler_steps(
+    cotrained: dict[str, VlmPolicy], dataset: Dataset
+) -> None:
+    policy = cotrained["paligemma2"]
+    observation = tiny_vlm.batch(policy, dataset)
+    read = policy.read(observation)
+    for steps in (1, 3):
+        found = policy.predict_action_chunk(
+            observation, budget=steps, sampling=Sampling(0.0), generator=seeded()
+        )
+        with torch.inference_mode():
+            context = policy.net.encode(read)
+            wanted = policy.net.flow(context, torch.zeros(3, *policy.net.chunk_shape), steps)
+        assert found.calls.tolist() == [steps] * 3
+        np.testing.assert_allclose(found.chunk, policy.actions.unnormalize(wanted), atol=1e-6)
+    for budget in (0, "auto", 2.5):
+        with pytest.raises(ValueError, match="expected a number of Euler steps"):
+            policy.predict_action_chunk(observation, budget=budget)  # type: ignore[arg-type]
+
+
+def test_a_deadline_chooses_the_steps_that_fit(
+    cotrained: dict[str, VlmPolicy], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = cotrained["paligemma2"]
+    observation = tiny_vlm.batch(policy, dataset)
+    monkeypatch.setattr(
+        policy.flow_predictor, "latency", lambda _: Latency((1e5,) * tiny_vlm.EXPERT.num_steps, 0)
+    )
+    calls = [
+        policy.predict_action_chunk(observation, deadline_ms=1e5 * steps + 5e4).calls[0]
+        for steps in (1, 2, 9)
+    ]
+    assert calls == [1, 2, tiny_vlm.EXPERT.num_steps]
+    assert policy.predict_action_chunk(observation, deadline_ms=1e-3).calls[0] == 1
+
+
+def test_the_time_of_a_step_is_measured_once(cotrained: dict[str, VlmPolicy]) -> None:
+    predictor = cotrained["paligemma2"].flow_predictor
+    first = predictor.latency(2)
+    assert len(first.stages_ms) == tiny_vlm.EXPERT.num_steps
+    assert min(first.stages_ms) > 0
+    assert predictor.latency(2) is first

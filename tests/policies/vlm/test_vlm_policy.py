@@ -159,7 +159,7 @@ def test_the_tokens_of_a_cotrained_policy_stop_early_too(
     read = policy.read(observation)
     policy.calibrate(read, torch.from_numpy(observation["action"]), seeded())
     assert policy.auto is not None
-    with pytest.raises(ValueError, match="flow expert, which has neither budgets"):
+    with pytest.raises(ValueError, match="expected a number of Euler steps"):
         policy.predict_action_chunk(observation, budget="auto")
     policy.head = "tokens"
     found = policy.predict_action_chunk(observation, budget="auto", generator=seeded())
@@ -220,10 +220,10 @@ def test_one_frame_at_a_time_is_a_batch_with_history(
 def test_both_heads_of_one_model(cotrained: dict[str, VlmPolicy], dataset: Dataset) -> None:
     policy = cotrained["paligemma2"]
     observation = tiny_vlm.batch(policy, dataset)
-    with pytest.raises(ValueError, match="flow expert, which has neither budgets nor schedules"):
-        policy.predict_action_chunk(observation, budget=4)
-    with pytest.raises(ValueError, match="flow expert, which cannot stop early"):
-        policy.predict_action_chunk(observation, deadline_ms=5)
+    assert policy.budgets == (1, tiny_vlm.EXPERT.num_steps)
+    assert policy.predict_action_chunk(observation, budget=1).calls.tolist() == [1] * 3
+    with pytest.raises(ValueError, match="flow expert, which has no schedules"):
+        policy.predict_action_chunk(observation, schedule=policy.schedule)
     policy.head = "tokens"
     try:
         found = policy.predict_action_chunk(observation, budget=4, generator=seeded())

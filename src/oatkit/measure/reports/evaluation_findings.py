@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oatkit.measure.reports.report_words import (
-    acts_by_flow,
     count_tokens,
     fixed_budgets,
+    has_budgets,
     means_of_acting,
 )
 from oatkit.types import (
@@ -56,7 +56,7 @@ def cautions(record: PolicyEvaluation) -> list[str]:
     said = []
     fewest = min(t.success.episodes for b in record.budgets for t in b.tasks)
     if fewest < PAPER_EPISODES:
-        each = "task" if acts_by_flow(record) else "task and budget"
+        each = "task and budget" if has_budgets(record) else "task"
         said.append(
             f"{fewest} episode{'s' * (fewest > 1)} of a {each}, where the paper has "
             f"{PAPER_EPISODES}: intervals are wide."

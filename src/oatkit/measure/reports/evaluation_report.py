@@ -9,7 +9,7 @@ from oatkit.measure.reports.chart_table import EVALUATION_CHARTS
 from oatkit.measure.reports.evaluation_findings import cautions, sentences
 from oatkit.measure.reports.evaluation_tables import evaluation_tables
 from oatkit.measure.reports.html_page import bullets, figures, how_made, page, video, warning
-from oatkit.measure.reports.report_words import acts_by_flow
+from oatkit.measure.reports.report_words import acts_by_flow, has_budgets
 from oatkit.types import (
     EpisodeResult,
     EpisodeVideo,
@@ -62,12 +62,12 @@ def videos(record: PolicyEvaluation, folder: Path) -> str:
         return ""
     results = {(e.task, e.budget, e.episode): e for e in record.episodes}
     shown = sorted(record.videos, key=lambda v: v.episode)[:MAX_VIDEOS]
-    has_budgets = not acts_by_flow(record)
-    parts = ["<p>The same goal at every budget, side by side.</p>"] if has_budgets else []
+    is_named = has_budgets(record)
+    parts = ["<p>The same goal at every budget, side by side.</p>"] if is_named else []
     for task in sorted({v.task for v in shown}):
         films = sorted((v for v in shown if v.task == task), key=_order)
         inside = "".join(
-            video(folder / v.path, _outcome(results[v.task, v.budget, v.episode], has_budgets))
+            video(folder / v.path, _outcome(results[v.task, v.budget, v.episode], is_named))
             for v in films
         )
         parts.append(f'<h3>{escape(task)}</h3><div class="films">{inside}</div>')
@@ -82,9 +82,9 @@ def _order(v: EpisodeVideo) -> tuple[int, tuple[int, int]]:
     return v.episode, budget_order(v.budget)
 
 
-def _outcome(e: EpisodeResult, has_budgets: bool) -> str:
+def _outcome(e: EpisodeResult, is_named: bool) -> str:
     word = (
         '<span class="yes">solved</span>' if e.is_success else '<span class="no">not solved</span>'
     )
-    name = f"budget {budget_name(e.budget)}: " if has_budgets else ""
+    name = f"budget {budget_name(e.budget)}: " if is_named else ""
     return f"{name}{word} in {e.steps} steps"

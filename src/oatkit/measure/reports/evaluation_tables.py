@@ -6,7 +6,7 @@ from html import escape
 
 from oatkit.measure.reports.evaluation_findings import format_interval, format_points
 from oatkit.measure.reports.html_page import table
-from oatkit.measure.reports.report_words import acts_by_flow, result_name, tasks_of
+from oatkit.measure.reports.report_words import acts_by_flow, has_budgets, result_name, tasks_of
 from oatkit.types import BudgetResult, PolicyEvaluation, TaskResult
 
 
@@ -27,9 +27,10 @@ def _success_table(record: PolicyEvaluation) -> str:
     if any(b.score is not None for b in record.budgets):
         rows.append(["score", *(f"{b.score or 0:.3f}" for b in record.budgets)])
     headings = ("task", *(result_name(record, b.budget) for b in record.budgets))
-    note = "Solved at each budget, with the interval; a budget is a number of tokens."
-    if acts_by_flow(record):
-        note = "Solved, with the interval."
+    note = "Solved, with the interval."
+    if has_budgets(record):
+        unit = "Euler steps" if acts_by_flow(record) else "tokens"
+        note = f"Solved at each budget, with the interval; a budget is a number of {unit}."
     return table(note, headings, rows, is_html=True)
 
 
@@ -59,7 +60,7 @@ def _time_table(record: PolicyEvaluation) -> str:
         "Means. Clipped: actions outside the simulator's bounds, moved to them; decoders overshoot "
         "where demonstrations touch a bound."
     )
-    name = "head" if acts_by_flow(record) else "budget"
+    name = "budget" if has_budgets(record) else "head"
     headings = (name, "tokens", "calls", "ms a query", "steps an episode", "actions clipped")
     return table(note, headings, rows)
 
@@ -89,7 +90,7 @@ def _paired_table(record: PolicyEvaluation) -> str:
         *("which", "episodes", "only the former solved", "only the latter solved"),
         *("difference, points", "95 % interval", "p"),
     )
-    what = "by two policies" if acts_by_flow(record) else "at two budgets, or by two policies"
+    what = "at two budgets, or by two policies" if has_budgets(record) else "by two policies"
     note = (
         f"The same episodes {what}. An interval that holds 0 does not tell them apart (Newcombe's "
         "interval; exact McNemar test)."

@@ -13,18 +13,25 @@ def fixed_budgets(record: PolicyEvaluation) -> list[BudgetResult]:
 
 
 def acts_by_flow(record: PolicyEvaluation) -> bool:
-    """Whether a flow expert acted, which has no budgets."""
+    """Whether a flow expert acted, whose budgets are Euler steps."""
     return record.settings.get("head") == "flow"
 
 
+def has_budgets(record: PolicyEvaluation) -> bool:
+    """Whether results are told apart by budgets; a flow expert usually has only one result."""
+    return not acts_by_flow(record) or len(record.budgets) > 1
+
+
 def result_name(record: PolicyEvaluation, budget: Budget) -> str:
-    """Name of a result in tables and charts: its budget, or what acts without one."""
-    return "flow" if acts_by_flow(record) else budget_name(budget)
+    """Name of a result in tables and charts: its budget, or `flow` if that is all there is."""
+    return budget_name(budget) if has_budgets(record) else "flow"
 
 
 def axis_name(record: PolicyEvaluation) -> str:
-    """Label of an axis that shows all results; empty for a flow expert, which has only one."""
-    return "" if acts_by_flow(record) else "budget, tokens"
+    """Label of an axis that shows all results; empty where there is only that of a flow expert."""
+    if not has_budgets(record):
+        return ""
+    return "budget, Euler steps" if acts_by_flow(record) else "budget, tokens"
 
 
 def count_tokens(count: float) -> str:
@@ -33,8 +40,12 @@ def count_tokens(count: float) -> str:
 
 
 def means_of_acting(record: PolicyEvaluation, result: BudgetResult) -> str:
-    """What the policy acted with: `8 tokens`, or `its flow expert`."""
-    return "its flow expert" if acts_by_flow(record) else count_tokens(result.tokens)
+    """What the policy acted with: `8 tokens`, `5 Euler steps`, or `its flow expert`."""
+    if not has_budgets(record):
+        return "its flow expert"
+    if acts_by_flow(record):
+        return f"{result.calls:.3g} Euler step{'s' * (result.calls != 1)}"
+    return count_tokens(result.tokens)
 
 
 def tasks_of(budgets: Sequence[BudgetResult]) -> list[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Budget, Schedule
+
+if TYPE_CHECKING:
+    from oatkit.policies.policy import Policy
 
 
 def resolve_budget(tokenizer: ActionTokenizer, schedule: Schedule, budget: Budget) -> int:
@@ -28,6 +31,19 @@ def resolve_budget(tokenizer: ActionTokenizer, schedule: Schedule, budget: Budge
             f"of {list(tokenizer.budgets)}"
         )
     return int(wanted)
+
+
+def policy_budget(policy: Policy, budget: Budget, schedule: Schedule | None = None) -> int:
+    """Largest number of tokens, or number of Euler steps where a flow expert acts.
+
+    Args:
+        policy: Policy that acts by its `head`.
+        budget: What is asked for.
+        schedule: Blocks in which tokens are generated; the policy's by default.
+    """
+    if policy.head == "flow":
+        return resolve_steps(budget, policy.budgets[-1])
+    return resolve_budget(policy.tokenizer, schedule or policy.schedule, budget)
 
 
 def resolve_steps(budget: Budget, default: int) -> int:
