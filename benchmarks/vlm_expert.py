@@ -64,18 +64,17 @@ class Stage:
 
 
 RECIPES = {
-    "flow": (Stage("vlm-flow"),),
-    "flow, 4 draws": (Stage("vlm-flow", flow_draws=4),),
-    "tokens": (Stage("vlm-ar"),),
+    "flow": (Stage("vlm-flow", 1.5),),
+    "flow, 4 draws": (Stage("vlm-flow", 1.5, flow_draws=4),),
     "tokens, then flow": (Stage("vlm-ar"), Stage("vlm-flow", 0.5, flow_draws=4)),
-    "co-trained": (Stage("vlm-tc"),),
-    "co-trained, 4 draws": (Stage("vlm-tc", flow_draws=4),),
+    "co-trained": (Stage("vlm-tc", 1.5),),
+    "co-trained, 4 draws": (Stage("vlm-tc", 1.5, flow_draws=4),),
     "co-trained, then expert": (
-        Stage("vlm-tc", flow_draws=4),
+        Stage("vlm-tc"),
         Stage("vlm-tc", 0.5, flow_draws=4, expert_only=True),
     ),
 }
-"""Recipes by name. A recipe that begins like another one goes on from its artifact."""
+"""Recipes by name, all with the same number of steps; recipes that begin alike share that stage."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class ExpertOptions:
     """Seeds of the weights and the samples of a training."""
     euler_steps: tuple[int, ...] = ()
     """Further numbers of Euler steps that a flow expert acts with."""
-    pipeline: Options = field(default_factory=lambda: Options(episodes=20))
+    pipeline: Options = field(default_factory=lambda: Options(steps=1000, episodes=15))
     tiny: bool = False
     """Whether only to show that everything runs."""
 

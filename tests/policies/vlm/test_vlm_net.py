@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from oatkit.data import Dataset
+from oatkit.nn.flow import add_noise, flow_times
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmPolicy
 from oatkit.policies.generation.blockwise_loss import blockwise_loss
@@ -222,3 +224,37 @@ def test_a_short_row_is_trained_on_its_own_length(
         for i, block in enumerate(read.split(1))
     ]
     torch.testing.assert_close(together, torch.stack(rows).mean(), atol=1e-3, rtol=1e-3)
+
+
+def test_flow_draws_share_a_context(checkpoints: dict[str, Path], dataset: Dataset) -> None:
+    """The loss of two draws is the mean of the losses of each, on one pass of the backbone."""
+    policy = tiny_vlm.make_policy("vlm-flow", checkpoints["qwen3-vl"], "oat", dataset)
+    observations, actions = tiny_vlm.sample(policy, dataset)
+    net = policy.net
+    net.config = replace(net.config, flow_draws=2)
+    context = net.encode(observations)
+    normal = policy.actions.normalize(actions)
+    found = net.flow_loss(context, normal, tiny_vlm.sample_random())
+    random = tiny_vlm.sample_random()
+    time_BN, noise_BNTA = flow_times(random.uniform(2)), random.normal(2, *net.chunk_shape)
+    assert net.expert is not None
+    alone = []
+    for draw in range(2):
+        noisy, velocity = add_noise(normal, noise_BNTA[:, draw], time_BN[:, draw])
+        alone.append((net.expert(noisy, time_BN[:, draw], net.memory(context)) - velocity) ** 2)
+    torch.testing.assert_close(found, torch.stack(alone).mean())
+
+
+def test_only_the_expert_is_trained(checkpoints: dict[str, Path], dataset: Dataset) -> None:
+    policy = tiny_vlm.make_policy(
+        "vlm-tc", checkpoints["paligemma2"], "oat", dataset, expert_only=True
+    )
+    trained = {name.split(".")[0] for name, p in policy.net.named_parameters() if p.requires_grad}
+    assert trained == {"expert"}
+    observations, actions = tiny_vlm.sample(policy, dataset)
+    loss = policy.loss(
+        observations, policy.tokenizer.encode(actions), actions, tiny_vlm.sample_random()
+    )
+    assert set(loss.parts) == {"flow_loss"}
+    torch.autograd.backward(loss.total)
+    assert all((p.grad is not None) == p.requires_grad for p in policy.net.parameters())

@@ -238,3 +238,31 @@ def test_actions_are_normalized_inside(cotrained: dict[str, VlmPolicy], dataset:
     statistics = dataset.action_statistics()
     ends = policy.actions.normalize(np.stack([statistics.min, statistics.max]))
     np.testing.assert_allclose(ends, [[-1] * 3, [1] * 3], atol=1e-6)
+
+
+def test_a_policy_goes_on_with_another_objective(
+    checkpoints: dict[str, Path], dataset: Dataset
+) -> None:
+    """What both have is kept: the backbone, the action tokens, the state; the expert is new."""
+    before = tiny_vlm.make_policy("vlm-ar", checkpoints["paligemma2"], "oat", dataset)
+    kept = {name: tensor.clone() for name, tensor in before.net.state_dict().items()}
+    config = replace(before.net.config, objective="vlm-tc")
+    cotrained = before.with_config(config)
+    assert cotrained.heads == ("flow", "tokens")
+    found = cotrained.net.state_dict()
+    assert {name for name in found if name not in kept} == {
+        name for name in found if name.startswith("expert.")
+    }
+    assert all(torch.equal(found[name], kept[name]) for name in kept)
+    alone = cotrained.with_config(replace(config, expert_only=True))
+    again = alone.with_config(config)
+    assert {n for n, p in again.net.named_parameters() if p.requires_grad} == {
+        n for n, p in cotrained.net.named_parameters() if p.requires_grad
+    }
+    flow = again.with_config(replace(config, objective="vlm-flow"))
+    with pytest.raises(ValueError, match="vlm-flow has no action tokens that vlm-tc could"):
+        flow.with_config(config)
+    with pytest.raises(ValueError, match="only what is frozen may change"):
+        again.with_config(replace(config, backbone=BackboneOptions(lora_rank=2)))
+    with pytest.raises(ValueError, match="has a flow expert with"):
+        again.with_config(replace(config, expert=ExpertConfig(width=8)))
