@@ -256,3 +256,39 @@ def test_wrong_flags_are_explained(
     shared = ("--data", str(data), "--out", str(tmp_path / "p"), "--tokenizer", str(tmp_path / "t"))
     assert cli.main(["policy", "train", *shared, *flags]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_trained_policy_goes_on_in_stages(
+    data: Path,
+    checkpoints: dict[str, Path],
+    tokenizers: dict[str, ActionTokenizer],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Tokens first, then an expert on the backbone that they trained, then pure flow."""
+    tokenizers["oat"].save_pretrained(tmp_path / "t")
+    names = ("ar", "tc", "expert", "flow")
+    ar, tc, expert, flow = (tmp_path / name for name in names)
+    short = ("--steps", "2", "--batch-size", "4", "--preset", "tiny", "--data", str(data))
+    start = ("--policy", "vlm-ar", "--tokenizer", str(tmp_path / "t"))
+    assert run(data, ar, checkpoints["smolvlm"], *start, "--steps", "2") == 0
+
+    def go_on(init: Path, out: Path, *flags: str) -> int:
+        return cli.main(["policy", "train", "--init", str(init), "--out", str(out), *short, *flags])
+
+    assert go_on(ar, tc, "--policy", "vlm-tc", "--flow-draws", "2") == 0
+    assert go_on(tc, expert, "--expert-only", "--flow-draws", "4") == 0
+    assert go_on(tc, flow, "--policy", "vlm-flow", "--freeze-vision") == 0
+    before, after = (load_file(folder / "model.safetensors") for folder in (tc, expert))
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed
+    assert all(name.startswith("expert.") for name in changed)
+    loaded = [oatkit.load_policy(folder) for folder in (tc, expert, flow)]
+    assert [policy.kind for policy in loaded] == ["vlm-tc", "vlm-tc", "vlm-flow"]
+    assert loaded[1].net.config.expert_only
+    assert loaded[1].net.config.flow_draws == 4
+    log = json.loads((expert / "train.jsonl").read_text().splitlines()[-1])
+    assert "token_loss" not in log
+    capsys.readouterr()
+    assert go_on(flow, tmp_path / "no", "--policy", "vlm-tc") == 2
+    assert "has no action tokens that vlm-tc could start from" in capsys.readouterr().err

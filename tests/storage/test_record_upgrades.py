@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from oatkit.storage.records import read_record, read_records
+from oatkit.storage.records import read_record, read_records, record_from_json
 from oatkit.types import PolicyEvaluation, PolicyMeasurement, PolicySweep, Sampling
 
 FOLDER = Path(__file__).parent / "records_v1"
@@ -44,6 +44,25 @@ def test_the_sampling_rules_of_an_evaluation_are_one_object() -> None:
     rules = ("temperature", "top_k", "seed")
     kept = {k: v for k, v in before["settings"].items() if k not in rules}
     assert {k: v for k, v in now.settings.items() if k != "sampling"} == kept
+
+
+def test_the_budget_of_a_flow_expert_becomes_its_euler_steps() -> None:
+    before = json.loads((FOLDER.parent / "records_v3/policy-evaluation.json").read_text())
+    assert before["version"] == 3
+    settings = before["settings"] | {"head": "flow"}
+    acted = {"budget": 16, "calls": 10.0}
+    old_flow = before | {
+        "settings": settings,
+        "episodes": [before["episodes"][0] | acted],
+        "budgets": [before["budgets"][0] | acted],
+        "videos": [],
+        "latencies_ms": {"16": 3.5},
+    }
+    now = record_from_json(PolicyEvaluation, old_flow)
+    assert now.episodes[0].budget == now.budgets[0].budget == 10
+    assert now.latencies_ms == {"10": 3.5}
+    same = record_from_json(PolicyEvaluation, before)
+    assert [e.budget for e in same.episodes] == [e["budget"] for e in before["episodes"]]
 
 
 def test_the_measurement_of_a_policy_that_stops_by_itself() -> None:

@@ -74,8 +74,9 @@ class ActingPolicy(Protocol):
             deadline_ms: Time after which the chunk must be there: generation stops at the last
                 trained budget that fits, at the first at the latest.
 
-        A flow expert always does all of its steps: it has no budgets, schedules or deadlines, and
-        only the seed of `sampling` matters to it.
+        Where a flow expert acts, a budget is a number of Euler steps (there is no "auto"), a
+        deadline chooses how many fit, the temperature scales the noise that it starts from (0 is
+        no noise), and there are no schedules.
         """
 
 

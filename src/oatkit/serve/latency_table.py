@@ -20,8 +20,8 @@ class LatencyTable:
 
     Args:
         max_batch: Maximum number of requests in a batch.
-        budgets: Trained budgets, or numbers of Euler steps, in growing order; empty where generation
-            cannot stop early.
+        budgets: Trained budgets, or numbers of Euler steps, in growing order; empty where
+            generation cannot stop early.
 
     Attributes:
         table_ms: Measured duration by batch size and budget.

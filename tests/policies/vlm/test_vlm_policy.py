@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
 from oatkit.policies import VlmPolicy
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
+from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.types.observation_keys import IMAGES, STATE
 from tests.policies import tiny
 from tests.policies.tiny import seeded
@@ -220,7 +222,7 @@ def test_one_frame_at_a_time_is_a_batch_with_history(
 def test_both_heads_of_one_model(cotrained: dict[str, VlmPolicy], dataset: Dataset) -> None:
     policy = cotrained["paligemma2"]
     observation = tiny_vlm.batch(policy, dataset)
-    assert policy.budgets == (1, tiny_vlm.EXPERT.num_steps)
+    assert policy.budgets == (1, 2, tiny_vlm.EXPERT.num_steps)
     assert policy.predict_action_chunk(observation, budget=1).calls.tolist() == [1] * 3
     with pytest.raises(ValueError, match="flow expert, which has no schedules"):
         policy.predict_action_chunk(observation, schedule=policy.schedule)

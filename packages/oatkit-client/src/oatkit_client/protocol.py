@@ -127,7 +127,8 @@ class Metadata(TypedDict):
     tokenizer_fingerprint: str
     """Digest of the tokenizer, to compare with that of an exported decoder."""
     budgets: list[int]
-    """Numbers of tokens that the policy was trained to stop at; empty for a flow expert."""
+    """Numbers of tokens that the policy was trained to stop at, or of Euler steps where `head` is
+    `flow`."""
     latency_ms: dict[str, float]
     """Duration of a prediction for one request, by budget."""
     normalization: Normalization
