@@ -19,14 +19,12 @@ from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies import VlmConfig
 from oatkit.policies.policy_table import POLICIES, policy_kind
-from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
+from oatkit.policies.vlm.backbones.backbone_options import FREEZING, BackboneOptions
 
 OWN_FLAGS = ("backbone", "tokenizer", "cameras", "history", "horizon", "endpoints", "dropout")
 """Flags of what a policy to start from has already."""
 CHANGES = ("flow_weight", "flow_draws", "expert_only")
 """Flags that change how a policy to start from is trained further."""
-FREEZING = ("freeze_vision", "freeze_language")
-"""Options of a backbone that also do."""
 
 
 @dataclass(frozen=True)

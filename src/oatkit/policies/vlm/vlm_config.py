@@ -8,7 +8,7 @@ from typing import Any
 
 from oatkit.errors import unknown_name
 from oatkit.policies.policy import Head
-from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
+from oatkit.policies.vlm.backbones.backbone_options import FREEZING, BackboneOptions
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,7 @@ def require_successor(config: VlmConfig, wanted: VlmConfig) -> None:
     if "flow" in config.heads and "flow" in wanted.heads and wanted.expert != config.expert:
         raise ValueError(f"the policy has a flow expert with {config.expert} already")
     own, options = config.backbone, wanted.backbone
-    frozen = (options.freeze_vision, options.freeze_language)
-    if options != replace(own, freeze_vision=frozen[0], freeze_language=frozen[1]):
+    if options != replace(own, **{name: getattr(options, name) for name in FREEZING}):
         raise ValueError(
             f"of the backbone's options only what is frozen may change, not {own} to {options}"
         )

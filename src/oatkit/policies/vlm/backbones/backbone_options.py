@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+FREEZING = ("freeze_vision", "train_vision", "freeze_language")
+"""Options that may change when a trained policy is trained further."""
+
 
 @dataclass(frozen=True)
 class BackboneOptions:
