@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +14,13 @@ import torch
 import oatkit
 from oatkit import cli
 from oatkit.data import Dataset
+from oatkit.jobs import policy_training
 from oatkit.jobs.policy_training import PolicyJob, prepare_policy, train_policy
 from oatkit.jobs.untrained_policy import policy_config
-from oatkit.policies import LightConfig, VlmConfig
+from oatkit.policies import LightConfig, LightPolicy, VlmConfig
 from oatkit.tokenizers import ActionTokenizer
+from oatkit.train import train
+from oatkit.types import Sampling
 from tests.policies import tiny
 
 SHORT = {"steps": 2, "batch_size": 4}
@@ -113,6 +118,78 @@ def test_drifted_actions_are_refused_unless_allowed(
     with pytest.raises(ValueError, match=r"or go on with --allow-drift \(allow_drift=True\)"):
         train_policy(other, tokenizer, preset="tiny", train=SHORT)
     train_policy(other, tokenizer, preset="tiny", train=SHORT, allow_drift=True)
+
+
+def test_a_run_that_ends_while_it_calibrates_leaves_a_policy(
+    dataset: Dataset, tokenizer: ActionTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calibrating 3 billion weights may take longer than the rest of a job's time. What is saved
+    has no thresholds of an earlier policy, and the same call again only calibrates."""
+    first = train_policy(dataset, tokenizer, out=tmp_path / "a", preset="tiny", train=SHORT)
+    assert first.auto is not None
+    how = {"init": tmp_path / "a", "out": tmp_path / "b", "preset": "tiny", "train": SHORT}
+
+    def killed(*_: object) -> None:
+        raise SystemExit("out of time")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LightPolicy, "calibrate", killed)
+        with pytest.raises(SystemExit, match="out of time"):
+            train_policy(dataset, **how)
+    left = oatkit.load_policy(tmp_path / "b")
+    assert left.auto is None
+    assert left.extras["train"]["steps"] == 2
+    frame = dataset.chunks(tiny.HORIZON, history=2).batch(np.arange(1))
+    chunk = left.predict_action_chunk(frame, sampling=Sampling(seed=0)).chunk
+    weights = (tmp_path / "b/model.safetensors").read_bytes()
+    policy = train_policy(dataset, **how)
+    assert policy.auto == oatkit.load_policy(tmp_path / "b").auto
+    assert policy.auto is not None
+    assert (tmp_path / "b/model.safetensors").read_bytes() == weights
+    again = policy.predict_action_chunk(frame, sampling=Sampling(seed=0)).chunk
+    np.testing.assert_array_equal(again, chunk)
+    policy.save_pretrained(tmp_path / "c")
+    configs = [(tmp_path / name / "config.json").read_text() for name in "bc"]
+    assert configs[0] == configs[1]
+
+
+def test_after_sharded_training_the_policy_is_saved_and_then_calibrated_on_the_device(
+    dataset: Dataset, tokenizer: ActionTokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The meta device stands for the accelerator that trained. A policy that is rebuilt from the
+    last checkpoint is on the CPU, where calibrating 3 billion weights takes hours."""
+    training = prepare_policy(dataset, tokenizer, preset="tiny", train=SHORT)
+    sharded, events = training.policy, []
+
+    def train_on_the_device(*arguments: Any, **settings: Any) -> bool:
+        is_main = train(*arguments, **settings)
+        spy()
+        return is_main
+
+    def device(self: LightPolicy) -> torch.device:
+        return torch.device("meta" if self is sharded else "cpu")
+
+    def note(what: str) -> Callable[..., None]:
+        return lambda self, *given: events.append((what, self is sharded, *map(str, given[:1])))
+
+    def spy() -> None:
+        monkeypatch.setattr(policy_training, "is_sharding_asked", lambda: True)
+        monkeypatch.setattr(LightPolicy, "device", property(device))
+        for name in ("save_pretrained", "to", "calibrate"):
+            monkeypatch.setattr(LightPolicy, name, note(name))
+
+    monkeypatch.setattr(policy_training, "change_config", lambda *_: None)
+    monkeypatch.setattr(policy_training, "train", train_on_the_device)
+    policy = training.run(tmp_path)
+    assert [(what, given) for what, _, given in events if what != "calibrate"] == [
+        ("save_pretrained", str(tmp_path)),
+        ("to", "meta"),
+        ("to", "cpu"),
+    ]
+    assert [what for what, *_ in events][2] == "calibrate"
+    assert not any(is_sharded for _, is_sharded, _ in events)
+    wanted = sharded.net.state_dict()
+    assert all(torch.equal(value, wanted[name]) for name, value in policy.net.state_dict().items())
 
 
 def test_a_job_gives_tokens_actions_and_observations(

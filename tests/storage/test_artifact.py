@@ -18,6 +18,7 @@ from oatkit.storage.artifact import (
     COMPLETE,
     CONFIG_BESIDE_LEROBOT,
     WRITING,
+    change_config,
     config_file,
     finish_replacing,
     local_folder,
@@ -178,6 +179,21 @@ def test_the_config_beside_that_of_lerobot_is_ours(tmp_path: Path) -> None:
     assert not (tmp_path / CONFIG_BESIDE_LEROBOT).exists()
     (tmp_path / CONFIG_BESIDE_LEROBOT).write_text("{}")  # as a crash would leave it
     assert config_file(tmp_path) == tmp_path / "config.json"
+
+
+def test_a_changed_config_is_as_if_written_so_and_the_weights_stay(tmp_path: Path) -> None:
+    write_artifact(tmp_path / "whole", CONFIG | {"auto": {"a": 1}}, STATE, "")
+    path = tmp_path / "changed"
+    write_artifact(path, CONFIG | {"auto": None}, STATE, "")
+    weights = (path / "model.safetensors").stat()
+    change_config(path, {"auto": {"a": 1}})
+    assert (path / "config.json").read_bytes() == (tmp_path / "whole/config.json").read_bytes()
+    assert (path / "model.safetensors").stat() == weights
+    assert sorted(p.name for p in path.iterdir()) == [
+        "README.md",
+        "config.json",
+        "model.safetensors",
+    ]
 
 
 @pytest.mark.parametrize(

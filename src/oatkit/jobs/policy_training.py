@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from rich.console import Console
 from torch import Tensor, nn
 
 from oatkit.data import Dataset
+from oatkit.jobs.policy_batches import PolicyBatches
 from oatkit.jobs.step_planning import steps_within
 from oatkit.jobs.token_cache import cached_tokens
 from oatkit.jobs.tokenizer_training import DEFAULT_HORIZON
@@ -39,6 +39,7 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies import Policy, VlmPolicy
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.policy import PolicyConfig
+from oatkit.storage.artifact import change_config
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.train import TrainConfig, load_latest, resolve_config, train
 from oatkit.train.shard import is_sharding_asked
@@ -167,7 +168,11 @@ class PolicyTraining:
     def run(
         self, out: Folder | None = None, *, device: Device = "auto", show_progress: bool = False
     ) -> Policy:
-        """Train the policy, calibrate its thresholds on held-out episodes, and save it."""
+        """Train and save the policy, then calibrate its thresholds on held-out episodes.
+
+        Calibrating a large policy takes long, so the artifact is there before: without thresholds
+        it is complete but for `budget="auto"`.
+        """
         console = Console(highlight=False, quiet=not show_progress)
         self._check(console)
         train_set, held_out = self.dataset.split(**self.split)
@@ -182,16 +187,20 @@ class PolicyTraining:
             how: dict[str, Any] = {"device": device, "show_progress": show_progress}
             if not train(job, self.config, folder, identity=identity, **how):
                 return policy
+            trained_on = policy.device
             if is_sharding_asked():
                 policy = self.make()
                 load_latest(folder, policy.net)
-        policy.to(policy.device)  # training may have moved the network alone
+        policy.extras = self._extras(train_set)
+        policy.auto = None
+        if out is not None:
+            policy.save_pretrained(out)
+        policy.to(trained_on)
         generator = torch.Generator().manual_seed(self.config.seed)
         policy.calibrate(job.held_out, job.held_out_actions, generator)
         policy.to("cpu")
-        policy.extras = self._extras(train_set)
         if out is not None:
-            policy.save_pretrained(out)
+            change_config(Path(out), {"auto": policy.to_json()["auto"]})
         return policy
 
     def affordable_steps(self, minutes: float, device: Device = "auto") -> int:
@@ -271,29 +280,17 @@ class PolicyJob:
     def __init__(self, policy: Policy, train_set: Dataset, held_out: Dataset) -> None:
         self.module: nn.Module = policy.net
         self._policy = policy
-        self._tokens = None
-        if "tokens" in policy.heads:
-            self._tokens = cached_tokens(policy.tokenizer, train_set)
-        self._chunks = train_set.chunks(
-            policy.tokenizer.horizon,
-            history=policy.spec.history,
-            cameras=tuple(policy.spec.cameras),
+        tokens = cached_tokens(policy.tokenizer, train_set) if "tokens" in policy.heads else None
+        spec = policy.spec
+        chunks = train_set.chunks(
+            policy.tokenizer.horizon, history=spec.history, cameras=tuple(spec.cameras)
         )
-        self.num_samples = len(self._chunks)
+        self.batch = PolicyBatches(chunks, tokens, policy.episode.read)
+        self.num_samples = len(chunks)
         self.held_out, self.held_out_actions, _ = observations_to_measure(
             policy, held_out, MAX_CHUNKS_TO_EVALUATE
         )
         self._held_out_tokens = policy.tokenizer.encode(self.held_out_actions)
-
-    def batch(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
-        """Ids, lengths and raw actions of chunks, and the tensors of their observations."""
-        tokens = Tokens.full(torch.zeros(len(indices), 0, dtype=torch.int64))
-        if self._tokens is not None:
-            tokens = self._tokens.take(indices)
-        chunks = self._chunks.batch(indices)
-        observations = self._policy.read(chunks)
-        actions_BTA = torch.from_numpy(chunks["action"])
-        return (tokens.ids, tokens.lengths, actions_BTA, *observations.tensors())
 
     def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:
         """The policy's own loss."""

@@ -25,8 +25,13 @@ class TokenTable:
     """
 
     def __init__(self, ids: Path, ends: Path) -> None:
+        self._paths = (ids, ends)
         self._ids = np.asarray(np.memmap(ids, np.int32, "r"))
         self._ends = np.asarray(np.load(ends, mmap_mode="r"))
+
+    def __reduce__(self) -> tuple[type[TokenTable], tuple[Path, Path]]:
+        """Another process maps the files again instead of getting what they hold."""
+        return TokenTable, self._paths
 
     def __len__(self) -> int:
         """Number of rows."""

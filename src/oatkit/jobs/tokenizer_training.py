@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.progress import Progress
 from torch import Tensor, nn
 
-from oatkit.data import Chunks, Dataset
+from oatkit.data import Chunks, Dataset, Normalizer
 from oatkit.jobs.step_planning import steps_within
 from oatkit.jobs.working_folder import working_folder
 from oatkit.nn.device import Device
@@ -204,6 +204,23 @@ class TokenizerTraining:
         train(job, self.config, folder, identity=identity, **how)
 
 
+class NormalizedBatches:
+    """Reads batches of normalized chunks; worker processes get it without the codec.
+
+    Args:
+        chunks: Chunks of the episodes to train on.
+        normalizer: Raw to normalized actions.
+    """
+
+    def __init__(self, chunks: Chunks, normalizer: Normalizer) -> None:
+        self._chunks = chunks
+        self._normalizer = normalizer
+
+    def __call__(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
+        """Normalized chunks, (B, T, A)."""
+        return (torch.from_numpy(self._normalizer.normalize(self._chunks.actions(indices)[0])),)
+
+
 class TokenizerJob:
     """Training a learned codec on the chunks of a dataset."""
 
@@ -215,13 +232,10 @@ class TokenizerJob:
         assert isinstance(tokenizer.codec, nn.Module)
         self.module: nn.Module = tokenizer.codec
         self._tokenizer = tokenizer
-        self._chunks = train_set.chunks(tokenizer.horizon)
-        self.num_samples = len(self._chunks)
+        chunks = train_set.chunks(tokenizer.horizon)
+        self.batch = NormalizedBatches(chunks, tokenizer.normalizer)
+        self.num_samples = len(chunks)
         self._held_out_BTA = held_out_chunks(tokenizer, held_out_set)
-
-    def batch(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
-        """Normalized chunks, (B, T, A)."""
-        return (_normalized(self._tokenizer, self._chunks, indices),)
 
     def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:
         """The codec's own loss."""
@@ -242,13 +256,10 @@ class TokenizerJob:
 def normalized_chunks(tokenizer: ActionTokenizer, dataset: Dataset) -> Iterator[Tensor]:
     """All chunks of a dataset in blocks, (B, T, A), normalized."""
     chunks = dataset.chunks(tokenizer.horizon)
+    read = NormalizedBatches(chunks, tokenizer.normalizer)
     for start in range(0, len(chunks), CHUNKS_PER_BLOCK):
         indices = np.arange(start, min(len(chunks), start + CHUNKS_PER_BLOCK))
-        yield _normalized(tokenizer, chunks, indices)
-
-
-def _normalized(tokenizer: ActionTokenizer, chunks: Chunks, indices: NDArray[np.int64]) -> Tensor:
-    return torch.from_numpy(tokenizer.normalizer.normalize(chunks.actions(indices)[0]))
+        yield read(indices)[0]
 
 
 def held_out_chunks(tokenizer: ActionTokenizer, held_out_set: Dataset) -> Tensor:

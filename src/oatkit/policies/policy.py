@@ -16,6 +16,7 @@ from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Prediction
 from oatkit.policies.generation.random_rows import Generators
 from oatkit.policies.generation.token_generation import GeneratedChunks
+from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer
@@ -84,11 +85,14 @@ class Policy(ActingPolicy, Protocol):
     """A network with its tokenizer and what it observes: trained, measured, stored and served.
 
     Attributes:
+        episode: Reads observations; it holds nothing that is trained, so that processes which read
+            data get it instead of the policy.
         head: What predicts chunks, one of `heads`.
         auto: Thresholds of `budget="auto"`; None until they are calibrated.
         extras: Further JSON for `config.json`, such as how the policy was trained.
     """
 
+    episode: EpisodeReader
     head: Head
     auto: AutoThresholds | None
     extras: dict[str, Any]

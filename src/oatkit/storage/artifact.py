@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from oatkit.errors import ArtifactError
-from oatkit.storage.atomic_write import flush
+from oatkit.storage.atomic_write import atomic_write, flush
 from oatkit.storage.records import upgraded
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
@@ -47,7 +47,16 @@ def write_artifact(
         for name, content in (files or {}).items():
             (aside / name).write_bytes(content)
         (aside / CARD).write_text(card, "utf-8")
-        (aside / CONFIG).write_text(json.dumps(config, indent=2) + "\n")
+        (aside / CONFIG).write_text(_config_text(config))
+
+
+def change_config(path: Path, changes: Mapping[str, Any]) -> None:
+    """Change entries of an artifact's `config.json`, all or nothing; its weights stay."""
+    config = json.loads((path / CONFIG).read_text())
+    with atomic_write(path / CONFIG) as aside:
+        aside.write_text(_config_text({**config, **changes}))
+        flush(aside)
+    flush(path)
 
 
 def weights_file(state: Mapping[str, Tensor]) -> bytes:
@@ -210,6 +219,10 @@ def local_folder(folder: str | os.PathLike[str]) -> Path:
         raise ArtifactError(
             f"{folder} is no folder here and could not be fetched from the Hugging Face hub"
         ) from error
+
+
+def _config_text(config: Mapping[str, Any]) -> str:
+    return json.dumps(config, indent=2) + "\n"
 
 
 def _plain(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
