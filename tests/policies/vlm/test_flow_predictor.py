@@ -8,7 +8,6 @@ import torch
 
 from oatkit.data import Dataset
 from oatkit.policies import VlmPolicy
-from oatkit.policies.generation.deadline import Latency
 from oatkit.policies.vlm.backbones.backbone import Backbone
 from oatkit.types import Sampling
 from oatkit.types.observation_keys import IMAGES
@@ -118,20 +117,19 @@ def test_a_deadline_chooses_the_steps_that_fit(
 ) -> None:
     policy = cotrained["paligemma2"]
     observation = tiny_vlm.batch(policy, dataset)
-    monkeypatch.setattr(
-        policy.flow_predictor, "latency", lambda _: Latency((1e5,) * tiny_vlm.EXPERT.num_steps, 0)
-    )
+    monkeypatch.setattr(policy.flow_predictor, "step_ms", lambda _: 1e5)
     calls = [
         policy.predict_action_chunk(observation, deadline_ms=1e5 * steps + 5e4).calls[0]
         for steps in (1, 2, 9)
     ]
     assert calls == [1, 2, tiny_vlm.EXPERT.num_steps]
     assert policy.predict_action_chunk(observation, deadline_ms=1e-3).calls[0] == 1
+    more = policy.predict_action_chunk(observation, budget=9, deadline_ms=5.5e5)
+    assert more.calls[0] == 5
 
 
 def test_the_time_of_a_step_is_measured_once(cotrained: dict[str, VlmPolicy]) -> None:
     predictor = cotrained["paligemma2"].flow_predictor
-    first = predictor.latency(2)
-    assert len(first.stages_ms) == tiny_vlm.EXPERT.num_steps
-    assert min(first.stages_ms) > 0
-    assert predictor.latency(2) is first
+    first = predictor.step_ms(2)
+    assert first > 0
+    assert predictor.step_ms(2) is first

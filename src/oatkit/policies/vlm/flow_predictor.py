@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from oatkit.data import Normalizer
+from oatkit.nn.device import read_clock
 from oatkit.policies.generation.budget_limits import resolve_steps
 from oatkit.policies.generation.deadline import Deadline, Latency
 from oatkit.policies.generation.early_stop import AutoThresholds
@@ -42,7 +43,7 @@ class FlowPredictor:
         self._actions = actions
         self._spec = spec
         self._episode = episode
-        self._latencies: dict[tuple[int, torch.device], Latency] = {}
+        self._steps_ms: dict[tuple[int, torch.device], float] = {}
 
     def predict(
         self, observation: Mapping[str, Any] | Observations, options: PredictionOptions
@@ -57,9 +58,10 @@ class FlowPredictor:
         deadline = None
         if options.deadline_ms is not None:
             before = time.perf_counter()
-            latency = self.latency(len(batch))
+            latency = Latency((self.step_ms(len(batch)),) * num_steps, decode_ms=0.0)
             began += time.perf_counter() - before  # measuring is not part of the prediction
-            deadline = Deadline(began + options.deadline_ms / 1000, latency)
+            at = began + options.deadline_ms / 1000
+            deadline = Deadline(at, latency, self._net.device)
         generator = options.generator
         if generator is None and options.sampling.seed is not None:
             generator = torch.Generator().manual_seed(options.sampling.seed)
@@ -101,24 +103,23 @@ class FlowPredictor:
             chunk_BTA, tokens, none_B0, calls_B, torch.ones_like(calls_B), undecodable={}
         )
 
-    def latency(self, batch_size: int = 1) -> Latency:
-        """How long each Euler step takes here; measured when it is first asked for."""
+    def step_ms(self, batch_size: int = 1) -> float:
+        """How long an Euler step takes here; measured when it is first asked for."""
         key = (batch_size, self._net.device)
-        if key not in self._latencies:
+        if key not in self._steps_ms:
             blank = self._episode.read(blank_observation(self._spec, batch_size))
-            self._latencies[key] = self._measure_latency(blank.to(self._net.device))
-        return self._latencies[key]
+            self._steps_ms[key] = self._measure_step(blank.to(self._net.device))
+        return self._steps_ms[key]
 
     @torch.inference_mode()
-    def _measure_latency(self, observations: Observations) -> Latency:
+    def _measure_step(self, observations: Observations) -> float:
         net = self._net
         num_steps = net.config.expert.num_steps
         context = net.encode(observations)
         noise_BTA = torch.zeros(len(observations), *net.chunk_shape, device=net.device)
         times = []
         for _ in range(REPEATS + 1):  # the first warms up
-            began = time.perf_counter()
+            began = read_clock(net.device)
             net.flow(context, noise_BTA, num_steps)
-            times.append(time.perf_counter() - began)
-        step_ms = 1000 * float(np.median(times[1:])) / num_steps
-        return Latency((step_ms,) * num_steps, 0.0)
+            times.append(read_clock(net.device) - began)
+        return 1000 * float(np.median(times[1:])) / num_steps
