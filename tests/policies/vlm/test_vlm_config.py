@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from oatkit.policies.vlm.vlm_config import OBJECTIVES, ExpertConfig, VlmConfig
     ids=["default", "vlm-ar", "vlm-tc", "vlm-flow"],
 )
 def test_json_and_back(config: VlmConfig) -> None:
-    assert VlmConfig.from_json(json.loads(json.dumps(asdict(config)))) == config
+    assert VlmConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,8 @@ class VlmConfig:
         on from checkpoints that were written before them.
         """
         values = asdict(self)
+        if not self.backbone.train_vision:
+            del values["backbone"]["train_vision"]
         later = {name: values.pop(name) for name in ("flow_draws", "expert_only")}
         return values | {k: v for k, v in later.items() if v != getattr(VlmConfig, k)}
 
