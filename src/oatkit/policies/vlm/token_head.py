@@ -55,6 +55,19 @@ class TokenHead(nn.Module):
         """Start a generation; its cache holds the context alone."""
         return _CachedGeneration(self, backbone, context, num_slots)
 
+    def stage(
+        self,
+        backbone: Backbone,
+        inputs_BG: Tensor,
+        positions_G: Tensor,
+        mask_GS: Tensor,
+        context: Context,
+        cache: GrowingCache,
+    ) -> Tensor:
+        """Logits (B, G, V) of one stage, whose keys and values the cache gets."""
+        embeds_BGD = self.rows[inputs_BG]
+        return self.scores(backbone.run_cached(embeds_BGD, positions_G, mask_GS, context, cache))
+
     def pack(self, schedule: Schedule, device: torch.device) -> Packing:
         """The stages of a schedule as this head reads them."""
         return (pack_shifted if self.is_shifted else pack)(schedule, device)
@@ -75,22 +88,26 @@ class _CachedGeneration:
         self._backbone = backbone
         self._context = context
         self._cache = GrowingCache(context.pairs, num_slots)
-        self._num_before = self._cache.length
+        self._num_context = self._cache.length
 
     def feed(
         self, inputs_BG: Tensor, positions_G: Tensor, mask_GS: Tensor | None, num_kept: int
     ) -> Tensor:
         """Logits (B, G, V); only the first `num_kept` slots stay in the cache."""
         if mask_GS is None:
-            num_slots = inputs_BG.shape[1]
-            num_seen = self._cache.length - self._num_before + num_slots
-            mask_GS = torch.ones(num_slots, num_seen, dtype=torch.bool, device=inputs_BG.device)
-        embeds_BGD = self._head.rows[inputs_BG]
-        hidden_BGD = self._backbone.run_cached(
-            embeds_BGD, positions_G, mask_GS, self._context, self._cache
+            mask_GS = full_mask(inputs_BG, self._cache.length - self._num_context)
+        logits_BGV = self._head.stage(
+            self._backbone, inputs_BG, positions_G, mask_GS, self._context, self._cache
         )
         self._cache.keep(num_kept)
-        return self._head.scores(hidden_BGD)
+        return logits_BGV
+
+
+def full_mask(inputs_BG: Tensor, num_before: int) -> Tensor:
+    """Mask (G, S) of a stage whose slots see each other and all suffix slots before them."""
+    num_slots = inputs_BG.shape[1]
+    size = (num_slots, num_before + num_slots)
+    return torch.ones(size, dtype=torch.bool, device=inputs_BG.device)
 
 
 def sample_embeddings(text_ND: Tensor, count: int, spread: float) -> Tensor:

@@ -17,6 +17,7 @@ from oatkit.nn.decoder_backend import Generation
 from oatkit.nn.flow import add_noise, flow_times
 from oatkit.nn.flow_acting import integrate_expert
 from oatkit.nn.flow_expert import FlowExpert, Memory
+from oatkit.nn.flow_graphs import FlowGraphs
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies.generation.blockwise_loss import blockwise_loss, fit_to_schedule
@@ -25,6 +26,7 @@ from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone import Backbone, Context
 from oatkit.policies.vlm.backbones.processor import MAX_TASK_TOKENS
+from oatkit.policies.vlm.stage_graphs import StageGraphs
 from oatkit.policies.vlm.token_head import TokenHead
 from oatkit.policies.vlm.vlm_config import VlmConfig
 from oatkit.tokenizers import ActionTokenizer
@@ -75,6 +77,8 @@ class VlmNet(nn.Module):
         self.chunk_shape = (tokenizer.horizon, tokenizer.action_dim)
         if "flow" in config.heads:
             self.expert, self._layers = _make_expert(config, backbone, tokenizer.action_dim)
+        self._flow_graphs: FlowGraphs | None = None
+        self._stage_graphs: StageGraphs | None = None
         if self.tokens is None:
             backbone.freeze_after_keys_and_values()
         if config.expert_only:
@@ -112,6 +116,13 @@ class VlmNet(nn.Module):
         assert self.expert is not None
         return self.expert
 
+    def use_graphs(self) -> None:
+        """Act by captured calls, which a GPU replays without Python; see `CapturedCall`."""
+        if self.expert is not None:
+            self._flow_graphs = FlowGraphs(self.expert)
+        if self.tokens is not None:
+            self._stage_graphs = StageGraphs(self.tokens, self.backbone)
+
     def encode(self, observations: Observations) -> Context:
         """Contexts of a batch of observations, which the backbone runs once."""
         images = [
@@ -143,6 +154,8 @@ class VlmNet(nn.Module):
     def start(self, context: Context, batch_size: int, num_slots: int) -> Generation:
         """Start a generation; its cache holds the context alone."""
         del batch_size  # the context has it
+        if self._stage_graphs is not None:
+            return self._stage_graphs.start(context, num_slots)
         return self._head.start(self.backbone, context, num_slots)
 
     def select_rows(self, context: Context, rows_N: Tensor) -> Context:
@@ -177,6 +190,8 @@ class VlmNet(nn.Module):
             num_steps: Number of Euler steps; that of the config by default.
         """
         memory, count = self.memory(context), num_steps or self.config.expert.num_steps
+        if self._flow_graphs is not None:
+            return self._flow_graphs.integrate(noise_BTA, memory, count)
         return integrate_expert(self._expert, noise_BTA, memory, count)
 
     def loss(

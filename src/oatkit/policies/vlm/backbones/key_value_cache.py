@@ -53,11 +53,25 @@ class GrowingCache:
     Args:
         before: Keys and values of the context.
         max_slots: Maximum number of slots that may follow the context.
+        num_context: Number of slots that a context takes, of which those that it does not have must
+            be masked; as many as `before` has by default.
+
+    Attributes:
+        length: Number of slots that are in use.
     """
 
-    def __init__(self, before: Pairs, max_slots: int) -> None:
-        self.length = before[0][0].shape[2]
-        self._pairs = [tuple(_with_room(part, max_slots) for part in pair) for pair in before]
+    def __init__(self, before: Pairs, max_slots: int, num_context: int | None = None) -> None:
+        self._num_context = before[0][0].shape[2] if num_context is None else num_context
+        num_slots = self._num_context + max_slots
+        self._pairs = [tuple(_room(part, num_slots) for part in pair) for pair in before]
+        self.restart(before)
+
+    def restart(self, before: Pairs) -> None:
+        """Take in another context; the slots that followed the last one are forgotten."""
+        self.length = self._num_context
+        for own, given in zip(self._pairs, before, strict=True):
+            for room, part in zip(own, given, strict=True):
+                room[:, :, : part.shape[2]] = part
 
     def update(
         self, keys: Tensor, values: Tensor, layer_idx: int, *_: Any, **__: Any
@@ -74,7 +88,6 @@ class GrowingCache:
         self.length += num_slots
 
 
-def _with_room(x_BHSC: Tensor, num_slots: int) -> Tensor:
-    """The same with further slots that hold nothing yet."""
-    room = x_BHSC.new_empty(*x_BHSC.shape[:2], num_slots, x_BHSC.shape[3])
-    return torch.cat([x_BHSC, room], dim=2)
+def _room(like_BHSC: Tensor, num_slots: int) -> Tensor:
+    """Zeros for so many slots: unlike what memory happens to hold, they vanish where masked."""
+    return like_BHSC.new_zeros(*like_BHSC.shape[:2], num_slots, like_BHSC.shape[3])
