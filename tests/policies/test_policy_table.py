@@ -6,15 +6,23 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
 from oatkit.policies import LightPolicy
-from oatkit.policies.policy_table import POLICIES, choose_head, open_policy, policy_kind
+from oatkit.policies.policy_table import (
+    POLICIES,
+    choose_head,
+    open_policy,
+    policy_kind,
+    use_cuda_graphs,
+)
 from tests.nn.pretended_devices import pretend_cuda
 from tests.policies import tiny
 
+GOLDEN = Path(__file__).parent / "golden/vlm"
 PAGE = Path(__file__).parent.parent.parent / "docs" / "policies.md"
 
 
@@ -44,6 +52,22 @@ def test_a_head_is_one_of_the_trained(dataset: Dataset) -> None:
     choose_head(policy, "tokens")
     with pytest.raises(ValueError, match=r"light has no head 'flow', only .'tokens'."):
         choose_head(policy, "flow")
+
+
+def test_cuda_graphs_are_for_vision_language_policies_on_a_gpu(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="for vision-language policies, not for light"):
+        use_cuda_graphs(tiny.make_policy("bin", dataset))
+    pytest.importorskip("transformers", reason="needs the extra vlm")
+    policy = oatkit.load_policy(GOLDEN)
+    with pytest.raises(ValueError, match="need a policy on CUDA, this one is on cpu"):
+        use_cuda_graphs(policy)
+    asked: list[bool] = []
+    monkeypatch.setattr(type(policy), "device", torch.device("cuda"))
+    monkeypatch.setattr(policy.net, "use_graphs", lambda: asked.append(True))
+    use_cuda_graphs(policy)
+    assert asked == [True]
 
 
 def test_a_policy_is_opened_on_a_device(

@@ -15,7 +15,7 @@ from oatkit.commands.text_output import print_lines
 from oatkit.jobs.policy_serving import serve_until_stopped
 from oatkit.policies import load_policy
 from oatkit.policies.policy import Head
-from oatkit.policies.policy_table import choose_head
+from oatkit.policies.policy_table import choose_head, use_cuda_graphs
 from oatkit.serve import PolicyServer, ServeConfig
 from oatkit.serve.access import check_free, exposure, read_api_key, tls_context
 from oatkit.serve.event_log import logging_to_stderr
@@ -50,6 +50,9 @@ class Serve:
     map: UseAppendAction[tuple[str, ...]] = ()
     """KEY=observation.images.X (or observation.state, task) reads KEY as that; KEY= ignores it."""
     device: DeviceFlag = "auto"
+    cuda_graphs: bool = False
+    """Replay a vision-language policy as CUDA graphs, which spares the time of Python; compared on
+    a CPU with the plain way, but not yet run on a GPU."""
     max_batch: int = 8
     """Maximum number of requests that are answered together."""
     max_queue: int = 64
@@ -95,6 +98,8 @@ def run(options: Serve, console: Console) -> int:
     check_free(config.host, config.port)
     policy = load_policy(options.policy, device=device)
     choose_head(policy, options.head)
+    if options.cuda_graphs:
+        use_cuda_graphs(policy)
     server = PolicyServer(policy, config)
     print_lines(console, f"warming up {policy}")
 
