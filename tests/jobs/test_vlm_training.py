@@ -191,6 +191,39 @@ def test_a_type_that_no_weight_gets_is_noted(
     assert torch.bfloat16 in {value.dtype for value in stored.values()}
 
 
+def test_adapters_are_stored_resumed_and_merged(
+    data: Path,
+    checkpoints: dict[str, Path],
+    tokenizers: dict[str, ActionTokenizer],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A checkpoint has what is trained; a run resumed from one ends bit for bit the same."""
+    tokenizers["oat-pow2"].save_pretrained(tmp_path / "t")
+    flags = ("--tokenizer", str(tmp_path / "t"), "--policy", "vlm-tc", "--batch-size", "2")
+    assert run(data, tmp_path / "p", checkpoints["smolvlm"], *flags, "--merge-lora") == 2
+    assert "vlm-tc has no adapters to merge: add them with --lora-rank" in capsys.readouterr().err
+    flags += ("--steps", "4", "--checkpoint-every", "2", "--ema", "0.5", "--lora-rank", "2")
+    assert run(data, tmp_path / "adapters", checkpoints["smolvlm"], *flags) == 0
+    out = tmp_path / "merged"
+    assert run(data, out, checkpoints["smolvlm"], *flags, "--merge-lora") == 0
+    weights = (out / "model.safetensors").read_bytes()
+    last = out / "checkpoints/step-00000004"
+    stored = load_file(last / "model.safetensors")
+    assert all("lora_" in key for key in stored if key.startswith("backbone."))
+    assert {key.split(".")[0] for key in stored} == {"backbone", "state", "tokens", "expert"}
+    assert stored.keys() == load_file(last / "ema.safetensors").keys()
+    shutil.rmtree(last)  # as if it had been killed on the way
+    assert run(data, out, checkpoints["smolvlm"], *flags, "--merge-lora") == 0
+    assert (out / "model.safetensors").read_bytes() == weights
+    apart, merged = (load_file(path / "model.safetensors") for path in (tmp_path / "adapters", out))
+    assert json.loads((out / "config.json").read_text())["net"]["backbone"]["lora_rank"] == 0
+    for key in merged:
+        if not key.startswith("backbone."):
+            assert torch.equal(merged[key], apart[key])
+    assert oatkit.load_policy(out).kind == "vlm-tc"
+
+
 def launch(data: Path, out: Path, backbone: Path, *flags: str, is_sharded: bool) -> None:
     """Two processes of `accelerate launch`."""
     command = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch", "--cpu")

@@ -74,6 +74,9 @@ class TrainPolicy:
     vision-language policy may get another objective (`--policy`)."""
     allow_drift: bool = False
     """Train even where the actions are not those that the tokenizer was fitted on."""
+    merge_lora: bool = False
+    """Add adapters (--lora-rank) to the weights when training ends; the policy is then float32 and
+    has no adapters to train further."""
     flow_weight: float = 1.0
     """Weight of the flow loss beside the token loss (`vlm-tc`)."""
     flow_draws: int = 1
@@ -174,6 +177,7 @@ def run(options: TrainPolicy, console: Console) -> int:
         held_out=options.held_out,
         split_seed=options.split_seed,
         allow_drift=options.allow_drift,
+        merge_lora=options.merge_lora,
         device=device,
         show_progress=True,
         **start,

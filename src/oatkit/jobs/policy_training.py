@@ -65,6 +65,7 @@ def train_policy(
     held_out: float | None = None,
     split_seed: int | None = None,
     allow_drift: bool = False,
+    merge_lora: bool = False,
     device: Device = "auto",
     show_progress: bool = False,
 ) -> Policy:
@@ -89,6 +90,7 @@ def train_policy(
         held_out: Share of the episodes that is never trained on; the tokenizer's by default.
         split_seed: Seed of which episodes those are; the tokenizer's by default.
         allow_drift: Whether actions may differ from those that the tokenizer was trained on.
+        merge_lora: Whether adapters become part of the weights when training ends.
         device: Where it is trained: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
         show_progress: Whether to print what happens and to show a bar.
     """
@@ -96,7 +98,8 @@ def train_policy(
         backbone, tuple(cameras), reads_state, history, horizon, held_out, split_seed
     )
     how: dict[str, Any] = {"preset": preset, "train": train, "init": init}
-    training = prepare_policy(dataset, tokenizer, config, start, allow_drift=allow_drift, **how)
+    how |= {"allow_drift": allow_drift, "merge_lora": merge_lora}
+    training = prepare_policy(dataset, tokenizer, config, start, **how)
     return training.run(out, device=device, show_progress=show_progress)
 
 
@@ -110,6 +113,7 @@ def prepare_policy(
     train: TrainConfig | Mapping[str, Any] | None = None,
     init: Policy | Folder | None = None,
     allow_drift: bool = False,
+    merge_lora: bool = False,
 ) -> PolicyTraining:
     """The training that `train_policy` runs, before its first step; the same arguments."""
     seed = resolve_config(train, TrainConfig()).seed
@@ -140,6 +144,7 @@ def prepare_policy(
             "init": str(init) if isinstance(init, str | os.PathLike) else None,
         },
         allow_drift=allow_drift,
+        merge_lora=merge_lora,
     )
 
 
@@ -155,6 +160,7 @@ class PolicyTraining:
         config: How it is trained.
         identity: JSON of what it starts from; a checkpoint of something else is refused.
         allow_drift: Whether actions may differ from those that the tokenizer was trained on.
+        merge_lora: Whether adapters become part of the weights when training ends.
     """
 
     policy: Policy
@@ -164,6 +170,14 @@ class PolicyTraining:
     config: TrainConfig
     identity: Mapping[str, Any]
     allow_drift: bool = False
+    merge_lora: bool = False
+
+    def __post_init__(self) -> None:
+        if self.merge_lora and not _has_adapters(self.policy):
+            raise ValueError(
+                f"{self.policy.kind} has no adapters to merge: add them with --lora-rank, or leave "
+                "--merge-lora out"
+            )
 
     def run(
         self, out: Folder | None = None, *, device: Device = "auto", show_progress: bool = False
@@ -191,6 +205,8 @@ class PolicyTraining:
             if is_sharding_asked():
                 policy = self.make()
                 load_latest(folder, policy.net)
+        if self.merge_lora and isinstance(policy, VlmPolicy):
+            policy.merge_adapters()
         policy.extras = self._extras(train_set)
         policy.auto = None
         if out is not None:
@@ -268,6 +284,10 @@ def _unused_dtype(policy: Policy) -> str | None:
     wanted = policy.net.config.backbone.dtype
     found = {parameter.dtype for parameter in policy.net.backbone.parameters()}
     return None if getattr(torch, wanted) in found else wanted
+
+
+def _has_adapters(policy: Policy) -> bool:
+    return isinstance(policy, VlmPolicy) and policy.net.config.backbone.lora_rank > 0
 
 
 def _note(console: Console, text: str) -> None:

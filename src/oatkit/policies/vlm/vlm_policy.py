@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from oatkit.policies.policy_artifact import (
     write_policy,
 )
 from oatkit.policies.tokenizer_checks import require_endpoints, require_same_actions
+from oatkit.policies.vlm.backbones.adapter_merging import merge_adapters
 from oatkit.policies.vlm.backbones.backbone import Backbone
 from oatkit.policies.vlm.backbones.trained_parts import train_parts
 from oatkit.policies.vlm.flow_predictor import FlowPredictor
@@ -195,6 +196,12 @@ class VlmPolicy:
         net.load_state_dict(kept, strict=False)
         auto = self.auto if "tokens" in config.heads else None
         return VlmPolicy(net.eval(), self.tokenizer, self.spec, self.actions, auto, self.extras)
+
+    def merge_adapters(self) -> None:
+        """Add what adapters (LoRA) learned to the weights: a float32 policy without adapters."""
+        config = self.net.config
+        merged = merge_adapters(self.net.backbone, config.backbone)
+        self.net.config = replace(config, backbone=merged)
 
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.net.parameters())
