@@ -189,7 +189,7 @@ def train_stage(
     }
     data = open_dataset(options.out / "demonstrations")
     if before is not None:
-        becomes = {"objective": stage.objective, **changes, "expert": expert}
+        becomes = {"objective": stage.objective, **changes, "expert": {"width": expert.width}}
         oatkit.train_policy(data, config=becomes, out=out, init=before, **common)
         return
     oatkit.train_policy(

@@ -132,10 +132,9 @@ class TrainPolicy:
         found = {name: getattr(self, name) for name in named}
         if self.policy != default.policy:
             found["objective"] = self.policy
-        if self.expert_width is not None or self.expert_layers is not None:
-            expert = policy_config(self.policy, self.preset).expert
-            width = self.expert_width or expert.width
-            found["expert"] = replace(expert, width=width, num_layers=self.expert_layers)
+        sizes = {"width": self.expert_width, "num_layers": self.expert_layers}
+        if any(sizes.values()):
+            found["expert"] = {name: size for name, size in sizes.items() if size is not None}
         frozen = {name: True for name in FREEZING if getattr(self.loading, name)}
         return found | ({"backbone": frozen} if frozen else {}) or None
 

@@ -96,7 +96,8 @@ def continue_policy(
         dataset: What it is trained on.
         seed: Seed of the weights that are new.
         changes: Config of a vision-language policy that it becomes, the name of its objective, or
-            the settings that change (those of `backbone` as a mapping); None to leave it as it is.
+            the settings that change (those of `expert` and `backbone` as mappings); None to leave
+            it as it is.
         preset: Size of a flow expert that it does not have yet.
     """
 
@@ -130,12 +131,15 @@ def changed_policy(
         changes = {"objective": changes}
     assert isinstance(changes, Mapping)
     config = policy.net.config
-    backbone = replace(config.backbone, **changes.get("backbone", {}))
-    changed = replace(config, **{**changes, "endpoints": None, "backbone": backbone})
-    if changed.objective == config.objective:
-        changed = replace(changed, endpoints=config.endpoints)
-    elif "flow" not in config.heads and "expert" not in changes:
-        changed = replace(changed, expert=vlm_preset(preset, changed.objective).expert)
+    objective = changes.get("objective", config.objective)
+    is_new = "flow" not in config.heads
+    expert = vlm_preset(preset, objective).expert if is_new else config.expert
+    parts = {
+        "endpoints": config.endpoints if objective == config.objective else None,
+        "expert": replace(expert, **changes.get("expert", {})),
+        "backbone": replace(config.backbone, **changes.get("backbone", {})),
+    }
+    changed = replace(config, **{**changes, **parts})
     return policy.with_config(changed)
 
 
