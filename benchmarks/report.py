@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks import (
+    report_expert,
     report_policies,
     report_readme,
     report_tokenizers,
@@ -43,6 +44,7 @@ SECTIONS = {
     "policy_latency": report_policies.policy_latency,
     "serve_load": report_policies.serve_load,
     "vlm_pipeline": report_vlm.vlm_pipeline,
+    "vlm_expert": report_expert.vlm_expert,
     "vlm_rows": report_vlm.vlm_rows,
     "vlm_speed": report_vlm.vlm_speed,
 }
