@@ -7,13 +7,7 @@ GPU; nothing else is changed.
 
 from __future__ import annotations
 
-import os
-import re
 import shlex
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +20,6 @@ from oatkit import cli
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.policies.vlm.backbones.loading import write_scratch
-from oatkit.train import read_log
 from tests.test_docs import ROOT, commands
 
 PAGES = (ROOT / "docs/vlm.md", ROOT / "docs/recipes/vlm.md")
@@ -97,57 +90,3 @@ def test_the_commands_of_a_page_run_in_order(
     assert len(lines) >= 6
     for line in lines:
         assert cli.main(dry(line)[1:]) == 0, (line, capsys.readouterr().err)
-
-
-LAUNCHED = [line for line in commands(PAGES[0]) if line.startswith("accelerate launch ")]
-STARTED = next(line for line in commands(PAGES[0]) if "--policy vlm-ar" in line)
-
-
-def launch(line: str, *more: str) -> subprocess.Popen[str]:
-    """Start a command of several devices on two processes of a CPU."""
-    (config,) = re.findall(r"--config_file (\S+)", line)
-    asked = line.split("policy train")[1].replace("...", "")
-    words = dry(f"{STARTED} {asked}")[1:]
-    launcher = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch", "--cpu")
-    launcher += ("--num_processes", "2", "--num_machines", "1", "--mixed_precision", "bf16")
-    launcher += ("--dynamo_backend", "no", "--main_process_port", "0", "-m", "oatkit.cli")
-    return subprocess.Popen(
-        [*launcher, *words, *more],
-        env=os.environ
-        | {
-            "ACCELERATE_USE_FSDP": str("fsdp" in config).lower(),
-            "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-@pytest.mark.parametrize("line", LAUNCHED)
-def test_two_processes_are_stopped_and_go_on(line: str, home: Path) -> None:
-    """What Slurm does when it needs the machine: SIGTERM, and later the same command again."""
-    out = home / "out/vlm"
-    flags = ["--policy", "vlm-tc", "--expert-width", "16", "--flow-draws", "2"]
-    if "ddp" in line:
-        flags += ["--lora-rank", "2", "--dtype", "bfloat16"]
-    first = launch(line, *flags, "--steps", "400")
-    began = time.monotonic()
-    while not list((out / "checkpoints").glob("step-*")):
-        assert first.poll() is None, first.communicate()[0]
-        assert time.monotonic() - began < 240
-        time.sleep(0.2)
-    first.send_signal(signal.SIGTERM)
-    said, _ = first.communicate(timeout=120)
-    assert first.returncode != 0
-    assert not (out / "config.json").exists()
-    saved = max(int(p.name.split("-")[1]) for p in (out / "checkpoints").glob("step-*"))
-    assert 0 < saved < 400, said
-    second = launch(line, *flags, "--steps", str(saved + 2))
-    said, _ = second.communicate(timeout=240)
-    assert second.returncode == 0, said
-    assert read_log(out)[-1]["step"] == saved + 2
-    policy = oatkit.load_policy(out)
-    assert policy.kind == "vlm-tc"
-    assert cli.main(["policy", "measure", str(out), "--data", "out/metaworld"]) == 0
