@@ -13,7 +13,11 @@ from oatkit.commands.tokenizer_train import TrainTokenizer
 from oatkit.commands.train_options import TrainOptions
 from oatkit.train import TrainConfig
 
-FLAGS = "--steps 5 --optimizer soap --trackers wandb tensorboard --precision bfloat16 --seed 3"
+FLAGS = (
+    "--steps 5 --optimizer soap --trackers wandb tensorboard --precision bfloat16 --seed 3 "
+    "--schedule cosine --warmup-steps 2 --checkpoint-every 4 --keep-checkpoints 3 "
+    "--evaluate-every 6 --skip-steps 7 8"
+)
 
 
 @pytest.mark.parametrize("options", [TrainTokenizer, TrainPolicy])
@@ -23,8 +27,14 @@ def test_commands_share_the_flags(options: type) -> None:
     assert parsed.training.changes() == {
         "steps": 5,
         "optimizer": "soap",
+        "schedule": "cosine",
+        "warmup_steps": 2,
         "precision": "bfloat16",
         "seed": 3,
+        "checkpoint_every": 4,
+        "keep_checkpoints": 3,
+        "evaluate_every": 6,
+        "skip_steps": (7, 8),
         "trackers": ("wandb", "tensorboard"),
     }
     assert parsed == options("d", Path("o"), training=parsed.training)
@@ -34,7 +44,7 @@ def test_flags_are_settings_of_a_recipe() -> None:
     assert {field.name for field in fields(TrainOptions)} <= {
         field.name for field in fields(TrainConfig)
     }
-    assert TrainOptions().changes() == {"seed": 0, "trackers": ()}
+    assert TrainOptions().changes() == {"seed": 0, "skip_steps": (), "trackers": ()}
 
 
 @pytest.mark.parametrize("command", ["tokenizer", "policy"])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from scipy import stats
 
+from oatkit.nn import sample_random
+from oatkit.nn.flow import add_noise, flow_times
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 
 
@@ -45,6 +48,64 @@ def test_normal_numbers_are_standard_normal() -> None:
     found = random.normal(3).numpy()
     assert np.isfinite(found).all()
     assert stats.kstest(found.ravel(), "norm").pvalue > 0.01
+
+
+@pytest.mark.parametrize(("bits", "sign"), [(-1, 1), (0, -1)])
+def test_the_outermost_cells_are_finite(
+    bits: int, sign: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In float32 the middle of the top cell was 1 and its number infinite, on a GPU as on a CPU."""
+    monkeypatch.setattr(sample_random, "_mix", lambda x: torch.full_like(x, bits))
+    random = SampleRandom(torch.zeros(2, dtype=torch.int64))
+    uniform_B, normal_BT = random.uniform(), random.normal(3)
+    assert uniform_B.max() < 1
+    assert normal_BT.dtype == torch.float32
+    outermost = np.float32(-stats.norm.ppf(2**-25))
+    assert normal_BT.unique().tolist() == [sign * outermost]
+    assert random.is_finite
+    point, velocity = add_noise(torch.zeros(2, 3), normal_BT, flow_times(uniform_B))
+    assert torch.isfinite(point).all()
+    assert torch.isfinite(velocity).all()
+
+
+def test_the_papers_recipe_has_finite_noise_where_it_died() -> None:
+    """Seed 0, batch 32, chunks of 32 x 7: step 3451, counted from 0, reaches the top cell."""
+    draws = []
+    for draw in ("uniform", "normal"):
+        random = SampleRandom(sample_keys(0, 3451, torch.arange(32)))
+        random.uniform()  # the time of the flow
+        draws.append(getattr(random, draw)(32, 7))
+    assert draws[0].max() == 1 - 2**-24
+    assert torch.isfinite(draws[1]).all()
+
+
+def test_ten_million_normal_numbers_have_the_moments_and_tails_of_scipys() -> None:
+    count, powers, tails = 0, np.zeros(4), np.zeros(6)
+    edges = np.array([-5.0, -4.0, -3.0, 3.0, 4.0, 5.0])
+    for step in range(40):
+        found = SampleRandom(sample_keys(0, step, torch.arange(1000))).normal(250).double().numpy()
+        count += found.size
+        powers += [np.sum(found**power) for power in (1, 2, 3, 4)]
+        tails += [np.sum(found < edge) if edge < 0 else np.sum(found > edge) for edge in edges]
+    assert count == 10**7
+    wanted = np.array([stats.norm.moment(power) for power in (1, 2, 3, 4)])
+    spread = np.sqrt([stats.norm.moment(2 * power) for power in (1, 2, 3, 4)] - wanted**2)
+    assert (np.abs(powers / count - wanted) < 4 * spread / np.sqrt(count)).all()
+    shares = stats.norm.sf(np.abs(edges))
+    assert (np.abs(tails - count * shares) < 4 * np.sqrt(count * shares)).all()
+
+
+def test_normal_numbers_are_symmetric() -> None:
+    uniform = torch.arange(2**12) * 2**12 / 2**24
+    mirrored = 1 - 2**-24 - uniform
+    assert torch.equal(sample_random._normal(uniform), -sample_random._normal(mirrored))
+
+
+def test_a_device_without_float64_gets_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = sample_keys(0, 0, torch.arange(4))
+    wanted = SampleRandom(keys).normal(5)
+    monkeypatch.setattr(sample_random, "WITHOUT_FLOAT64", ("cpu",))
+    assert torch.equal(SampleRandom(keys).normal(5), wanted)
 
 
 def splitmix64(x: int) -> int:

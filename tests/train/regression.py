@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -114,13 +116,26 @@ save_file(job.module.state_dict(), Path(sys.argv[1]) / "end.safetensors")
 SOAP_SCRIPT = SCRIPT.replace("batch_size=16", "batch_size=16, optimizer='soap'")
 
 
-def start(out: Path, steps: int, script: str = SCRIPT) -> subprocess.Popen[str]:
+def start(
+    out: Path, steps: int, script: str = SCRIPT, more: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", script, str(out), str(steps)],
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
+        env=os.environ | dict(more or {}),
     )
+
+
+def start_two(out: Path, steps: int, script: str = SCRIPT) -> list[subprocess.Popen[str]]:
+    """Two processes that train together, without a launcher that would stop one for the other."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    shared = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "ACCELERATE_USE_CPU": "true"}
+    shared |= {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
+    return [start(out, steps, script, shared | {"RANK": rank, "LOCAL_RANK": rank}) for rank in "01"]
 
 
 def end(process: subprocess.Popen[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import signal
@@ -17,12 +18,16 @@ import accelerate
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import load_file
+from torch import Tensor
 
-from oatkit.errors import TrainingError
+from oatkit.errors import ArtifactError, TrainingError
+from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train import train
 from oatkit.train.checkpoint import Checkpoints
-from oatkit.train.loop import sample_indices
+from oatkit.train.loop import TrainingRun, sample_indices
 from tests.nn.pretended_devices import pretend_cuda
 from tests.train.regression import (
     CONFIG,
@@ -34,6 +39,7 @@ from tests.train.regression import (
     assert_same_logs,
     end,
     start,
+    start_two,
     trained,
 )
 
@@ -131,9 +137,110 @@ def test_a_diverged_run_stops_and_says_where(tmp_path: Path) -> None:
     with pytest.raises(TrainingError) as caught:
         train(Regression(fail_at=4), CONFIG, tmp_path, show_progress=False)
     message = str(caught.value)
-    assert "non-finite by step 6" in message
-    assert f"learning rate of {CONFIG.learning_rate_at(5):g}" in message
+    assert "non-finite in step 5 at" in message  # it is logged after step 6
+    assert f"learning rate of {CONFIG.learning_rate_at(4):g}" in message
     assert str(tmp_path / "checkpoints/step-00000003") in message
+    assert "its samples and random numbers were finite" in message
+    assert "lower learning rate" in message
+
+
+class BadSample(Regression):
+    """A job whose sample of the fifth step is not finite."""
+
+    def batch(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
+        (inputs,) = super().batch(indices)
+        is_bad = np.array_equal(indices, sample_indices(0, 4, 16, 100))
+        return (inputs * math.nan if is_bad else inputs,)
+
+
+def test_a_run_goes_on_without_a_bad_step(tmp_path: Path) -> None:
+    """The same step has the same samples in every attempt: without a way around it a run that met
+    one that is not finite would die there after every restart."""
+    for config in (CONFIG, replace(CONFIG, skip_steps=(2,))):
+        out = tmp_path / str(len(config.skip_steps))
+        with pytest.raises(TrainingError) as caught:
+            train(BadSample(), config, out, show_progress=False)
+        message = str(caught.value)
+        assert "non-finite in step 5" in message
+        assert "its samples or random numbers were not finite" in message
+        assert "learning rate in" not in message
+        flag = " ".join(map(str, (*config.skip_steps, 5)))
+        assert f"the same command with --skip-steps {flag} goes on" in message
+        going_on = replace(config, skip_steps=(*config.skip_steps, 5))
+        ends = []
+        for folder in (out, tmp_path / f"{out.name}-whole"):
+            job = BadSample()
+            train(job, going_on, folder, show_progress=False)
+            ends.append(job.module.state_dict())
+        assert_equal(*ends)
+        rows = [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
+        assert [row["step"] for row in rows] == [2, 4, 6, 8]
+
+
+def test_two_processes_end_together_though_one_saw_the_bad_sample(tmp_path: Path) -> None:
+    """If only one raised, the other would wait for it, on GPUs until NCCL's timeout."""
+    script = SCRIPT.replace(
+        "job = Regression()",
+        "import os, tests.train.test_loop as t\n"
+        "t.sample_indices = lambda *_: t.np.split(sample(0, 3, 16, 100), 2)[1]\n"
+        "job = t.BadSample() if os.environ['RANK'] == '1' else Regression()",
+    ).replace("config =", "from oatkit.train.loop import sample_indices as sample\nconfig =")
+    processes = start_two(tmp_path, 8, script)
+    try:
+        errors = [process.communicate(timeout=90)[1] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    for text in errors:
+        assert "non-finite in step 4 at" in text
+        assert "its samples or random numbers were not finite" in text
+        assert "step-00000002" in text
+
+
+def test_a_step_that_was_done_cannot_be_skipped(tmp_path: Path) -> None:
+    trained(tmp_path)
+    trained(tmp_path, replace(CONFIG, skip_steps=(9,)))
+    with pytest.raises(ArtifactError, match="a run with another skip_steps"):
+        trained(tmp_path, replace(CONFIG, skip_steps=(8,)))
+
+
+def test_a_skipped_step_without_a_row(tmp_path: Path) -> None:
+    trained(tmp_path, replace(CONFIG, log_every=1, skip_steps=(1, 8)))
+    rows = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [2, 3, 4, 5, 6, 7]
+
+
+def test_random_numbers_that_are_not_finite_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Noisy(Regression):
+        def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:
+            return super().loss((batch[0] + random.normal(3),), random)
+
+    monkeypatch.setattr("oatkit.nn.sample_random._normal", lambda u: torch.full_like(u, math.inf))
+    with pytest.raises(TrainingError, match=r"step 1 .* random numbers were not finite"):
+        train(Noisy(), CONFIG, tmp_path, show_progress=False)
+
+
+def test_a_gradient_that_is_not_finite_names_its_own_step(tmp_path: Path) -> None:
+    """Its loss is finite; that of the next step would not be, and skipping that would not help."""
+
+    class Root(Regression):
+        def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:
+            found = super().loss(batch, random)
+            if self.steps != 2:
+                return found
+            root = (0 * next(self.module.parameters()).sum()).sqrt()
+            return TrainingLoss(found.total + root, found.parts)
+
+    with pytest.raises(TrainingError, match="non-finite in step 3 "):
+        train(Root(), CONFIG, tmp_path, show_progress=False)
+
+
+def test_gradients_are_views_of_the_buckets_of_ddp(tmp_path: Path) -> None:
+    """On several GPUs this saves a copy of all gradients."""
+    run = TrainingRun(Regression(), CONFIG, tmp_path, {})
+    assert run.accelerator.ddp_handler.gradient_as_bucket_view
 
 
 def test_samples_depend_on_seed_and_step_and_cover_the_data() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 
 import numpy as np
 import pytest
@@ -33,3 +35,13 @@ def test_an_error_in_a_worker_is_told() -> None:
 
     with pytest.raises(ValueError, match="frame 7 is missing"):
         list(read_ahead(broken, PLAN, 1))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_worker_survives_the_signal_that_stops_a_training(number: signal.Signals) -> None:
+    """Slurm sends it to all processes: the steps until the checkpoint still need their batches."""
+    batches = read_ahead(read, [np.array([3])] * 20, 1)
+    _, worker = next(batches)
+    os.kill(int(worker), number)
+    time.sleep(0.2)
+    assert [int(one) for _, one in batches] == [int(worker)] * 19

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from oatkit.presets import tokenizer_preset
 from oatkit.train import TrainConfig, asked_settings, resolve_config
+from oatkit.train.train_config import decided_until
 from tests.train.regression import CONFIG
 
 
@@ -27,10 +29,11 @@ def test_learning_rates() -> None:
     [
         ({"steps": 0}, "steps is 0, expected at least 1"),
         ({"expert_start": -1}, "expert_start is -1, expected 0 or more"),
+        ({"skip_steps": (0,)}, r"skip_steps is \(0,\), expected numbers from 1"),
         ({"ema": 1.0}, "ema is 1.0, expected 0 or more and below 1"),
     ],
 )
-def test_wrong_settings(changes: dict[str, float], message: str) -> None:
+def test_wrong_settings(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         replace(CONFIG, **changes)
 
@@ -48,8 +51,15 @@ def test_only_what_decides_the_result_must_stay() -> None:
 
 def test_settings_of_later_versions_are_not_stored_at_their_defaults() -> None:
     """So a checkpoint of before there were any still belongs to the same run."""
-    assert not {"expert_learning_rate", "expert_start"} & CONFIG.decisive().keys()
+    assert not {"expert_learning_rate", "expert_start", "skip_steps"} & CONFIG.decisive().keys()
     assert replace(CONFIG, expert_start=5).decisive()["expert_start"] == 5
+
+
+def test_skipped_steps_decide_only_what_follows_them() -> None:
+    settings = {"seed": 3, "skip_steps": [9, 4]}
+    assert decided_until(settings, 3) == {"seed": 3}
+    assert decided_until(settings, 4) == {"seed": 3, "skip_steps": [4]}
+    assert decided_until(settings, 20) == {"seed": 3, "skip_steps": [4, 9]}
 
 
 def test_unknown_names_are_answered_with_known_ones() -> None:

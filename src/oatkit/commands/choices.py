@@ -19,6 +19,7 @@ from oatkit.tokenizers.klt import KltConfig
 from oatkit.tokenizers.quest import QuestConfig
 from oatkit.train import TRACKERS, TrainConfig
 from oatkit.train.optimizers import OPTIMIZERS
+from oatkit.train.train_config import Precision
 
 
 def kinds_with(*settings: str) -> tuple[str, ...]:
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     OptimizerName = str
     TrackerName = str
     PrecisionName = str
+    LearningRateScheduleName = str
     ReconstructionName = str
     CellsName = str
 else:
@@ -76,6 +78,7 @@ else:
     FamilyName = literal_type_from_choices(FAMILIES)
     OptimizerName = literal_type_from_choices(OPTIMIZERS)
     TrackerName = literal_type_from_choices(TRACKERS)
-    PrecisionName = get_type_hints(TrainConfig)["precision"]
+    PrecisionName = Precision
+    LearningRateScheduleName = get_type_hints(TrainConfig)["schedule"]
     ReconstructionName = get_type_hints(QuestConfig)["reconstruction"]
     CellsName = get_type_hints(KltConfig)["cells"]

@@ -7,7 +7,12 @@ from typing import Annotated, Any
 
 from tyro.conf import arg
 
-from oatkit.commands.choices import OptimizerName, PrecisionName, TrackerName
+from oatkit.commands.choices import (
+    LearningRateScheduleName,
+    OptimizerName,
+    PrecisionName,
+    TrackerName,
+)
 
 
 @dataclass(frozen=True)
@@ -22,16 +27,30 @@ class TrainOptions:
     """Optimizer; the preset's by default. The learning rate should suit it."""
     learning_rate: float | None = None
     """Learning rate; the preset's by default."""
+    schedule: LearningRateScheduleName | None = None
+    """Learning rate after the warmup: it stays, or falls along a cosine; the preset's by
+    default."""
+    warmup_steps: int | None = None
+    """Number of first steps in which the learning rate rises from 0; the preset's by default, and
+    at most a fifth of all steps."""
     ema: float | None = None
     """Decay of the moving average of the weights, 0 for none; the preset's by default."""
     precision: PrecisionName | None = None
-    """Number format of the computation; float32 by default."""
+    """Number format of the computation; by default the launcher's, else bfloat16 on CUDA for
+    vision-language policies and float32 otherwise."""
     accumulate: int | None = None
     """Number of parts that a batch is computed in, to save memory."""
     seed: int = 0
     """Seed of the initial weights, the samples and everything random in training."""
     checkpoint_every: int | None = None
     """Number of steps between checkpoints; the preset's by default."""
+    keep_checkpoints: int | None = None
+    """Number of latest checkpoints that stay on disk; the preset's by default."""
+    evaluate_every: int | None = None
+    """Number of steps between evaluations on held-out data, which are done at rows of the log; the
+    preset's by default."""
+    skip_steps: tuple[int, ...] = ()
+    """Steps that are left out with their samples, such as one whose loss is not finite."""
     trackers: tuple[TrackerName, ...] = ()
     """Where else to log."""
 

@@ -14,17 +14,24 @@ _INCREMENT = 0x9E3779B97F4A7C15 - 2**64
 _MULTIPLY_1 = 0xBF58476D1CE4E5B9 - 2**64
 _MULTIPLY_2 = 0x94D049BB133111EB - 2**64
 
+WITHOUT_FLOAT64 = ("mps",)
+"""Types of devices that cannot compute in float64."""
+
 
 class SampleRandom:
     """Random numbers for every sample of a batch.
 
     Args:
         keys: Keys of the samples, (B,) int64; see `sample_keys`.
+
+    Attributes:
+        is_finite: Whether all numbers until now were finite, a tensor so that nothing waits for it.
     """
 
     def __init__(self, keys: Tensor) -> None:
         self._keys = keys
         self._num_calls = 0
+        self.is_finite = torch.ones((), dtype=torch.bool, device=keys.device)
 
     def uniform(self, *shape: int) -> Tensor:
         """Uniform numbers (B, *shape) in [0, 1); every call gives new ones."""
@@ -40,8 +47,9 @@ class SampleRandom:
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal numbers (B, *shape); every call gives new ones."""
-        middle = self.uniform(*shape) + 2**-25  # the middle of the interval of 2^-24, so never 0
-        return torch.special.ndtri(middle)
+        normal = _normal(self.uniform(*shape))
+        self.is_finite = self.is_finite & torch.isfinite(normal).all()
+        return normal
 
 
 def sample_keys(seed: int, step: int, indices: Tensor) -> Tensor:
@@ -49,6 +57,17 @@ def sample_keys(seed: int, step: int, indices: Tensor) -> Tensor:
     base = torch.tensor([seed, step], dtype=torch.int64, device=indices.device)
     mixed = _mix(_mix(base[:1]) + base[1:] * _INCREMENT)
     return _mix(mixed + (indices + 1) * _INCREMENT)
+
+
+def _normal(uniform: Tensor) -> Tensor:
+    """Normal numbers of uniform ones, by the middle of their cells of 2^-24: neither 0 nor 1.
+
+    In float32 the middle of the last cell would round to 1, whose normal number is infinite: one in
+    2^24 numbers. A device without float64 leaves it to the CPU.
+    """
+    where = "cpu" if uniform.device.type in WITHOUT_FLOAT64 else uniform.device
+    middle = uniform.to(where).double() + 2**-25
+    return torch.special.ndtri(middle).float().to(uniform.device)
 
 
 def _mix(x: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ from oatkit.storage.atomic_write import flush
 from oatkit.storage.record_upgrades import Upgrade
 from oatkit.storage.records import upgraded
 from oatkit.train.shard import full_tensor, is_sharded, shard_like
+from oatkit.train.train_config import decided_until
 from oatkit.train.trained_state import trained_parameters, trained_tensors
 
 WRITING = ".writing-"
@@ -152,11 +153,8 @@ class Checkpoints:
         except (OSError, ValueError, SafetensorError) as error:
             raise ArtifactError(f"the checkpoint {path} cannot be read ({error})") from error
         state = upgraded(state, SCHEMA, VERSION, str(path), UPGRADES)
-        different = sorted(
-            key
-            for key in {*state["config"], *self._config}
-            if state["config"].get(key) != self._config.get(key)
-        )
+        before, now = (decided_until(one, state["step"]) for one in (state["config"], self._config))
+        different = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
         if different:
             raise ArtifactError(
                 f"{path} belongs to a run with another {', '.join(different)}: use the same "

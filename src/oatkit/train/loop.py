@@ -8,10 +8,9 @@ processes sees the same samples as one process.
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,12 +26,14 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.optimizers import OPTIMIZERS
 from oatkit.train.parameter_groups import make_optimizer, set_learning_rates
+from oatkit.train.precision import allow_tensor_cores, resolve_precision
 from oatkit.train.prefetch import read_ahead
-from oatkit.train.shard import average_gradients, is_sharding_asked, shard
+from oatkit.train.shard import average_gradients, full_tensor, is_sharding_asked, shard
+from oatkit.train.stop_signals import StopRequest, end_stopped
 from oatkit.train.train_config import TrainConfig
 from oatkit.train.trained_state import frozen_digest
 from oatkit.train.training_job import TrainingJob
-from oatkit.train.training_log import TrainingLog, require_trackers
+from oatkit.train.training_log import StepOutcome, TrainingLog, require_trackers
 from oatkit.train.weight_average import begin_average, move_average, use_average
 
 
@@ -48,8 +49,8 @@ def train(
     """Train `job.module` in place, continuing from the latest checkpoint in `out`.
 
     Returns True on the main process, which saves and uses the trained module. A sharded module
-    stays sharded; `load_latest` loads the full weights into an unsharded one. Ctrl-C saves a
-    checkpoint after the current step and says how to continue.
+    stays sharded; `load_latest` loads the full weights into an unsharded one. Ctrl-C and SIGTERM
+    save a checkpoint after the current step and say how to continue.
 
     Args:
         job: What is trained.
@@ -62,20 +63,19 @@ def train(
     run = TrainingRun(job, config, out, identity or {}, device)
     with (
         run.log(show_progress).open() as log,
-        _stop_requested() as is_stop_requested,
+        StopRequest().listening(run.accelerator.num_processes) as stop,
         run.checkpoints.written(),
     ):
         for step in range(run.step, config.steps):
-            loss = run.do_step(step)
-            log.after_step(step + 1, loss)
+            is_skipped = step + 1 in config.skip_steps
+            log.after_step(step + 1, None if is_skipped else run.do_step(step))
             is_last = step + 1 == config.steps
-            if is_last or (step + 1) % config.checkpoint_every == 0 or is_stop_requested():
-                log.require_finite(step + 1)
-                run.save(step + 1, is_final=is_last or is_stop_requested())
-            if is_stop_requested() and not is_last:
-                raise KeyboardInterrupt(
-                    f"stopped after step {step + 1}; the same command again continues"
-                )
+            stopped_by = stop.agreed(is_last=is_last)
+            if is_last or (step + 1) % config.checkpoint_every == 0 or stopped_by:
+                log.require_finite()
+                run.save(step + 1, is_final=is_last or stopped_by > 0)
+            if stopped_by and not is_last:
+                end_stopped(stopped_by, step + 1)
     run.use_average()
     return bool(run.accelerator.is_main_process)
 
@@ -88,10 +88,14 @@ class _LossModule(nn.Module):
         self.module = job.module
         self._loss = job.loss
 
-    def forward(self, keys_B: Tensor, *batch: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Total and detached parts, as plain tensors and dicts, which DDP can traverse."""
-        loss = self._loss(batch, SampleRandom(keys_B))
-        return loss.total, {name: part.detach() for name, part in loss.parts.items()}
+    def forward(self, keys_B: Tensor, *batch: Tensor) -> tuple[Tensor, dict[str, Tensor], Tensor]:
+        """Total, detached parts and whether all inputs are finite, which DDP can traverse."""
+        random = SampleRandom(keys_B)
+        loss = self._loss(batch, random)
+        checks = [torch.isfinite(x).all() for x in batch if x.is_floating_point()]
+        has_finite_inputs = torch.stack([*checks, random.is_finite]).all()
+        parts = {name: part.detach() for name, part in loss.parts.items()}
+        return loss.total, parts, has_finite_inputs
 
 
 class TrainingRun:
@@ -107,22 +111,28 @@ class TrainingRun:
     ) -> None:
         from accelerate import Accelerator
         from accelerate.state import AcceleratorState
+        from accelerate.utils import DistributedDataParallelKwargs
 
         require_trackers(config.trackers)
         if is_sharding_asked():
             _require_shardable(job.module, config)
+        place = resolve_device(device)
+        precision = resolve_precision(config.precision, job.module, place)
+        config = replace(config, precision=precision)
         # Accelerate keeps precision and device of the first run in global state
         AcceleratorState._reset_state(reset_partial_state=True)
         self.job, self.config, self.out = job, config, out
-        place = resolve_device(device)
         if place.type == "cuda":
             torch.cuda.set_device(place)  # Accelerate takes the current one
         self.accelerator = Accelerator(
-            mixed_precision="bf16" if config.precision == "bfloat16" else "no",
+            mixed_precision="bf16" if precision == "bfloat16" else "no",
             cpu=place.type == "cpu",
             log_with=list(config.trackers) or None,
             project_dir=str(out),
+            # gradients live in the buckets that are averaged, not beside them
+            kwargs_handlers=[DistributedDataParallelKwargs(gradient_as_bucket_view=True)],
         )
+        allow_tensor_cores(self.accelerator.device)
         world = self.accelerator.num_processes
         if config.batch_size % (world * config.accumulate):
             raise ValueError(
@@ -134,8 +144,7 @@ class TrainingRun:
         self.is_sharded = is_sharding_asked() and world > 1
         frozen = frozen_digest(job.module)
         if self.is_sharded:
-            is_bfloat16 = config.precision == "bfloat16"
-            shard(self.model, cast(Any, job.module).blocks, is_bfloat16=is_bfloat16)
+            shard(self.model, cast(Any, job.module).blocks, is_bfloat16=precision == "bfloat16")
         self.optimizer = make_optimizer(job.module, config)
         self.average = begin_average(job.module) if config.ema else None
         decisive = {**config.decisive(), **identity}
@@ -145,37 +154,41 @@ class TrainingRun:
         self.step = self.checkpoints.restore(job.module, self.optimizer, self.average)
         if not self.is_sharded:
             self.model = self.accelerator.prepare(self.model)
-        steps = range(self.step, config.steps)
+        steps = (n for n in range(self.step, config.steps) if n + 1 not in config.skip_steps)
         plan = (self._indices(step)[part] for step in steps for part in self._parts())
         self._batches = read_ahead(job.batch, plan, config.workers)
 
-    def do_step(self, step: int) -> TrainingLoss:
-        """Do one optimizer step; returns this process's loss."""
+    def do_step(self, step: int) -> StepOutcome:
+        """Do one optimizer step; returns what this process saw of it."""
         config, accelerator = self.config, self.accelerator
         self.job.module.train()
         keys = sample_keys(config.seed, step, torch.arange(config.batch_size))
         parts = self._parts()
         total = torch.zeros((), device=accelerator.device)
         logged: dict[str, list[Tensor]] = {}
+        has_finite_inputs = torch.ones((), dtype=torch.bool, device=accelerator.device)
         for number, part in enumerate(parts):
             batch = tuple(t.to(accelerator.device) for t in next(self._batches))
             is_last = number == len(parts) - 1
             with self._no_gradient_sync(not is_last):
                 with accelerator.autocast():
-                    loss, named = self.model(keys[part].to(accelerator.device), *batch)
+                    loss, named, are_finite = self.model(keys[part].to(accelerator.device), *batch)
                     loss = loss / len(parts)
                 accelerator.backward(loss)
             total += loss.detach()
+            has_finite_inputs &= are_finite
             for name, values in named.items():
                 logged.setdefault(name, []).append(values.reshape(-1))
-        accelerator.clip_grad_norm_(self.job.module.parameters(), config.clip)
+        norm = accelerator.clip_grad_norm_(self.job.module.parameters(), config.clip)
         set_learning_rates(self.optimizer, config, step)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.job.after_step(accelerator.gather, SampleRandom(keys.to(accelerator.device)))
         if self.average is not None:
             move_average(self.average, self.job.module, config.ema, step)
-        return TrainingLoss(total, {name: torch.cat(values) for name, values in logged.items()})
+        loss = TrainingLoss(total, {name: torch.cat(values) for name, values in logged.items()})
+        is_finite = torch.isfinite(total) & torch.isfinite(full_tensor(norm))
+        return StepOutcome(loss, is_finite, has_finite_inputs)
 
     @contextmanager
     def _no_gradient_sync(self, skip: bool) -> Iterator[None]:
@@ -241,26 +254,6 @@ def sample_indices(seed: int, step: int, batch_size: int, num_samples: int) -> N
     """The samples of a step's global batch, uniform with replacement."""
     rng = np.random.Generator(np.random.Philox(key=[seed, step]))
     return rng.integers(num_samples, size=batch_size)
-
-
-@contextmanager
-def _stop_requested() -> Iterator[Callable[[], bool]]:
-    """Let the first Ctrl-C only request a stop; the second one interrupts at once."""
-    event = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield event.is_set
-        return
-    before = signal.getsignal(signal.SIGINT)
-
-    def request(*_: Any) -> None:
-        event.set()
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, request)
-    try:
-        yield event.is_set
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _require_shardable(module: nn.Module, config: TrainConfig) -> None:

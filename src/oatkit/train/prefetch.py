@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from oatkit.train.stop_signals import stop_signals
+
 Read = Callable[[NDArray[np.int64]], tuple[Tensor, ...]]
 
 
@@ -42,11 +44,17 @@ def read_ahead(
         batch_size=None,
         sampler=plan,
         num_workers=num_workers,
-        worker_init_fn=_ignore_ctrl_c,
+        worker_init_fn=_survive_one_stop,
     )
     return iter(loader)
 
 
-def _ignore_ctrl_c(_: int) -> None:
-    """Leave Ctrl-C to the parent process, which saves a checkpoint first."""
+def _survive_one_stop(_: int) -> None:
+    """Leave the signals that stop a training to the parent process, which saves a checkpoint first.
+
+    Slurm sends SIGTERM to all processes, and a worker that died of it would fail the step. A second
+    SIGTERM is the parent's, when it ends, and is obeyed.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for one in set(stop_signals()) - {signal.SIGINT}:
+        signal.signal(one, lambda number, _: signal.signal(number, signal.SIG_DFL))

@@ -10,6 +10,9 @@ from typing import Any, Literal
 from oatkit.errors import unknown_name
 from oatkit.train.optimizers import OPTIMIZERS
 
+Precision = Literal["float32", "bfloat16"]
+"""Number formats that a training can compute in."""
+
 TRACKERS = ("tensorboard", "wandb", "trackio")
 """Where else a run can be logged; names of packages that accelerate knows."""
 
@@ -18,7 +21,7 @@ NOT_DECISIVE = frozenset(
 )
 """Settings that do not change the weights that come out."""
 
-ADDED = ("expert_learning_rate", "expert_start")
+ADDED = ("expert_learning_rate", "expert_start", "skip_steps")
 """Settings that the first checkpoints did not hold: at their defaults they decide nothing."""
 
 
@@ -52,14 +55,17 @@ class TrainConfig:
     """Largest norm of the gradient; a larger gradient is scaled down to it."""
     ema: float = 0.0
     """Decay of a moving average of the weights, which is then what is kept; 0 for none."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Number format of the computation; weights are float32."""
+    precision: Precision | None = None
+    """Number format of the computation, while weights are float32. None: the launcher's, else
+    bfloat16 on CUDA for what prefers it (vision-language policies), else float32."""
     accumulate: int = 1
     """Number of parts that a batch is computed in, to save memory."""
     workers: int = 0
     """Number of processes of each rank that read batches ahead; 0 reads between steps."""
     seed: int = 0
     """Seed of which samples a step has and of their random numbers."""
+    skip_steps: tuple[int, ...] = ()
+    """Numbers of steps, counted from 1 as in the log, that are left out with their samples."""
     checkpoint_every: int = 1000
     """Number of steps between checkpoints."""
     keep_checkpoints: int = 2
@@ -78,6 +84,8 @@ class TrainConfig:
         for name in ("workers", "expert_start"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more")
+        if any(step < 1 for step in self.skip_steps):
+            raise ValueError(f"skip_steps is {self.skip_steps}, expected numbers from 1")
         if not 0 <= self.ema < 1:
             raise ValueError(f"ema is {self.ema}, expected 0 or more and below 1")
         if self.optimizer not in OPTIMIZERS:
@@ -116,6 +124,14 @@ class TrainConfig:
         done = (step - self.warmup_steps) / max(1, steps - self.warmup_steps)
         cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, max(0.0, done))))
         return largest * warm * (self.min_ratio + (1 - self.min_ratio) * cosine)
+
+
+def decided_until(settings: Mapping[str, Any], step: int) -> dict[str, Any]:
+    """Those of `decisive` settings that decide the first `step` steps: later ones may be skipped
+    although the run has begun."""
+    skipped = sorted({number for number in settings.get("skip_steps", ()) if number <= step})
+    rest = {name: value for name, value in settings.items() if name != "skip_steps"}
+    return rest | ({"skip_steps": skipped} if skipped else {})
 
 
 def resolve_config(

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,21 @@ from oatkit.train.train_config import TrainConfig
 from oatkit.train.training_job import TrainingJob
 
 LOG_FILE = "train.jsonl"
+
+
+@dataclass(frozen=True)
+class StepOutcome:
+    """What one process saw of a step; tensors, so that nothing waits for the device.
+
+    Attributes:
+        loss: Loss of this process's samples, and its parts.
+        is_finite: Whether the loss and the norm of the gradient are finite.
+        has_finite_inputs: Whether the samples and their random numbers are.
+    """
+
+    loss: TrainingLoss
+    is_finite: Tensor
+    has_finite_inputs: Tensor
 
 
 class TrainingLog:
@@ -58,6 +73,7 @@ class TrainingLog:
         self._path, self._checkpoints = out / LOG_FILE, checkpoints
         self._can_evaluate = can_evaluate
         self._losses: list[Tensor] = []
+        self._checks: list[tuple[int, Tensor]] = []
         self._parts: dict[str, list[Tensor]] = {}
         self._since = (time.perf_counter(), done)
         is_shown = show_progress and accelerator.is_main_process
@@ -75,27 +91,56 @@ class TrainingLog:
         if self._config.trackers:
             self._accelerator.end_training()
 
-    def after_step(self, step: int, loss: TrainingLoss) -> None:
-        """Note the loss of step number `step`, counted from 1; write a row if one is due."""
-        self._losses.append(loss.total)
-        for name, values in loss.parts.items():
-            self._parts.setdefault(name, []).append(values)
-        if step % self._config.log_every == 0 or step == self._config.steps:
+    def after_step(self, step: int, result: StepOutcome | None) -> None:
+        """Note the loss of step number `step`, counted from 1; write a row if one is due.
+
+        A step that was skipped has no result. Where all steps of a row were, there is no row.
+        """
+        if result is not None:
+            self._losses.append(result.loss.total)
+            both = torch.stack([result.is_finite, result.has_finite_inputs])
+            self._checks.append((step, both.float()))
+            for name, values in result.loss.parts.items():
+                self._parts.setdefault(name, []).append(values)
+        is_due = step % self._config.log_every == 0 or step == self._config.steps
+        if is_due and self._losses:
             self._write(step)
         self._progress.advance(step)
 
-    def require_finite(self, step: int) -> None:
-        """Raise a `TrainingError` if a loss since the last row is not finite."""
-        if self._losses and not torch.isfinite(torch.stack(self._losses)).all():
-            raise TrainingError(
-                f"the loss became non-finite by step {step} at a learning rate of "
-                f"{self._config.learning_rate_at(step - 1):g}; the last good checkpoint is "
-                f"{self._checkpoints.latest() or 'none'}: lower the learning rate and go on from "
-                "there"
+    def require_finite(self) -> None:
+        """Raise a `TrainingError` if the loss of a step since the last row is not finite.
+
+        All processes must call this together, and all raise it if one of them saw such a loss.
+        """
+        if not self._checks:
+            return
+        steps, checks = zip(*self._checks, strict=True)
+        everywhere = self._accelerator.gather(torch.stack(checks)).view(-1, len(steps), 2)
+        is_finite_S, has_finite_inputs_S = everywhere.amin(dim=0).bool().T.tolist()
+        self._checks.clear()
+        if all(is_finite_S):
+            return
+        first = is_finite_S.index(False)
+        raise TrainingError(self._advice(steps[first], has_finite_inputs_S[first]))
+
+    def _advice(self, step: int, has_finite_inputs: bool) -> str:
+        """Where the loss became non-finite, and how to go on."""
+        skip = " ".join(map(str, sorted({*self._config.skip_steps, step})))
+        go_on = f"the same command with --skip-steps {skip} goes on from there without that step"
+        advice = f"its samples or random numbers were not finite: {go_on}"
+        if has_finite_inputs:
+            advice = (
+                f"its samples and random numbers were finite: {go_on}; if it happens again, train "
+                "with a lower learning rate in another --out"
             )
+        rate = self._config.learning_rate_at(step - 1)
+        return (
+            f"the loss became non-finite in step {step} at a learning rate of {rate:g}; the last "
+            f"good checkpoint is {self._checkpoints.latest() or 'none'}; {advice}"
+        )
 
     def _write(self, step: int) -> None:
-        self.require_finite(step)
+        self.require_finite()
         config = self._config
         mean = self._accelerator.reduce(torch.stack(self._losses).mean(), "mean").item()
         self._losses.clear()

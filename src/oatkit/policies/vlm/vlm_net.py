@@ -43,6 +43,9 @@ class VlmNet(nn.Module):
         tokenizer: Tokenizer whose tokens are predicted; it also has the shape of chunks.
     """
 
+    prefers_bfloat16 = True
+    """Where a CUDA device trains it and no precision is asked for, it computes in bfloat16."""
+
     def __init__(
         self,
         config: VlmConfig,

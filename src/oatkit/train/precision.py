@@ -1,0 +1,55 @@
+"""The number format that a training computes in: as asked, the launcher's, or what suits."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import torch
+from torch import nn
+
+from oatkit.errors import TrainingError
+from oatkit.train.train_config import Precision
+
+LAUNCHED: dict[str, Precision] = {"bf16": "bfloat16"}
+"""What `accelerate launch` calls the formats that a training can compute in."""
+
+
+def resolve_precision(
+    asked: Precision | None, module: nn.Module, device: torch.device
+) -> Precision:
+    """The format to compute in; weights are float32 in any case.
+
+    If none is asked for it is the launcher's, else bfloat16 where a CUDA device has it and the
+    module says `prefers_bfloat16`, else float32. `accelerate launch` says "no" also where nobody
+    chose, so that this counts as no choice.
+
+    Args:
+        asked: Format that the config names.
+        module: What is trained.
+        device: Where it computes.
+    """
+    launched = os.environ.get("ACCELERATE_MIXED_PRECISION", "no").lower()
+    if launched != "no" and launched not in LAUNCHED:
+        raise TrainingError(
+            f"the launcher asks for {launched}, which training does not compute in: launch with "
+            "--mixed_precision bf16 or no"
+        )
+    named = LAUNCHED.get(launched)
+    if asked is not None:
+        if named is not None and named != asked and os.environ.get("RANK", "0") == "0":
+            warnings.warn(
+                f"computing in {asked}, as asked, not in the launcher's {named}", stacklevel=2
+            )
+        return asked
+    if named is not None:
+        return named
+    if device.type != "cuda" or not getattr(module, "prefers_bfloat16", False):
+        return "float32"
+    return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+
+
+def allow_tensor_cores(device: torch.device) -> None:
+    """Let a CUDA device multiply matrices of float32 in TF32, which is many times faster."""
+    if device.type == "cuda":
+        torch.set_float32_matmul_precision("high")
