@@ -25,7 +25,7 @@ def test_a_family_is_one_file_and_one_row(extended: Extended) -> None:
 def test_a_checkpoint_is_written_and_checked(extended: Extended, tmp_path: Path) -> None:
     folder, record = str(tmp_path / "backbone"), tmp_path / "check.json"
     extended.oatkit("vlm", "scratch", "--family", "internvl3", "--out", folder)
-    size = ("--image-size", "32", "--expert-width", "16")
+    size = ("--image-size", "32", "--expert-width", "16", "--batch-size", "2")
     printed = extended.oatkit("vlm", "check", folder, *size, "--out", str(record))
     assert "internvl3" in printed
     invariants = json.loads(record.read_text())["invariants"]

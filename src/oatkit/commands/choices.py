@@ -13,6 +13,7 @@ from tyro.extras import literal_type_from_choices
 from oatkit.envs.simulator_table import SIMULATORS
 from oatkit.policies.policy_table import POLICIES
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
+from oatkit.policies.vlm.vlm_config import OBJECTIVES
 from oatkit.presets import POLICY_PRESETS, TOKENIZER_PRESETS, VLM_PRESETS
 from oatkit.tokenizers import KINDS
 from oatkit.tokenizers.klt import KltConfig
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     TokenizerPresetName = str
     PolicyPresetName = str
     PolicyName = str
+    ObjectiveName = str
     SimulatorName = str
     FamilyName = str
     OptimizerName = str
@@ -74,6 +76,7 @@ else:
     TokenizerPresetName = literal_type_from_choices(TOKENIZER_PRESETS)
     PolicyPresetName = literal_type_from_choices(dict.fromkeys((*POLICY_PRESETS, *VLM_PRESETS)))
     PolicyName = literal_type_from_choices(POLICIES)
+    ObjectiveName = literal_type_from_choices(OBJECTIVES)
     SimulatorName = literal_type_from_choices(SIMULATORS)
     FamilyName = literal_type_from_choices(FAMILIES)
     OptimizerName = literal_type_from_choices(OPTIMIZERS)

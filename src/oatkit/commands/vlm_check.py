@@ -10,31 +10,35 @@ from rich.console import Console
 from rich.text import Text
 from tyro.conf import Positional, arg
 
+from oatkit.commands.choices import ObjectiveName
 from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.record_output import write_result
 from oatkit.commands.text_output import titled
-from oatkit.jobs.backbone_check import NUM_TOKENS, check_backbone
+from oatkit.jobs.backbone_check import NUM_TOKENS, TASKS, StepSettings, check_backbone
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.types import BackboneCheck
 
 
 @dataclass(frozen=True)
 class CheckVlm:
-    """Load a backbone, take one training and one generation step, and check every invariant.
+    """Load a backbone, check every invariant, and measure training steps of the job that will run.
+
+    Give the flags that the job will have; the batch is that of one device.
 
     Example:
         oatkit vlm check Qwen/Qwen3-VL-2B-Instruct --dtype bfloat16 --lora-rank 16
+        oatkit vlm check google/paligemma2-3b-pt-224 --policy vlm-tc --batch-size 4
+            --num-cameras 2 --save-memory
     """
 
     checkpoint: Annotated[Positional[str], arg(metavar="ID_OR_DIR")]
     """Folder or hub id."""
-    image_size: int = 224
-    """Height and width of the images that are shown."""
-    expert_width: int = 256
-    """Width of the flow expert that is checked with it."""
+    policy: ObjectiveName = "vlm-tc"
+    """Policy whose training step is measured."""
     device: DeviceFlag = "auto"
     out: Annotated[Path | None, arg(metavar="FILE.json")] = None
     """Also write what was found as JSON."""
+    settings: Annotated[StepSettings, arg(name="")] = StepSettings()
     loading: Annotated[BackboneOptions, arg(name="")] = BackboneOptions()
 
 
@@ -44,8 +48,8 @@ def run(options: CheckVlm, console: Console) -> int:
     found = check_backbone(
         options.checkpoint,
         options.loading,
-        image_size=options.image_size,
-        expert_width=options.expert_width,
+        options.settings,
+        objective=options.policy,
         device=device,
     )
     console.print(render_backbone(found))
@@ -61,8 +65,8 @@ def render_backbone(found: BackboneCheck) -> Text:
         f"with the expert, {found.context_slots} context slots",
     )
     text.append(
-        f"one training step of 2: {found.train_s:.2f} s, {found.train_bytes / 1e9:.2f} GB at most\n"
-        f"prefill of 2: {found.prefill_ms:.1f} ms, one call for {NUM_TOKENS} tokens: "
+        f"{_render_step(found)}\n"
+        f"prefill of {len(TASKS)}: {found.prefill_ms:.1f} ms, one call for {NUM_TOKENS} tokens: "
         f"{found.suffix_ms:.1f} ms\n"
     )
     for invariant in found.invariants:
@@ -71,3 +75,17 @@ def render_backbone(found: BackboneCheck) -> Text:
         text.append(f"  {invariant.name} ({invariant.value:.2g})\n")
     text.rstrip()
     return text
+
+
+def _render_step(found: BackboneCheck) -> str:
+    """What a training step takes."""
+    step, gigabytes = found.step, f"{found.train_bytes / 1e9:.2f} GB"
+    if step is None:
+        return f"one training step of 2: {found.train_s:.2f} s, {gigabytes} at most"
+    memory = f"{gigabytes} at most on {step.device}"
+    if not step.device.startswith("cuda"):
+        memory = f"{gigabytes} at most in this process, all that it did before included"
+    return (
+        f"a training step of {step.objective} with {step.batch_size} samples in "
+        f"{step.precision}, AdamW included: {found.train_s:.2f} s, {memory}"
+    )

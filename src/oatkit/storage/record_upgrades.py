@@ -66,6 +66,7 @@ def _with_sampling(settings: Json) -> Json:
 
 
 UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
+    "oatkit/backbone-check": {1: _unchanged},
     "oatkit/policy-evaluation": {
         1: _policy_evaluation_from_1,
         2: _unchanged,

@@ -79,6 +79,21 @@ class Invariant:
 
 
 @dataclass(frozen=True)
+class MeasuredStep:
+    """The training step whose time and memory `oatkit vlm check` measures."""
+
+    objective: str
+    batch_size: int
+    precision: str
+    expert_width: int
+    num_cameras: int
+    history: int
+    image_size: int
+    horizon: int
+    device: str
+
+
+@dataclass(frozen=True)
 class BackboneCheck:
     """What `oatkit vlm check` finds of a backbone."""
 
@@ -88,15 +103,18 @@ class BackboneCheck:
     num_trained: int
     context_slots: int
     train_s: float
-    """Seconds of one training step with a batch of 2."""
+    """Seconds of one training step after the first, optimizer included."""
     train_bytes: int
-    """Most memory in use by then: that of the device, or that of this process on a CPU."""
+    """Most bytes that training steps allocated on a CUDA device; elsewhere the most memory that
+    this process ever had."""
     prefill_ms: float
     suffix_ms: float
     """Milliseconds of one call of generation."""
     invariants: tuple[Invariant, ...]
+    step: MeasuredStep | None = None
+    """What was trained; None in records of version 1: 2 samples in the type of the weights."""
     schema: str = "oatkit/backbone-check"
-    version: int = 1
+    version: int = 2
 
 
 @dataclass(frozen=True)
