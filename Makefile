@@ -73,6 +73,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.vlm_speed
 	$(BIN)/python -m benchmarks.vlm_pipeline
 	$(BIN)/python -m benchmarks.vlm_rows
+	$(BIN)/python -m benchmarks.vlm_padding
 	$(BIN)/python -m benchmarks.serve_load
 	$(BIN)/python -m benchmarks.report
 

@@ -46,6 +46,7 @@ SECTIONS = {
     "vlm_pipeline": report_vlm.vlm_pipeline,
     "vlm_expert": report_expert.vlm_expert,
     "vlm_rows": report_vlm.vlm_rows,
+    "vlm_padding": report_vlm.vlm_padding,
     "vlm_speed": report_vlm.vlm_speed,
 }
 """Result to what writes its section; results that are not measured yet are left out."""

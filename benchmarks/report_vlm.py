@@ -141,6 +141,41 @@ def vlm_rows(record: dict[str, Any]) -> str:
     )
 
 
+def vlm_padding(record: dict[str, Any]) -> str:
+    settings, results = record["settings"], record["results"]
+    first = next(iter(results.values()))["seeds"]
+    share = 100 * first[0]["share of padding"]
+    numbers = [name for name in first[0] if name != "share of padding"]
+    return section(
+        "Padding in the flow loss",
+        paragraph(
+            "A chunk that reaches past the end of its episode is filled up with the last action: "
+            f"{share:.0f} percent of the steps here.",
+            "`vlm-flow` is trained with the flow loss over all steps, or over those of the episode "
+            f"alone, for {settings['steps']} steps of batch {settings['batch_size']} from "
+            f"{len(first)} seeds.",
+            "Losses and squared errors are of held-out chunks, in normalized units: the mean, and "
+            "the seeds in brackets. Chunks begin at zero noise.",
+        ),
+        table(
+            ("", *(f"loss over {name}" for name in results)),
+            (
+                (
+                    f"{number}{'' if 'padding' in number else ', steps of the episode'}",
+                    *(_with_seeds(result, number) for result in results.values()),
+                )
+                for number in numbers
+            ),
+        ),
+        script="vlm_padding",
+    )
+
+
+def _with_seeds(result: dict[str, Any], number: str) -> str:
+    seeds = ", ".join(f"{row[number]:.3f}" for row in result["seeds"])
+    return f"{result['mean'][number]:.3f} ({seeds})"
+
+
 def vlm_speed(record: dict[str, Any]) -> str:
     result, settings = record["results"], record["settings"]
     families = {name: row for name, row in result.items() if name != "predicted"}

@@ -197,9 +197,10 @@ def test_a_job_gives_tokens_actions_and_observations(
 ) -> None:
     training = prepare_policy(dataset, tokenizer, preset="tiny")
     job = PolicyJob(training.policy, *dataset.split(0.1, seed=0))
-    indices = np.array([3, 0, 3])
-    ids_BK, lengths_B, actions_BTA, *observed = job.batch(indices)
+    indices = np.array([3, 0, 19])
+    ids_BK, lengths_B, actions_BTA, is_pad_BT, *observed = job.batch(indices)
     wanted = dataset.split(0.1, seed=0)[0].chunks(tiny.HORIZON).actions(indices)[0]
+    assert is_pad_BT.sum(dim=1).tolist() == [0, 0, tiny.HORIZON - 1]  # the last frame of an episode
     assert torch.equal(actions_BTA, torch.from_numpy(wanted))
     assert torch.equal(ids_BK, tokenizer.encode(wanted).ids)
     assert lengths_B.tolist() == [tokenizer.max_tokens] * 3

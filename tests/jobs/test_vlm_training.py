@@ -147,12 +147,15 @@ def test_flags_reach_the_policy(
         *("--expert-width", "12", "--expert-layers", "1", "--flow-weight", "0.3"),
         *("--lora-rank", "2", "--freeze-vision", "--attention", "eager", "--save-memory"),
         *("--steps", "1", "--batch-size", "2", "--accumulate", "2", "--no-state"),
+        *("--crop", "0.9", "--color-jitter", "0.3", "--uncropped", "front", "--mask-padding"),
     )
     assert run(data, tmp_path / "p", checkpoints["qwen3-vl"], *flags) == 0
     net = json.loads((tmp_path / "p/config.json").read_text())["net"]
     assert net["expert"]["width"] == 12
     assert net["expert"]["num_layers"] == 1
     assert net["flow_weight"] == 0.3
+    assert net["augmentation"] == {"crop": 0.9, "color_jitter": 0.3, "uncropped": ["front"]}
+    assert net["mask_padding"]
     assert net["backbone"]["lora_rank"] == 2
     assert net["backbone"]["freeze_vision"]
     assert net["backbone"]["save_memory"]
@@ -253,6 +256,7 @@ def test_two_processes_equal_one(
     flags = (
         *("--tokenizer", str(tmp_path / "t"), "--policy", "vlm-tc", "--steps", "4"),
         *("--batch-size", "4", "--accumulate", "2", "--checkpoint-every", "2", "--ema", "0.5"),
+        *("--crop", "0.8", "--color-jitter", "0.3", "--mask-padding"),
     )
     one, two = tmp_path / "1", tmp_path / "2"
     assert run(data, one, checkpoints["qwen3-vl"], *flags) == 0
@@ -275,6 +279,7 @@ def test_two_processes_equal_one(
         (("--policy", "vlm-ar", "--backbone", "none"), "none is no readable backbone checkpoint"),
         (("--backbone", "x"), "the light policy has no backbone"),
         (("--policy", "vlm-tc", "--backbone", "x", "--dropout", "0.1"), "vlm-tc has no dropout"),
+        (("--crop", "0.9"), "light has its own crop: leave --crop, --color-jitter and --uncropped"),
     ],
 )
 def test_wrong_flags_are_explained(

@@ -17,13 +17,14 @@ from oatkit.commands.text_output import print_lines
 from oatkit.commands.train_options import TrainFlags, TrainOptions
 from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.untrained_policy import policy_config
+from oatkit.nn.image_augmentation import Augmentation
 from oatkit.policies import VlmConfig
 from oatkit.policies.policy_table import POLICIES, policy_kind
 from oatkit.policies.vlm.backbones.backbone_options import FREEZING, BackboneOptions
 
 OWN_FLAGS = ("backbone", "tokenizer", "cameras", "history", "horizon", "endpoints", "dropout")
 """Flags of what a policy to start from has already."""
-CHANGES = ("flow_weight", "flow_draws", "expert_only")
+CHANGES = ("flow_weight", "flow_draws", "expert_only", "augmentation", "mask_padding")
 """Flags that change how a policy to start from is trained further."""
 
 
@@ -94,6 +95,9 @@ class TrainPolicy:
     """Number of first steps in which the flow expert does not learn, so that it starts on a
     backbone that tokens have trained (`vlm-tc`); 0 by default."""
     device: DeviceFlag = "auto"
+    mask_padding: bool = False
+    """Leave steps past the end of an episode out of the flow loss (`vlm-tc`, `vlm-flow`)."""
+    augmentation: Annotated[Augmentation, arg(name="")] = Augmentation()
     training: TrainFlags = TrainOptions()
     loading: Annotated[BackboneOptions, arg(name="")] = BackboneOptions()
     columns: Columns = DatasetOptions()
@@ -116,7 +120,12 @@ class TrainPolicy:
         for name in changes:
             if not hasattr(config, name):
                 raise ValueError(f"{self.policy} has no {name}: leave --{name} out")
-        if isinstance(config, VlmConfig):
+        is_vlm = isinstance(config, VlmConfig)
+        if self.augmentation != Augmentation() and not is_vlm:
+            raise ValueError(
+                f"{self.policy} has its own crop: leave --crop, --color-jitter and --uncropped out"
+            )
+        if is_vlm:
             width = self.expert_width or config.expert.width
             changes |= {
                 **{name: getattr(self, name) for name in CHANGES},

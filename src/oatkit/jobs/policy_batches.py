@@ -32,11 +32,12 @@ class PolicyBatches:
         self._read = read
 
     def __call__(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
-        """Ids, lengths and raw actions of chunks, and the tensors of their observations."""
+        """Ids, lengths, raw actions and padding of chunks, and the tensors of observations."""
         tokens = Tokens.full(torch.zeros(len(indices), 0, dtype=torch.int64))
         if self._tokens is not None:
             tokens = self._tokens.take(indices)
         chunks = self._chunks.batch(indices)
         observations = self._read(chunks)
         actions_BTA = torch.from_numpy(chunks["action"])
-        return (tokens.ids, tokens.lengths, actions_BTA, *observations.tensors())
+        is_pad_BT = torch.from_numpy(chunks["action_is_pad"])
+        return (tokens.ids, tokens.lengths, actions_BTA, is_pad_BT, *observations.tensors())

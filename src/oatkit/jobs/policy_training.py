@@ -307,16 +307,16 @@ class PolicyJob:
         )
         self.batch = PolicyBatches(chunks, tokens, policy.episode.read)
         self.num_samples = len(chunks)
-        self.held_out, self.held_out_actions, _ = observations_to_measure(
+        self.held_out, self.held_out_actions, self._held_out_is_pad = observations_to_measure(
             policy, held_out, MAX_CHUNKS_TO_EVALUATE
         )
         self._held_out_tokens = policy.tokenizer.encode(self.held_out_actions)
 
     def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:
         """The policy's own loss."""
-        ids_BK, lengths_B, actions_BTA, *tensors = batch
+        ids_BK, lengths_B, actions_BTA, is_pad_BT, *tensors = batch
         tokens, observations = Tokens(ids_BK, lengths_B), Observations.from_tensors(tensors)
-        return self._policy.loss(observations, tokens, actions_BTA, random)
+        return self._policy.loss(observations, tokens, actions_BTA, random, is_pad_BT)
 
     def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:
         """Nothing follows a step of a policy."""
@@ -330,6 +330,8 @@ class PolicyJob:
             accuracy = sum(slot.share * slot.accuracy for slot in slots) / reached
             found |= {"val_loss": loss, "val_accuracy": accuracy}
         if "flow" in self._policy.heads:
-            flow = measure_flow(self._policy, self.held_out, self.held_out_actions)
+            flow = measure_flow(
+                self._policy, self.held_out, self.held_out_actions, self._held_out_is_pad
+            )
             found["val_flow_loss"] = flow
         return found

@@ -78,7 +78,7 @@ def measure_policy(
     if "tokens" in policy.heads:
         loss, slots = measure_slots(policy, observations, truth.tokens)
     if "flow" in policy.heads:
-        loss += measure_flow(policy, observations, wanted_BTA)
+        loss += measure_flow(policy, observations, wanted_BTA, is_pad_BT)
     generator = torch.Generator().manual_seed(seed)
     sampled = _sample(policy, observations, generator)
     auto = None
@@ -125,15 +125,16 @@ def observations_to_measure(
 
 
 @torch.inference_mode()
-def measure_flow(policy: Policy, observations: Observations, actions_BTA: Tensor) -> float:
+def measure_flow(
+    policy: Policy, observations: Observations, actions_BTA: Tensor, is_pad_BT: NDArray[np.bool_]
+) -> float:
     """The flow part of the training loss, with the same times and noise in every call."""
     most, total = policy.rows_at_once, 0.0
-    blocks = zip(observations.split(most), torch.split(actions_BTA, most), strict=True)
-    for number, (block, actions) in enumerate(blocks):
+    parts = (torch.split(part, most) for part in (actions_BTA, torch.from_numpy(is_pad_BT)))
+    for number, (block, *tensors) in enumerate(zip(observations.split(most), *parts, strict=True)):
         keys = sample_keys(0, number, torch.arange(len(block))).to(policy.device)
-        found = policy.flow_loss(
-            block.to(policy.device), actions.to(policy.device), SampleRandom(keys)
-        )
+        actions, is_pad = (tensor.to(policy.device) for tensor in tensors)
+        found = policy.flow_loss(block.to(policy.device), actions, SampleRandom(keys), is_pad)
         total += len(block) * float(found)
     return total / len(observations)
 

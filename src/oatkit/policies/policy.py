@@ -144,13 +144,27 @@ class Policy(ActingPolicy, Protocol):
         tokens: Tokens,
         actions_BTA: Tensor,
         random: SampleRandom,
+        is_pad_BT: Tensor | None = None,
     ) -> TrainingLoss:
-        """The training loss of observations and what follows them, as tokens and as raw actions."""
+        """The training loss of observations and what follows them, as tokens and as raw actions.
+
+        Args:
+            observations: Observations of the batch.
+            tokens: Tokens of the chunks that follow.
+            actions_BTA: The chunks, raw units.
+            random: Random numbers of the samples.
+            is_pad_BT: bool, steps past the end of an episode, which repeat its last action; None if
+                there are none.
+        """
 
     def flow_loss(
-        self, observations: Observations, actions_BTA: Tensor, random: SampleRandom
+        self,
+        observations: Observations,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        is_pad_BT: Tensor | None = None,
     ) -> Tensor:
-        """The flow part of the loss on raw actions, a scalar."""
+        """The flow part of the loss on raw actions, a scalar; images stay as they are."""
 
     def logits(self, observations: Observations, ids_BK: Tensor, schedule: Schedule) -> Tensor:
         """Logits of a packed pass over true tokens, (B, K, V)."""

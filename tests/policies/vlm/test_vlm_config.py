@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from oatkit.nn.image_augmentation import Augmentation
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.vlm_config import OBJECTIVES, ExpertConfig, VlmConfig
 
@@ -18,8 +19,9 @@ from oatkit.policies.vlm.vlm_config import OBJECTIVES, ExpertConfig, VlmConfig
         VlmConfig("vlm-ar", endpoints=(1, 2, 4)),
         VlmConfig("vlm-tc", flow_weight=0.5, expert=ExpertConfig(12, num_layers=1, num_steps=3)),
         VlmConfig("vlm-flow", backbone=BackboneOptions(lora_rank=2, dtype="bfloat16")),
+        VlmConfig("vlm-flow", augmentation=Augmentation(0.9, 0.3, ("wrist",)), mask_padding=True),
     ],
-    ids=["default", "vlm-ar", "vlm-tc", "vlm-flow"],
+    ids=["default", "vlm-ar", "vlm-tc", "vlm-flow", "augmented"],
 )
 def test_json_and_back(config: VlmConfig) -> None:
     assert VlmConfig.from_json(json.loads(json.dumps(config.to_json()))) == config

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from oatkit.data import Dataset
 from oatkit.nn.flow import add_noise, flow_times
+from oatkit.nn.image_augmentation import Augmentation
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmPolicy
 from oatkit.policies.generation.blockwise_loss import blockwise_loss
@@ -258,3 +259,97 @@ def test_only_the_expert_is_trained(checkpoints: dict[str, Path], dataset: Datas
     assert set(loss.parts) == {"flow_loss"}
     torch.autograd.backward(loss.total)
     assert all((p.grad is not None) == p.requires_grad for p in policy.net.parameters())
+
+
+@families
+def test_images_are_augmented_in_the_loss_alone(
+    family: str, checkpoints: dict[str, Path], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What acting and held-out evaluation call sees images as they are."""
+    policy = tiny_vlm.make_policy(
+        "vlm-tc",
+        checkpoints[family],
+        "oat-pow2",
+        dataset,
+        history=2,
+        augmentation=Augmentation(crop=0.7, color_jitter=0.5),
+    )
+    read, actions = sample(policy, dataset)
+    tokens = policy.tokenizer.encode(actions)
+    seen: list[Tensor] = []
+    encode = policy.net.encode
+    monkeypatch.setattr(
+        policy.net, "encode", lambda some: seen.append(some.images[0]) or encode(some)
+    )
+    policy.loss(read, tokens, actions, sample_random())
+    policy.loss(read, tokens, actions, sample_random())
+    assert (seen[0].dtype, seen[0].shape) == (torch.uint8, read.images[0].shape)
+    assert (seen[0] != read.images[0]).any()
+    torch.testing.assert_close(seen[0], seen[1], atol=0, rtol=0)
+    seen.clear()
+    policy.flow_loss(read, actions, sample_random())
+    policy.logits(read, tokens.ids, policy.schedule)
+    policy.predict_action_chunk(tiny_vlm.batch(policy, dataset, 2))
+    policy.head = "tokens"
+    policy.predict_action_chunk(tiny_vlm.batch(policy, dataset, 2))
+    assert len(seen) == 4
+    for images in seen:
+        torch.testing.assert_close(images, read.images[0], atol=0, rtol=0)
+
+
+def test_parts_of_an_augmented_batch_have_the_loss_of_the_whole(
+    checkpoints: dict[str, Path], dataset: Dataset
+) -> None:
+    """Two devices that share a batch train on what one device would, padding masked or not."""
+    policy = tiny_vlm.make_policy(
+        "vlm-tc",
+        checkpoints["paligemma2"],
+        "oat-pow2",
+        dataset,
+        augmentation=Augmentation(crop=0.7, color_jitter=0.5),
+        mask_padding=True,
+    )
+    read, actions = sample(policy, dataset, 4)
+    tokens, keys = policy.tokenizer.encode(actions), sample_keys(0, 0, torch.arange(4))
+    is_pad = torch.arange(tiny.HORIZON) >= torch.tensor([[8], [3], [8], [1]])
+
+    def loss(part: slice) -> Tensor:
+        observations = Observations.from_tensors([tensor[part] for tensor in read.tensors()])
+        some = Tokens(tokens.ids[part], tokens.lengths[part])
+        random = SampleRandom(keys[part])
+        return policy.loss(observations, some, actions[part], random, is_pad[part]).total
+
+    parts = (loss(slice(0, 2)) + loss(slice(2, 4))) / 2
+    torch.testing.assert_close(parts, loss(slice(0, 4)), atol=1e-5, rtol=1e-5)
+
+
+def test_masked_padding_neither_counts_nor_teaches(
+    checkpoints: dict[str, Path], dataset: Dataset
+) -> None:
+    policy = tiny_vlm.make_policy(
+        "vlm-flow", checkpoints["smolvlm"], "bin", dataset, mask_padding=True
+    )
+    read, actions = sample(policy, dataset)
+    is_pad = torch.zeros(2, tiny.HORIZON, dtype=torch.bool)
+    is_pad[1, 3:] = True
+    whole = policy.flow_loss(read, actions, sample_random())
+    none = policy.flow_loss(read, actions, sample_random(), torch.zeros_like(is_pad))
+    torch.testing.assert_close(none, whole, atol=0, rtol=0)
+    real = policy.flow_loss(read, actions, sample_random(), is_pad)
+    padded = policy.flow_loss(read, actions, sample_random(), ~is_pad)
+    torch.testing.assert_close(real + padded, whole)
+    everything = policy.flow_loss(read, actions, sample_random(), torch.ones_like(is_pad))
+    assert gradients(policy, everything) == (0, 0)
+    policy.net.config = replace(policy.net.config, mask_padding=False)
+    unmasked = policy.flow_loss(read, actions, sample_random(), is_pad)
+    torch.testing.assert_close(unmasked, whole, atol=0, rtol=0)
+
+
+def test_a_camera_that_is_not_there_cannot_be_left_uncropped(
+    checkpoints: dict[str, Path], dataset: Dataset
+) -> None:
+    augmentation = Augmentation(crop=0.9, uncropped=("wrist",))
+    with pytest.raises(ValueError, match="unknown camera 'wrist'"):
+        tiny_vlm.make_policy(
+            "vlm-ar", checkpoints["smolvlm"], "bin", dataset, augmentation=augmentation
+        )

@@ -151,12 +151,17 @@ class LightPolicy:
         tokens: Tokens,
         actions_BTA: Tensor,
         random: SampleRandom,
+        is_pad_BT: Tensor | None = None,
     ) -> TrainingLoss:
-        """The training loss. `actions_BTA` is unused: this policy learns from tokens only."""
+        """The training loss. The actions are unused: this policy learns from tokens only."""
         return self.net.loss(observations, tokens, self.schedule, random)
 
     def flow_loss(
-        self, observations: Observations, actions_BTA: Tensor, random: SampleRandom
+        self,
+        observations: Observations,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        is_pad_BT: Tensor | None = None,
     ) -> Tensor:
         raise TypeError("the light policy has no flow expert")
 

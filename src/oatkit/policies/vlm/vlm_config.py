@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from oatkit.errors import unknown_name
+from oatkit.nn.image_augmentation import Augmentation
 from oatkit.policies.policy import Head
 from oatkit.policies.vlm.backbones.backbone_options import FREEZING, BackboneOptions
 
@@ -33,6 +34,9 @@ OBJECTIVES = {
     ),
     "vlm-flow": Objective("vision-language, a flow expert alone", ("flow",)),
 }
+
+LATER = ("flow_draws", "expert_only", "augmentation", "mask_padding")
+"""Settings of `VlmConfig` that its first version did not have."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ class VlmConfig:
         flow_draws: Number of times and noises at which training computes the velocity of a chunk;
             they share one pass of the backbone.
         expert_only: Whether only the flow expert is trained, and all else stays as it is.
+        augmentation: How images are changed in training.
+        mask_padding: Whether steps past the end of an episode are left out of the flow loss.
     """
 
     objective: str = "vlm-ar"
@@ -80,6 +86,8 @@ class VlmConfig:
     backbone: BackboneOptions = field(default_factory=BackboneOptions)
     flow_draws: int = 1
     expert_only: bool = False
+    augmentation: Augmentation = field(default_factory=Augmentation)
+    mask_padding: bool = False
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -112,11 +120,10 @@ class VlmConfig:
         Settings that came later are left out while they have their default, so that training goes
         on from checkpoints that were written before them.
         """
-        values = asdict(self)
+        default, values = asdict(VlmConfig()), asdict(self)
         if not self.backbone.train_vision:
             del values["backbone"]["train_vision"]
-        later = {name: values.pop(name) for name in ("flow_draws", "expert_only")}
-        return values | {k: v for k, v in later.items() if v != getattr(VlmConfig, k)}
+        return {name: v for name, v in values.items() if name not in LATER or v != default[name]}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> VlmConfig:
@@ -130,6 +137,8 @@ class VlmConfig:
             backbone=BackboneOptions(**values["backbone"]),
             flow_draws=values.get("flow_draws", 1),
             expert_only=values.get("expert_only", False),
+            augmentation=Augmentation.from_json(values.get("augmentation", {})),
+            mask_padding=values.get("mask_padding", False),
         )
 
 

@@ -9,6 +9,8 @@ sample with one of its flow draws.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
@@ -18,6 +20,7 @@ from oatkit.nn.flow import add_noise, flow_times
 from oatkit.nn.flow_acting import integrate_expert
 from oatkit.nn.flow_expert import FlowExpert, Memory
 from oatkit.nn.flow_graphs import FlowGraphs
+from oatkit.nn.image_augmentation import augment_images
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies.generation.blockwise_loss import blockwise_loss, fit_to_schedule
@@ -59,6 +62,7 @@ class VlmNet(nn.Module):
         sizes = [size for size in spec.cameras.values() for _ in range(spec.history)]
         self._parts = backbone.processor.parts(sizes, spec.history if spec.state_dim else 0)
         self._grids = [backbone.processor.grid(size) for size in sizes]
+        self._crops = config.augmentation.smallest_shares(tuple(spec.cameras))
         num_fixed, num_tokens = sum(len(part) for part in self._parts), tokenizer.max_tokens
         if num_fixed + MAX_TASK_TOKENS + num_tokens > backbone.max_slots:
             raise ValueError(
@@ -140,6 +144,12 @@ class VlmNet(nn.Module):
             self._parts, observations.task, images, self._grids, is_seen_BN, projected
         )
 
+    def augmented(self, observations: Observations, random: SampleRandom) -> Observations:
+        """Observations with images cropped and colored at random, as the config says."""
+        color_jitter = self.config.augmentation.color_jitter
+        images = augment_images(observations.images, self._crops, color_jitter, random)
+        return replace(observations, images=images)
+
     def shrink_images(self, observations: Observations) -> Observations:
         """The same: images are already as small as the network reads them."""
         return observations
@@ -173,8 +183,22 @@ class VlmNet(nn.Module):
         rotary = self.backbone.rotary(context, self.chunk_shape[0])
         return Memory([pairs[layer] for layer in self._layers], context.is_seen, rotary)
 
-    def flow_loss(self, context: Context, actions_BTA: Tensor, random: SampleRandom) -> Tensor:
-        """Mean squared error of the velocity at random times; actions are normalized."""
+    def flow_loss(
+        self,
+        context: Context,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        masked_BT: Tensor | None = None,
+    ) -> Tensor:
+        """Mean squared error of the velocity at random times.
+
+        Args:
+            context: Context of the batch.
+            actions_BTA: Normalized actions.
+            random: Random numbers of the samples.
+            masked_BT: bool, steps whose error counts as zero, so that every other step has the same
+                weight in any batch.
+        """
         draws = self.config.flow_draws
         time_R = flow_times(random.uniform(draws)).flatten()
         noise_RTA = random.normal(draws, *self.chunk_shape).flatten(0, 1)
@@ -182,6 +206,9 @@ class VlmNet(nn.Module):
         noisy_RTA, velocity_RTA = add_noise(actions_RTA, noise_RTA, time_R)
         memory = self.memory(context)
         found_RTA = self._expert(noisy_RTA, time_R, memory if draws == 1 else memory.repeat(draws))
+        if masked_BT is not None:
+            masked_RT1 = masked_BT.repeat_interleave(draws, dim=0)[:, :, None]
+            velocity_RTA = torch.where(masked_RT1, found_RTA.detach(), velocity_RTA)
         return F.mse_loss(found_RTA, velocity_RTA)
 
     def flow(self, context: Context, noise_BTA: Tensor, num_steps: int | None = None) -> Tensor:
@@ -204,11 +231,12 @@ class VlmNet(nn.Module):
         actions_BTA: Tensor,
         schedule: Schedule,
         random: SampleRandom,
+        masked_BT: Tensor | None = None,
     ) -> TrainingLoss:
         """Token loss plus `flow_weight` times the flow loss; actions are normalized."""
         is_expert_only = self.config.expert_only
         with torch.set_grad_enabled(torch.is_grad_enabled() and not is_expert_only):
-            context = self.encode(observations)
+            context = self.encode(self.augmented(observations, random))
         terms: list[Tensor] = []
         parts: dict[str, Tensor] = {}
         if self.tokens is not None and not is_expert_only:
@@ -217,7 +245,7 @@ class VlmNet(nn.Module):
             parts["token_loss"] = blockwise_loss(logits_BKV, tokens, schedule, self.end_id)
             terms.append(parts["token_loss"])
         if self.expert is not None:
-            parts["flow_loss"] = self.flow_loss(context, actions_BTA, random)
+            parts["flow_loss"] = self.flow_loss(context, actions_BTA, random, masked_BT)
             terms.append(self.config.flow_weight * parts["flow_loss"])
         return TrainingLoss(torch.stack(terms).sum(), parts)
 

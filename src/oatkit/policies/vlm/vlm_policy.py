@@ -214,17 +214,28 @@ class VlmPolicy:
         tokens: Tokens,
         actions_BTA: Tensor,
         random: SampleRandom,
+        is_pad_BT: Tensor | None = None,
     ) -> TrainingLoss:
         """The training loss on raw actions."""
         normal_BTA = self.actions.normalize(actions_BTA)
-        return self.net.loss(observations, tokens, normal_BTA, self.schedule, random)
+        masked_BT = self._masked(is_pad_BT)
+        return self.net.loss(observations, tokens, normal_BTA, self.schedule, random, masked_BT)
 
     def flow_loss(
-        self, observations: Observations, actions_BTA: Tensor, random: SampleRandom
+        self,
+        observations: Observations,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        is_pad_BT: Tensor | None = None,
     ) -> Tensor:
-        """The flow part of the loss on raw actions, a scalar."""
+        """The flow part of the loss on raw actions, a scalar; images stay as they are."""
         context = self.net.encode(observations)
-        return self.net.flow_loss(context, self.actions.normalize(actions_BTA), random)
+        normal_BTA = self.actions.normalize(actions_BTA)
+        return self.net.flow_loss(context, normal_BTA, random, self._masked(is_pad_BT))
+
+    def _masked(self, is_pad_BT: Tensor | None) -> Tensor | None:
+        """Padding that the flow loss leaves out; None if it counts."""
+        return is_pad_BT if self.net.config.mask_padding else None
 
     def logits(self, observations: Observations, ids_BK: Tensor, schedule: Schedule) -> Tensor:
         """Logits of a packed pass over true tokens, (B, K, V)."""
