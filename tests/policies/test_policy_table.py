@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,12 +75,18 @@ def test_a_policy_is_opened_on_a_device(
     dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, moved = tiny.make_policy("bin", dataset).save_pretrained(tmp_path), list[str]()
-    monkeypatch.setattr(LightPolicy, "to", lambda self, to: moved.append(str(to)) or self)
+
+    def from_pretrained(path: Path, dtype: torch.dtype | None, device: torch.device) -> None:
+        moved.append(f"{device} {dtype}")
+
+    light = replace(POLICIES["light"], from_pretrained=from_pretrained)  # type: ignore[arg-type]
+    monkeypatch.setitem(POLICIES, "light", light)
     pretend_cuda(monkeypatch)
     oatkit.load_policy(folder)
     for device in ("auto", "cuda:1", "cpu"):
-        open_policy(folder, device)
-    assert moved == ["cpu", "cuda:0", "cuda:1", "cpu"]
+        open_policy(folder, device, "bfloat16")
+    wanted = [f"{device} torch.bfloat16" for device in ("cuda:0", "cuda:1", "cpu")]
+    assert moved == ["cpu None", *wanted]
 
 
 def test_a_policy_that_is_given_stays_unless_a_device_is_named(
@@ -91,3 +98,5 @@ def test_a_policy_that_is_given_stays_unless_a_device_is_named(
     assert open_policy(policy) is policy
     assert open_policy(policy, "cuda") is policy
     assert moved == ["cuda:0"]
+    with pytest.raises(ValueError, match="is open already: open it with load_policy"):
+        open_policy(policy, dtype="float16")

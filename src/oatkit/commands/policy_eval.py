@@ -13,7 +13,7 @@ from tyro.conf import Positional, arg
 
 from oatkit.commands.choices import SimulatorName
 from oatkit.commands.command_line import command_line
-from oatkit.commands.device_options import DeviceFlag, announce_device
+from oatkit.commands.device_options import DeviceFlag, DtypeFlag, announce_device
 from oatkit.commands.sampling_options import SamplingFlags
 from oatkit.commands.text_output import print_lines, table_row, titled
 from oatkit.errors import MissingExtraError
@@ -65,6 +65,7 @@ class EvalPolicy:
     timeout_s: float = TIMEOUT_S
     """A simulator process that does not answer for so many seconds is killed and started again."""
     device: DeviceFlag = "auto"
+    dtype: DtypeFlag = None
     state_key: tuple[str, ...] = ()
     """Parts of the simulator's observation that are the policy's state; as in training by
     default."""
@@ -75,7 +76,7 @@ class EvalPolicy:
 
 
 def run(options: EvalPolicy, console: Console) -> int:
-    device = announce_device(console, options.device)
+    device = announce_device(console, options.device, options.dtype)
     others = [read_record(path, PolicyEvaluation) for path in options.against]
     record = evaluate(
         options.policy,
@@ -94,6 +95,7 @@ def run(options: EvalPolicy, console: Console) -> int:
         workers=options.workers,
         timeout_s=options.timeout_s,
         device=device,
+        dtype=options.dtype,
         command=command_line("policy eval", options, positional="policy"),
         show_progress=True,
     )

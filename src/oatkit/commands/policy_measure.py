@@ -11,7 +11,7 @@ from rich.text import Text
 from tyro.conf import Positional, arg
 
 from oatkit.commands.dataset_options import Columns, DatasetOptions
-from oatkit.commands.device_options import DeviceFlag, announce_device
+from oatkit.commands.device_options import DeviceFlag, DtypeFlag, announce_device
 from oatkit.commands.record_output import write_result
 from oatkit.commands.text_output import print_differences, table_row, titled
 from oatkit.jobs.artifact_split import SplitName, select_episodes
@@ -39,6 +39,7 @@ class MeasurePolicy:
     seed: int = 0
     """Seed of the sampled tokens."""
     device: DeviceFlag = "auto"
+    dtype: DtypeFlag = None
     out: Annotated[Path | None, arg(metavar="FILE.json")] = None
     """Also write the measurements as JSON."""
     columns: Columns = DatasetOptions()
@@ -47,10 +48,10 @@ class MeasurePolicy:
 def run(options: MeasurePolicy, console: Console) -> int:
     if not options.policies:
         raise ValueError("name at least one policy artifact")
-    device = announce_device(console, options.device)
+    device = announce_device(console, options.device, options.dtype)
     found = []
     for path in options.policies:
-        policy = load_policy(path, device=device)
+        policy = load_policy(path, dtype=options.dtype, device=device)
         dataset = _columns(options, policy).open(options.data)
         if policy.tokenizer.action_dim != dataset.action_dim:
             raise ValueError(

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from rich.console import Console
 from tyro.conf import Positional, UseAppendAction, arg
 
-from oatkit.commands.device_options import DeviceFlag, announce_device
+from oatkit.commands.device_options import DeviceFlag, DtypeFlag, announce_device
 from oatkit.commands.sampling_options import SamplingFlags
 from oatkit.commands.text_output import print_lines
 from oatkit.jobs.policy_serving import serve_until_stopped
@@ -53,6 +53,7 @@ class Serve:
     cuda_graphs: bool = False
     """Replay a vision-language policy as CUDA graphs, which spares the time of Python; compared on
     a CPU with the plain way, but not yet run on a GPU."""
+    dtype: DtypeFlag = None
     max_batch: int = 8
     """Maximum number of requests that are answered together."""
     max_queue: int = 64
@@ -73,7 +74,7 @@ class Serve:
 
 def run(options: Serve, console: Console) -> int:
     """Load, warm up, listen until SIGTERM or SIGINT, then answer the requests that wait."""
-    device = announce_device(console, options.device)
+    device = announce_device(console, options.device, options.dtype)
     config = ServeConfig(
         host=options.host,
         port=options.port,
@@ -96,7 +97,7 @@ def run(options: Serve, console: Console) -> int:
     if danger is not None:
         Console(stderr=True).print(f"[bold red]WARNING: {danger}[/]", soft_wrap=True)
     check_free(config.host, config.port)
-    policy = load_policy(options.policy, device=device)
+    policy = load_policy(options.policy, dtype=options.dtype, device=device)
     choose_head(policy, options.head)
     if options.cuda_graphs:
         use_cuda_graphs(policy)

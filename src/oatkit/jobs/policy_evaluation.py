@@ -28,6 +28,7 @@ from oatkit.jobs.evaluation_plan import (
     plan_evaluation,
 )
 from oatkit.nn.device import Device
+from oatkit.nn.weight_loading import Dtype
 from oatkit.policies import Policy
 from oatkit.policies.policy import Head
 from oatkit.policies.policy_table import choose_head, open_policy
@@ -66,6 +67,7 @@ def evaluate(
     workers: int | None = None,
     timeout_s: float = TIMEOUT_S,
     device: Device = "auto",
+    dtype: Dtype | None = None,
     command: str = "",
     show_progress: bool = False,
 ) -> PolicyEvaluation:
@@ -91,12 +93,13 @@ def evaluate(
         timeout_s: Seconds after which a silent simulator process is killed and started again.
         device: Where a policy that is opened here runs; one that is given stays where it is, unless
             a device is named. See `resolve_device`.
+        dtype: Type of the weights of a policy that is opened here; as trained by default.
         command: What the record says was typed.
         show_progress: Whether to show a progress bar.
     """
     folder = None if out is None else Path(out)
     _check_counts(folder, episodes, videos, workers, timeout_s)
-    opened = open_policy(policy, device)
+    opened = open_policy(policy, device, dtype)
     choose_head(opened, head)
     kind = choose_simulator(simulator, opened, shadows=shadows)
     rollout = make_rollout(opened, execute, sampling, state_keys, schedule)

@@ -170,7 +170,7 @@ def new_policy(
 
     def make() -> Policy:
         torch.manual_seed(seed)
-        # loading a tokenizer takes random numbers; so its folder and itself give the same policy
+        # opening the tokenizer once took random numbers here: a seed goes on giving the same policy
         make_codec(tokenizer.codec.config)
         if not kind.needs_backbone:
             if start.backbone is not None:

@@ -47,12 +47,13 @@ class SpatialSoftmax(nn.Module):
     def forward(self, x_NCHW: Tensor) -> Tensor:
         maps_NPHW = self.features(x_NCHW)
         height, width = maps_NPHW.shape[2:]
-        share_NPHW = maps_NPHW.flatten(2).softmax(dim=-1).view_as(maps_NPHW)
+        # in float32, because bfloat16 has too few digits for a position
+        share_NPHW = maps_NPHW.flatten(2).float().softmax(dim=-1).view_as(maps_NPHW)
         rows_H = torch.linspace(-1, 1, height, device=x_NCHW.device)
         columns_W = torch.linspace(-1, 1, width, device=x_NCHW.device)
         down_NP = share_NPHW.sum(dim=3) @ rows_H
         right_NP = share_NPHW.sum(dim=2) @ columns_W
-        return torch.cat([right_NP, down_NP], dim=1)
+        return torch.cat([right_NP, down_NP], dim=1).to(maps_NPHW.dtype)
 
 
 class ImageEncoder(nn.Module):

@@ -9,19 +9,29 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
+from oatkit.nn.weight_loading import place_weights
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.policy import Policy
-from oatkit.storage.artifact import local_folder, read_artifact, replacing, write_artifact
+from oatkit.storage.artifact import (
+    load_state,
+    local_folder,
+    read_artifact,
+    replacing,
+    write_artifact,
+)
 from oatkit.storage.digest import digest, settings_part, tensor_parts
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 
 SCHEMA, VERSION = "oatkit/policy", 1
+CPU = torch.device("cpu")
 COMMON_KEYS = ("schema", "version", "kind", "net", "observation", "auto")
 """Entries of `config.json` that policies of all kinds have."""
 
@@ -68,6 +78,28 @@ def read_policy(folder: str | os.PathLike[str], own_keys: Collection[str] = ()) 
         auto=None if auto is None else AutoThresholds(**auto),
         extras={k: v for k, v in config.items() if k not in (*COMMON_KEYS, *own_keys)},
     )
+
+
+def load_weights(
+    net: nn.Module,
+    opened: OpenedPolicy,
+    dtype: torch.dtype | None = None,
+    device: torch.device = CPU,
+    *,
+    float32: Collection[str] = (),
+) -> None:
+    """Give a network the weights of its artifact, and move it and the tokenizer to a device.
+
+    Args:
+        net: Network, made in `WithoutWeights` or not.
+        opened: Artifact, whose weights are taken out.
+        dtype: Type of the weights; as trained by default. The tokenizer stays float32.
+        device: Where both run.
+        float32: Names of the parts of the network that stay float32 whatever `dtype` says.
+    """
+    place = partial(place_weights, net, dtype=dtype, device=device, float32=float32)
+    load_state(place, opened.state, opened.path)
+    opened.tokenizer.to(device)
 
 
 def write_policy(

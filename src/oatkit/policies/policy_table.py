@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any, get_args
+
+import torch
 
 from oatkit.errors import ArtifactError, unknown_name
 from oatkit.nn.device import Device, resolve_device
+from oatkit.nn.weight_loading import Dtype
 from oatkit.policies.light.light_net import LightConfig
 from oatkit.policies.light.light_policy import LightPolicy
 from oatkit.policies.policy import Head, Policy, PolicyConfig
@@ -29,7 +33,7 @@ class PolicyKind:
         config: Makes a config of the default size, a frozen dataclass that has the name as `kind`.
         for_dataset: Makes an untrained policy of a config, a backbone where it needs one, a
             tokenizer, a dataset, and by name `history`, `cameras` and `reads_state`.
-        from_pretrained: Opens an artifact.
+        from_pretrained: Opens an artifact; takes `dtype` and `device` by name, as torch has them.
         needs_backbone: Whether it is made of a vision-language checkpoint.
     """
 
@@ -37,7 +41,7 @@ class PolicyKind:
     heads: tuple[Head, ...]
     config: Callable[[], PolicyConfig]
     for_dataset: Callable[..., Policy]
-    from_pretrained: Callable[[Path], Policy]
+    from_pretrained: Callable[..., Policy]
     needs_backbone: bool = False
 
 
@@ -93,30 +97,42 @@ def use_cuda_graphs(policy: Policy) -> None:
     policy.net.use_graphs()
 
 
-def load_policy(folder: str | os.PathLike[str], *, device: Device = "cpu") -> Policy:
+def load_policy(
+    folder: str | os.PathLike[str], *, dtype: Dtype | None = None, device: Device = "cpu"
+) -> Policy:
     """Open a trained policy from a folder or, by its id, from the Hugging Face hub.
 
     Args:
         folder: Folder, or id on the Hugging Face hub.
+        dtype: Type of its weights, and what it computes in: "float32", "bfloat16" or "float16"; as
+            trained by default. States, noise and the sums of Euler steps, logits and the decoder of
+            the tokens stay float32.
         device: Where it runs: "cpu", "cuda", "cuda:1", "mps" or "auto".
     """
-    place = resolve_device(device)
-    return read_unchanged(local_folder(folder), _load).to(place)
+    if dtype not in (None, *get_args(Dtype)):
+        raise ValueError(unknown_name("dtype", str(dtype), get_args(Dtype)))
+    how = {"dtype": dtype and getattr(torch, dtype), "device": resolve_device(device)}
+    return read_unchanged(local_folder(folder), partial(_load, how=how))
 
 
-def open_policy(policy: Policy | str | os.PathLike[str], device: Device = "auto") -> Policy:
+def open_policy(
+    policy: Policy | str | os.PathLike[str], device: Device = "auto", dtype: Dtype | None = None
+) -> Policy:
     """A policy to act with: opened on a device, or the one that is given.
 
     Args:
         policy: Policy, or folder or hub id of one.
         device: Where it runs; a policy that is given stays where it is, unless a device is named.
+        dtype: Type of its weights; a policy that is given has its own.
     """
     if isinstance(policy, str | os.PathLike):
-        return load_policy(policy, device=device)
+        return load_policy(policy, dtype=dtype, device=device)
+    if dtype is not None:
+        raise ValueError(f"the policy is open already: open it with load_policy(dtype={dtype!r})")
     return policy if device == "auto" else policy.to(resolve_device(device))
 
 
-def _load(path: Path) -> Policy:
+def _load(path: Path, how: Mapping[str, Any]) -> Policy:
     require_config(path, "policy")
     try:
         config = json.loads(config_file(path).read_text())
@@ -125,4 +141,4 @@ def _load(path: Path) -> Policy:
         raise ArtifactError(f"{path} is no readable policy artifact ({error})") from error
     if kind not in POLICIES:
         raise ArtifactError(f"{path}: {unknown_name('policy kind', str(kind), POLICIES)}")
-    return POLICIES[kind].from_pretrained(path)
+    return POLICIES[kind].from_pretrained(path, **how)

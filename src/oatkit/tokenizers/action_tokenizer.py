@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from oatkit.data import Dataset, Normalizer
 from oatkit.errors import DecodeError
 from oatkit.nn.device import Device, resolve_device
+from oatkit.nn.weight_loading import WithoutWeights, place_weights
 from oatkit.storage.artifact import (
     WEIGHTS,
     load_state,
@@ -298,11 +299,13 @@ class ActionTokenizer:
     @classmethod
     def _read(cls, path: Path, *, normalized_input: bool) -> ActionTokenizer:
         config, state = read_artifact(path, "tokenizer", FORMAT_VERSION)
-        codec = make_codec(make_config(config["kind"], **config["codec"]))
+        with WithoutWeights():
+            codec = make_codec(make_config(config["kind"], **config["codec"]))
+        assert isinstance(codec, nn.Module)
         if isinstance(codec, HasFiles):
             codec.read_files(path)
-        load_state(codec.load_state_dict, state, path)
-        assert isinstance(codec, nn.Module)
+        place = partial(place_weights, codec, dtype=None, device=torch.device("cpu"))
+        load_state(place, state, path)
         codec.eval()
         data = DataFacts.from_json(config["data"])
         known = {"schema", "version", "kind", "codec", "normalization", "data"}

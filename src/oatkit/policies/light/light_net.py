@@ -126,11 +126,11 @@ class LightNet(nn.Module):
         """Keys and values of every layer; with `random` images are cropped anywhere."""
         parts_BSD = [self.task(observations.task)[:, None]]
         if self.state is not None:
-            parts_BSD.append(self.state(observations.state))
+            parts_BSD.append(self.state(observations.state).to(self.slots.dtype))
         sizes = (self.config.image_size, self.config.crop_size)
         for encoder, images in zip(self.cameras, observations.images, strict=True):
             cropped = resize_and_crop(images, *sizes, random)
-            encoded_ND = encoder(cropped.flatten(0, 1))
+            encoded_ND = encoder(cropped.flatten(0, 1).to(self.slots.dtype))
             parts_BSD.append(encoded_ND.view(*images.shape[:2], -1))
         context_BSD = self.context(torch.cat(parts_BSD, dim=1) + self.slots, random)
         pairs: Context = self.decoder.keys_values(context_BSD)

@@ -15,6 +15,7 @@ from torch import Tensor
 from oatkit.data import Dataset
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
+from oatkit.nn.weight_loading import WithoutWeights
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Prediction, PredictionOptions
 from oatkit.policies.generation.random_rows import Generators
@@ -27,15 +28,17 @@ from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.policy import Head
 from oatkit.policies.policy_artifact import (
+    CPU,
     SCHEMA,
     VERSION,
+    load_weights,
     model_card,
     policy_digest,
     read_policy,
     write_policy,
 )
 from oatkit.policies.tokenizer_checks import require_endpoints, require_same_actions
-from oatkit.storage.artifact import load_state, upload
+from oatkit.storage.artifact import upload
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Budget, Sampling, Schedule, Tokens
 
@@ -243,13 +246,20 @@ class LightPolicy:
         return upload(self.save_pretrained, repo_id, private=private)
 
     @classmethod
-    def from_pretrained(cls, folder: str | os.PathLike[str]) -> LightPolicy:
-        """Read an artifact from a folder or, by its id, from the Hugging Face hub."""
+    def from_pretrained(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device = CPU,
+    ) -> LightPolicy:
+        """Read an artifact; see `load_policy`."""
         found = read_policy(folder)
         sizes = dict(found.config["net"])
         sizes["endpoints"] = None if sizes["endpoints"] is None else tuple(sizes["endpoints"])
-        policy = cls.make(LightConfig(**sizes), found.tokenizer, found.spec)
-        load_state(policy.net.load_state_dict, found.state, found.path)
+        with WithoutWeights():
+            policy = cls.make(LightConfig(**sizes), found.tokenizer, found.spec)
+        load_weights(policy.net, found, dtype, device, float32=("state",))
         policy.auto, policy.extras = found.auto, found.extras
         return policy
 

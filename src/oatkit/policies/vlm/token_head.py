@@ -73,9 +73,9 @@ class TokenHead(nn.Module):
         return (pack_shifted if self.is_shifted else pack)(schedule, device)
 
     def scores(self, hidden_BGD: Tensor) -> Tensor:
-        """Logits (B, G, V) of hidden states."""
-        rows_VD = self.rows[: self.num_outputs]
-        return hidden_BGD.to(rows_VD.dtype) @ rows_VD.t()
+        """Logits (B, G, V) of hidden states, in float32: bfloat16 would make near ones equal."""
+        rows_VD = self.rows[: self.num_outputs].float()
+        return hidden_BGD.float() @ rows_VD.t()
 
 
 class _CachedGeneration:

@@ -20,6 +20,7 @@ from oatkit.data import Dataset, Normalizer
 from oatkit.errors import ArtifactError
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
+from oatkit.nn.weight_loading import WithoutWeights
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Prediction, PredictionOptions
 from oatkit.policies.generation.random_rows import Generators
@@ -30,8 +31,10 @@ from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.policy import Head
 from oatkit.policies.policy_artifact import (
+    CPU,
     SCHEMA,
     VERSION,
+    load_weights,
     model_card,
     policy_digest,
     read_policy,
@@ -45,7 +48,7 @@ from oatkit.policies.vlm.flow_predictor import FlowPredictor
 from oatkit.policies.vlm.vlm_config import VlmConfig, require_successor
 from oatkit.policies.vlm.vlm_net import VlmNet
 from oatkit.policies.vlm.vlm_reader import VlmReader
-from oatkit.storage.artifact import load_state, upload
+from oatkit.storage.artifact import upload
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Budget, Sampling, Schedule, Tokens
 
@@ -328,8 +331,14 @@ class VlmPolicy:
         return upload(self.save_pretrained, repo_id, private=private)
 
     @classmethod
-    def from_pretrained(cls, folder: str | os.PathLike[str]) -> VlmPolicy:
-        """Read an artifact from a folder or, by its id, from the Hugging Face hub."""
+    def from_pretrained(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        dtype: torch.dtype | None = None,
+        device: torch.device = CPU,
+    ) -> VlmPolicy:
+        """Read an artifact; see `load_policy`."""
         from oatkit.policies.vlm.backbones.loading import build_backbone
 
         found = read_policy(folder, OWN_KEYS)
@@ -345,9 +354,10 @@ class VlmPolicy:
                 "tokenizer of its training back"
             )
         config = VlmConfig.from_json(values["net"])
-        backbone = build_backbone(found.path / "backbone", config.backbone)
-        net = VlmNet(config, backbone, found.spec, tokenizer)
-        load_state(net.load_state_dict, found.state, found.path)
+        with WithoutWeights():
+            backbone = build_backbone(found.path / "backbone", config.backbone)
+            net = VlmNet(config, backbone, found.spec, tokenizer)
+        load_weights(net, found, dtype, device, float32=("state",))
         actions = Normalizer.from_json(values["actions"])
         return cls(net.eval(), tokenizer, found.spec, actions, found.auto, found.extras)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from oatkit.nn.weight_loading import Dtype
+
 FREEZING = ("freeze_vision", "train_vision", "freeze_language")
 """Options that may change when a trained policy is trained further."""
 
@@ -13,7 +15,7 @@ FREEZING = ("freeze_vision", "train_vision", "freeze_language")
 class BackboneOptions:
     """How a backbone is loaded, and which of its parts are trained."""
 
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    dtype: Dtype = "float32"
     """Type of the weights that are not trained, such as those that adapters (--lora-rank) are added
     to; trained weights are float32, and --precision is what training computes in."""
     attention: Literal["eager", "sdpa"] | None = None

@@ -59,7 +59,10 @@ def load_backbone(checkpoint: str, options: BackboneOptions) -> Backbone:
 
 
 def build_backbone(folder: Path, options: BackboneOptions) -> Backbone:
-    """A backbone with random weights from a folder that `Processor.save_pretrained` wrote."""
+    """A backbone from a folder that `Processor.save_pretrained` wrote.
+
+    Its weights are random, or have no memory in `WithoutWeights`.
+    """
     require_version()
     family, config = _read_family(str(folder))
     config._attn_implementation = _attention(family, options)
