@@ -71,6 +71,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.tokenizer_sweep
 	$(BIN)/python -m benchmarks.policy_table
 	$(BIN)/python -m benchmarks.vlm_speed
+	$(BIN)/python -m benchmarks.vlm_memory
 	$(BIN)/python -m benchmarks.vlm_pipeline
 	$(BIN)/python -m benchmarks.vlm_rows
 	$(BIN)/python -m benchmarks.vlm_padding
