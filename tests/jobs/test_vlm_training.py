@@ -244,9 +244,14 @@ def launch(data: Path, out: Path, backbone: Path, *flags: str, is_sharded: bool)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_sharded", [False, True])
+@pytest.mark.parametrize(
+    ("is_sharded", "more"),
+    [(False, ()), (True, ()), (True, ("--lora-rank", "2", "--merge-lora"))],
+    ids=["ddp", "fsdp", "fsdp-lora"],
+)
 def test_two_processes_equal_one(
     is_sharded: bool,
+    more: tuple[str, ...],
     data: Path,
     checkpoints: dict[str, Path],
     tokenizers: dict[str, ActionTokenizer],
@@ -257,6 +262,7 @@ def test_two_processes_equal_one(
         *("--tokenizer", str(tmp_path / "t"), "--policy", "vlm-tc", "--steps", "4"),
         *("--batch-size", "4", "--accumulate", "2", "--checkpoint-every", "2", "--ema", "0.5"),
         *("--crop", "0.8", "--color-jitter", "0.3", "--mask-padding"),
+        *more,
     )
     one, two = tmp_path / "1", tmp_path / "2"
     assert run(data, one, checkpoints["qwen3-vl"], *flags) == 0
