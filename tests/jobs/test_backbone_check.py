@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,14 +97,22 @@ def test_the_step_that_is_measured_is_the_one_that_will_run(
     assert all(invariant.holds for invariant in found.invariants)
 
 
-def test_what_is_not_given_is_that_of_the_paper() -> None:
-    settings, cpu = StepSettings(), torch.device("cpu")
-    assert settings.expert_width == ExpertConfig().width == 1024
-    step = backbone_check._resolved(settings, "vlm-tc", cpu)
-    assert step.batch_size == vlm_preset("paper", "vlm-tc").train.batch_size
-    assert step.precision == "float32"
-    assert (
-        backbone_check._resolved(settings, "vlm-ar", torch.device("cuda")).precision == "bfloat16"
-    )
+def test_what_is_not_given_is_that_of_the_paper_and_of_training(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a GPU training computes in bfloat16 if nothing else is asked, so the check does too."""
+    asked = []
+
+    def bfloat16(*arguments: Any) -> str:
+        asked.append(arguments)
+        return "bfloat16"
+
+    monkeypatch.setattr(backbone_check, "resolve_precision", bfloat16)
+    policy: Any = SimpleNamespace(kind="vlm-tc", net="the network")
+    found = backbone_check._resolved(StepSettings(), policy, torch.device("cuda"))
+    assert asked == [(None, "the network", torch.device("cuda"))]
+    assert found.precision == "bfloat16"
+    assert found.expert_width == ExpertConfig().width == 1024
+    assert found.batch_size == vlm_preset("paper", "vlm-tc").train.batch_size
     with pytest.raises(ValueError, match="batch_size is 0, expected at least 1"):
         StepSettings(batch_size=0)

@@ -6,7 +6,7 @@ import resource
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,6 +28,8 @@ from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.tokenizers.kind_table import make_codec
 from oatkit.train.optimizers import OPTIMIZERS
+from oatkit.train.precision import allow_tensor_cores, resolve_precision
+from oatkit.train.train_config import Precision
 from oatkit.types import BackboneCheck, Invariant, MeasuredStep, Schedule, Tokens
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
@@ -44,8 +46,9 @@ class StepSettings:
     batch_size: int | None = None
     """Number of samples of a step on this device, after --accumulate; by default the whole batch of
     the preset paper."""
-    precision: Literal["float32", "bfloat16"] | None = None
-    """Number format of the computation; bfloat16 on CUDA by default, float32 elsewhere."""
+    precision: Precision | None = None
+    """Number format of the computation; by default what training takes: the launcher's, else
+    bfloat16 on CUDA and float32 elsewhere."""
     expert_width: int = ExpertConfig.width
     """Width of the flow expert."""
     expert_layers: int | None = None
@@ -97,7 +100,7 @@ def check_backbone(
     if objective != policy.kind:
         del policy
         policy = make(objective)
-    step = _resolved(settings, objective, place)
+    step = _resolved(settings, policy, place)
     train_s, train_bytes = _measure_step(policy, step)
     return BackboneCheck(
         checkpoint=checkpoint,
@@ -114,15 +117,14 @@ def check_backbone(
     )
 
 
-def _resolved(settings: StepSettings, objective: str, device: torch.device) -> MeasuredStep:
+def _resolved(settings: StepSettings, policy: VlmPolicy, device: torch.device) -> MeasuredStep:
     """The step that is measured, with what is left to a default."""
     values = asdict(settings)
     del values["expert_layers"]
     if settings.batch_size is None:
-        values["batch_size"] = vlm_preset("paper", objective).train.batch_size
-    if settings.precision is None:
-        values["precision"] = "bfloat16" if device.type == "cuda" else "float32"
-    return MeasuredStep(objective=objective, device=str(device), **values)
+        values["batch_size"] = vlm_preset("paper", policy.kind).train.batch_size
+    values["precision"] = resolve_precision(settings.precision, policy.net, device)
+    return MeasuredStep(objective=policy.kind, device=str(device), **values)
 
 
 def _check_tokens(policy: VlmPolicy) -> tuple[list[Invariant], float, float, int]:
@@ -214,6 +216,7 @@ def _measure_step(policy: VlmPolicy, step: MeasuredStep) -> tuple[float, int]:
             raise OatkitError(f"the loss of {policy} is {loss.item()}: try --precision float32")
 
     policy.net.train()
+    allow_tensor_cores(policy.device)
     if policy.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(policy.device)
     return _median_s(run, policy.device), _memory(policy.device)
