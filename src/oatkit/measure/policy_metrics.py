@@ -191,7 +191,7 @@ def _sample(
     return _Sampled(
         chunks=torch.cat([part.chunk for part in parts]).cpu(),
         tokens=Tokens(ids_BK, torch.cat([part.tokens.lengths for part in parts])),
-        calls=float(torch.cat([part.calls for part in parts]).double().mean()),
+        calls=float(torch.cat([part.calls for part in parts]).cpu().double().mean()),
         num_undecodable=sum(len(part.undecodable) for part in parts),
     )
 
@@ -228,7 +228,7 @@ def _measure_budget(
     has_any = len(valid_BTA) > 0
     return PolicyBudget(
         budget=budget,
-        tokens=float(kept_B.double().mean()),
+        tokens=float(kept_B.cpu().double().mean()),
         calls=calls,
         mse=float(valid_BTA.square().mean()) if has_any else None,
         mse_without_padding=float(valid_BTA[is_real_BT].square().mean()) if has_any else None,

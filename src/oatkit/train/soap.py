@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from oatkit.nn.device import to_float64
+
 LEFT, RIGHT = "left", "right"
 
 
@@ -99,8 +101,8 @@ def _begin(state: dict[str, Tensor], grad: Tensor, group: dict[str, Any]) -> Non
     for side in (LEFT, RIGHT):
         if side in state:
             # in float64: float32 may fail on a covariance of few directions
-            basis = torch.linalg.eigh(state[side].double())[1]
-            state[f"{side}_basis"] = basis.to(grad.dtype).contiguous()
+            basis = torch.linalg.eigh(to_float64(state[side]))[1]
+            state[f"{side}_basis"] = basis.to(grad.device, grad.dtype).contiguous()
 
 
 def _count(state: dict[str, Tensor]) -> int:

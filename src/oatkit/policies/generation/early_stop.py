@@ -68,7 +68,7 @@ class EarlyStop:
             budget: Number of ids to decode.
         """
         now_NTA = self._tokenizer.decode(ids_NK, budget=budget)
-        scale_A = torch.as_tensor(self._tokenizer.normalizer.scale, device=now_NTA.device)
+        scale_A = now_NTA.new_tensor(self._tokenizer.normalizer.scale)  # MPS has no float64
         change_N = chunk_change(now_NTA, self._before_NTA, scale_A)
         is_done_N = self._thresholds.stops(change_N, entropy_NG.mean(dim=1))
         if self.chunk_NTA is None or self._is_done_N is None:

@@ -49,7 +49,8 @@ def calibrate_thresholds(
     """
     if not can_stop_early(tokenizer):
         return None
-    scale_A = torch.as_tensor(tokenizer.normalizer.scale, device=net.device)
+    # float32, because MPS has no float64
+    scale_A = torch.tensor(tokenizer.normalizer.scale, dtype=torch.float32, device=net.device)
     shape = (len(observations), schedule.num_tokens)
     uniform_BK = random_rows(torch.rand, generator, *shape).to(net.device)
     blocks = zip(
@@ -57,7 +58,7 @@ def calibrate_thresholds(
     )
     found = [_stages(net, tokenizer, schedule, *block, scale_A) for block in blocks]
     change_BS, entropy_BS, excess_BS = (
-        torch.cat(rows).double().cpu().numpy() for rows in zip(*found, strict=True)
+        torch.cat(rows).cpu().double().numpy() for rows in zip(*found, strict=True)
     )
     wanted_BTA = actions_BTA.to(net.device)
     coded_BTA = tokenizer.decode(tokenizer.encode(wanted_BTA))
