@@ -50,7 +50,8 @@ from oatkit.envs.simulator import (
 from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.evaluation.success_statistics import compare_paired, success_rate
-from oatkit.measure.policy_metrics import measure_slots, observations_to_measure
+from oatkit.measure.held_out_losses import measure_losses
+from oatkit.measure.policy_metrics import observations_to_measure
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import Prediction, VlmConfig, VlmPolicy
 from oatkit.policies.observation.observations import Observations
@@ -271,7 +272,8 @@ def token_accuracies(policy: VlmPolicy, dataset: Dataset) -> dict[str, float]:
 
 
 def accuracy(policy: VlmPolicy, observations: Observations, actions: torch.Tensor) -> float:
-    _, slots = measure_slots(policy, observations, policy.tokenizer.encode(actions))
+    tokens = policy.tokenizer.encode(actions)
+    slots = measure_losses(policy, observations, tokens, actions).slots
     return sum(s.share * s.accuracy for s in slots) / sum(s.share for s in slots)
 
 

@@ -23,7 +23,8 @@ from benchmarks.vlm_training import Options as Pipeline
 from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.policy_training import PolicyJob
-from oatkit.measure.policy_metrics import measure_slots, observations_to_measure
+from oatkit.measure.held_out_losses import measure_losses
+from oatkit.measure.policy_metrics import observations_to_measure
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.policies import VlmConfig, VlmPolicy
 from oatkit.policies.vlm import token_head
@@ -75,7 +76,8 @@ def measure(options: Options, family: str, spread: float, dataset: Dataset) -> d
         optimizer.step()
         losses.append(loss.item())
     observations, actions, _ = observations_to_measure(policy, held_out, 256)
-    held_out_loss, _ = measure_slots(policy, observations, policy.tokenizer.encode(actions))
+    tokens = policy.tokenizer.encode(actions)
+    held_out_loss = measure_losses(policy, observations, tokens, actions).tokens
     return {"first": losses[0], "last": fmean(losses[-20:]), "held out": held_out_loss}
 
 

@@ -28,7 +28,7 @@ from oatkit.policies.vlm.backbones.loading import write_scratch
 from oatkit.policies.vlm.combinations import Combination, combinations
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import KINDS, ActionTokenizer
-from oatkit.train import TrainConfig, train
+from oatkit.train import TrainConfig, read_log, train
 from oatkit.types import PolicyMeasurement
 from tests.policies import tiny
 
@@ -275,6 +275,9 @@ def test_two_processes_equal_one(
         assert wanted.keys() == found.keys()
         for key in wanted:
             torch.testing.assert_close(found[key], wanted[key], rtol=1e-3, atol=1e-5)
+    logs = [read_log(folder)[-1] for folder in (one, two)]
+    for name in ("val_loss", "val_flow_loss", "val_accuracy"):  # each process did its share
+        assert logs[1][name] == pytest.approx(logs[0][name], rel=1e-3)
     assert oatkit.load_policy(two).kind == "vlm-tc"
 
 

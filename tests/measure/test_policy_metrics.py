@@ -15,7 +15,6 @@ from oatkit.measure import policy_metrics
 from oatkit.measure.policy_metrics import (
     _variance_ratio,
     measure_policy,
-    measure_slots,
     observations_to_measure,
 )
 from tests.policies import tiny
@@ -49,24 +48,6 @@ def test_observations_are_spread_and_read_in_parts(
     assert actions_BTA.shape == (7, tiny.HORIZON, tiny.ACTION_DIM)
     np.testing.assert_array_equal(actions_BTA[0, 0], dataset[0].actions[0])
     assert is_pad_BT.sum(axis=1)[-1] == tiny.HORIZON - 1
-
-
-def test_accuracy_and_surprise_are_those_of_the_logits(dataset: Dataset) -> None:
-    policy = tiny.make_policy("oat", dataset)
-    policy.rows_at_once = 3
-    observations, actions_BTA, _ = observations_to_measure(policy, dataset, 7)
-    tokens = policy.tokenizer.encode(actions_BTA)
-    loss, slots = measure_slots(policy, observations, tokens)
-    with torch.inference_mode():
-        logits_BKV = policy.logits(observations, tokens.ids, policy.schedule)
-    chances_BKV = logits_BKV.double().softmax(dim=-1)
-    surprise_BK = -chances_BKV.gather(-1, tokens.ids[..., None])[..., 0].log2()
-    for number, slot in enumerate(slots):
-        right = (logits_BKV[:, number].argmax(dim=-1) == tokens.ids[:, number]).double()
-        assert slot.share == 1
-        assert slot.accuracy == pytest.approx(float(right.mean()))
-        assert slot.loss_bits == pytest.approx(float(surprise_BK[:, number].mean()), rel=1e-4)
-    assert loss == pytest.approx(float(surprise_BK.mean()) * math.log(2), rel=1e-4)
 
 
 def test_budgets_are_prefixes_of_the_same_samples(dataset: Dataset) -> None:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train import TrainConfig, train
+from oatkit.train.training_job import Spread
 
 ROOT = Path(__file__).parents[2]
 CONFIG = TrainConfig(
@@ -46,6 +47,7 @@ class Regression:
         self._inputs = torch.randn(100, 3)
         self._fail_at, self._scale = fail_at, scale
         self.steps = 0
+        self.evaluated_in: list[bool] = []
         self.num_samples = 100
         self._batch: Tensor | None = None
 
@@ -72,8 +74,11 @@ class Regression:
         assert self._batch is not None
         self.module.seen.lerp_(gather(self._batch).mean(dim=0), 0.1)
 
-    def evaluate(self) -> dict[str, float]:
-        return {"size": float(sum(p.detach().abs().sum() for p in self.module.parameters()))}
+    def evaluate(self, spread: Spread) -> dict[str, float]:
+        self.evaluated_in.append(torch.is_autocast_enabled("cpu"))
+        parameters = list(self.module.parameters())
+        sizes = spread(lambda number: parameters[number].abs().sum(), len(parameters))
+        return {"size": float(sum(sizes))}
 
 
 def trained(out: Path, config: TrainConfig = CONFIG) -> dict[str, Tensor]:

@@ -28,6 +28,7 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train import train
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.loop import TrainingRun, sample_indices
+from oatkit.train.train_config import Precision
 from tests.nn.pretended_devices import pretend_cuda
 from tests.train.regression import (
     CONFIG,
@@ -235,6 +236,34 @@ def test_a_gradient_that_is_not_finite_names_its_own_step(tmp_path: Path) -> Non
 
     with pytest.raises(TrainingError, match="non-finite in step 3 "):
         train(Root(), CONFIG, tmp_path, show_progress=False)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_an_evaluation_computes_as_training_does(precision: Precision, tmp_path: Path) -> None:
+    """A backbone of 3B parameters would otherwise be evaluated in float32 on a GPU."""
+    job = Regression()
+    train(job, replace(CONFIG, precision=precision), tmp_path, show_progress=False)
+    assert job.evaluated_in == [precision == "bfloat16"] * 2
+
+
+@pytest.mark.parametrize("count", [1, 4, 5])
+def test_processes_share_an_evaluation_and_call_equally_often(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where weights are sharded every call gathers them from all processes: one call less on one
+    GPU would leave the others waiting."""
+    run = TrainingRun(Regression(), CONFIG, tmp_path, {})
+    monkeypatch.setattr("accelerate.Accelerator.num_processes", 2)
+    shares, calls = [], []
+    for rank in (0, 1):
+        monkeypatch.setattr("accelerate.Accelerator.process_index", rank)
+        own: list[int] = []
+        monkeypatch.setattr(run.accelerator, "gather", lambda x: shares.append(x) or x.repeat(2))
+        run._spread(lambda number, own=own: own.append(number) or torch.tensor(number), count)
+        calls.append(len(own))
+    assert calls[0] == calls[1] == math.ceil(count / 2)
+    monkeypatch.setattr(run.accelerator, "gather", lambda _: torch.cat(shares))
+    assert [int(one) for one in run._spread(torch.tensor, count)] == list(range(count))
 
 
 def test_gradients_are_views_of_the_buckets_of_ddp(tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ from oatkit.jobs.untrained_policy import (
     policy_recipe,
 )
 from oatkit.jobs.working_folder import working_folder
-from oatkit.measure.policy_metrics import measure_flow, measure_slots, observations_to_measure
+from oatkit.measure.held_out_losses import measure_losses
+from oatkit.measure.policy_metrics import observations_to_measure
 from oatkit.nn.device import Device
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
@@ -43,6 +44,7 @@ from oatkit.storage.artifact import change_config
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.train import TrainConfig, load_latest, resolve_config, train
 from oatkit.train.shard import is_sharding_asked
+from oatkit.train.training_job import Spread
 from oatkit.types import Tokens
 
 MAX_CHUNKS_TO_EVALUATE = 512
@@ -321,17 +323,16 @@ class PolicyJob:
     def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:
         """Nothing follows a step of a policy."""
 
-    def evaluate(self) -> dict[str, float]:
+    def evaluate(self, spread: Spread) -> dict[str, float]:
         """Loss and token accuracy, and the flow loss, on held-out chunks."""
+        actions_BTA, is_pad_BT = self.held_out_actions, self._held_out_is_pad
+        held_out = (self.held_out, self._held_out_tokens, actions_BTA, is_pad_BT)
+        losses = measure_losses(self._policy, *held_out, spread)
         found: dict[str, float] = {}
         if "tokens" in self._policy.heads:
-            loss, slots = measure_slots(self._policy, self.held_out, self._held_out_tokens)
-            reached = sum(slot.share for slot in slots)
-            accuracy = sum(slot.share * slot.accuracy for slot in slots) / reached
-            found |= {"val_loss": loss, "val_accuracy": accuracy}
+            reached = sum(slot.share for slot in losses.slots)
+            accuracy = sum(slot.share * slot.accuracy for slot in losses.slots) / reached
+            found |= {"val_loss": losses.tokens, "val_accuracy": accuracy}
         if "flow" in self._policy.heads:
-            flow = measure_flow(
-                self._policy, self.held_out, self.held_out_actions, self._held_out_is_pad
-            )
-            found["val_flow_loss"] = flow
+            found["val_flow_loss"] = losses.flow
         return found

@@ -34,6 +34,7 @@ from oatkit.presets import tokenizer_preset
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_config
 from oatkit.tokenizers.codec import ChangesAfterStep, FittedCodec, LearnedCodec, trained_part
 from oatkit.train import TrainConfig, resolve_config, train
+from oatkit.train.training_job import Spread
 from oatkit.types import NormalizationMode
 
 MAX_CHUNKS_TO_EVALUATE = 2048
@@ -247,7 +248,7 @@ class TokenizerJob:
         if isinstance(self._tokenizer.codec, ChangesAfterStep):
             self._tokenizer.codec.after_step(gather, random)
 
-    def evaluate(self) -> dict[str, float]:
+    def evaluate(self, spread: Spread) -> dict[str, float]:
         """Raw mean squared error of held-out chunks at each trained budget."""
         rows = rate_distortion(self._tokenizer, self._held_out_BTA)
         return {f"mse@{row['budget']}": row["mse"] for row in rows}

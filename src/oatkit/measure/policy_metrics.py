@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,13 +11,11 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.data import Dataset
-from oatkit.nn.sample_random import SampleRandom, sample_keys
+from oatkit.measure.held_out_losses import measure_losses
 from oatkit.policies import Policy
-from oatkit.policies.generation.blockwise_loss import blockwise_loss, fit_to_schedule, targets
 from oatkit.policies.generation.early_stop import AutoThresholds
-from oatkit.policies.generation.token_generation import entropy_bits
 from oatkit.policies.observation.observations import Observations
-from oatkit.types import Budget, PolicyBudget, PolicyMeasurement, PolicySlot, Tokens
+from oatkit.types import Budget, PolicyBudget, PolicyMeasurement, Tokens
 
 MAX_CHUNKS = 2048
 """Maximum number of chunks that are measured; they are spread evenly over a larger dataset."""
@@ -74,11 +71,7 @@ def measure_policy(
     """
     observations, wanted_BTA, is_pad_BT = observations_to_measure(policy, dataset, MAX_CHUNKS)
     truth = _Truth(wanted_BTA, is_pad_BT, policy.tokenizer.encode(wanted_BTA))
-    loss, slots = 0.0, list[PolicySlot]()
-    if "tokens" in policy.heads:
-        loss, slots = measure_slots(policy, observations, truth.tokens)
-    if "flow" in policy.heads:
-        loss += measure_flow(policy, observations, wanted_BTA, is_pad_BT)
+    losses = measure_losses(policy, observations, truth.tokens, wanted_BTA, is_pad_BT)
     generator = torch.Generator().manual_seed(seed)
     sampled = _sample(policy, observations, generator)
     auto = None
@@ -92,8 +85,8 @@ def measure_policy(
         split=split,
         num_chunks=len(observations),
         num_parameters=sum(p.numel() for p in policy.net.parameters()),
-        loss=loss,
-        slots=tuple(slots),
+        loss=losses.tokens + losses.flow,
+        slots=losses.slots,
         budgets=tuple(
             _measure_budget(policy, _at_budget(policy, observations, sampled, k, seed), truth, k)
             for k in policy.budgets
@@ -122,59 +115,6 @@ def observations_to_measure(
         parts.append(policy.net.shrink_images(observations))
     actions_BTA, is_pad_BT = chunks.actions(indices)
     return Observations.cat(parts), torch.from_numpy(actions_BTA), is_pad_BT
-
-
-@torch.inference_mode()
-def measure_flow(
-    policy: Policy, observations: Observations, actions_BTA: Tensor, is_pad_BT: NDArray[np.bool_]
-) -> float:
-    """The flow part of the training loss, with the same times and noise in every call."""
-    most, total = policy.rows_at_once, 0.0
-    parts = (torch.split(part, most) for part in (actions_BTA, torch.from_numpy(is_pad_BT)))
-    for number, (block, *tensors) in enumerate(zip(observations.split(most), *parts, strict=True)):
-        keys = sample_keys(0, number, torch.arange(len(block))).to(policy.device)
-        actions, is_pad = (tensor.to(policy.device) for tensor in tensors)
-        found = policy.flow_loss(block.to(policy.device), actions, SampleRandom(keys), is_pad)
-        total += len(block) * float(found)
-    return total / len(observations)
-
-
-@torch.inference_mode()
-def measure_slots(
-    policy: Policy, observations: Observations, tokens: Tokens
-) -> tuple[float, list[PolicySlot]]:
-    """The training loss, and how well each slot that some sequence reaches is predicted.
-
-    Args:
-        policy: Policy with a token head.
-        observations: Held-out observations.
-        tokens: True tokens of what followed them, which are also what earlier blocks see.
-    """
-    net = policy.net
-    tokens, schedule = fit_to_schedule(tokens, policy.schedule, net.end_id)
-    wanted_BK, counts_BK = targets(tokens, schedule.num_tokens, net.end_id)
-    losses: list[float] = []
-    rows: list[Tensor] = []
-    done = 0
-    for block in observations.split(policy.rows_at_once):
-        part = slice(done, done + len(block))
-        done += len(block)
-        own = Tokens(tokens.ids[part].to(policy.device), tokens.lengths[part].to(policy.device))
-        logits = policy.logits(block.to(policy.device), own.ids, schedule)
-        losses.append(len(block) * float(blockwise_loss(logits, own, schedule, net.end_id)))
-        wanted = wanted_BK[part].to(policy.device)
-        surprise = F.cross_entropy(logits.transpose(1, 2), wanted, reduction="none") / math.log(2)
-        is_right = (logits.argmax(dim=-1) == wanted).float()
-        rows.append(torch.stack([is_right, entropy_bits(logits), surprise]).cpu())
-    numbers_3BK = torch.cat(rows, dim=1) * counts_BK
-    reached_K = counts_BK.sum(dim=0)
-    means_3K = numbers_3BK.sum(dim=1) / reached_K.clamp(min=1)
-    slots = [
-        PolicySlot(int(reached) / len(observations), *means.tolist())
-        for reached, means in zip(reached_K, means_3K.T, strict=True)
-        if reached > 0
-    ]
-    return sum(losses) / len(observations), slots
 
 
 def _sample(

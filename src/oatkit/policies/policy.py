@@ -163,8 +163,12 @@ class Policy(ActingPolicy, Protocol):
         actions_BTA: Tensor,
         random: SampleRandom,
         is_pad_BT: Tensor | None = None,
+        context: Any = None,
     ) -> Tensor:
-        """The flow part of the loss on raw actions, a scalar; images stay as they are."""
+        """The flow part of the loss on raw actions, a scalar; images stay as they are.
+
+        A context that the network has encoded of the observations already need not be so again.
+        """
 
     def logits(self, observations: Observations, ids_BK: Tensor, schedule: Schedule) -> Tensor:
         """Logits of a packed pass over true tokens, (B, K, V)."""

@@ -8,7 +8,8 @@ processes sees the same samples as one process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +29,14 @@ from oatkit.train.optimizers import OPTIMIZERS
 from oatkit.train.parameter_groups import make_optimizer, set_learning_rates
 from oatkit.train.precision import allow_tensor_cores, resolve_precision
 from oatkit.train.prefetch import read_ahead
-from oatkit.train.shard import average_gradients, full_tensor, is_sharding_asked, shard
+from oatkit.train.shard import (
+    average_gradients,
+    full_tensor,
+    gather_in,
+    is_sharding_asked,
+    reshard,
+    shard,
+)
 from oatkit.train.stop_signals import StopRequest, end_stopped
 from oatkit.train.train_config import TrainConfig
 from oatkit.train.trained_state import frozen_digest
@@ -97,6 +105,10 @@ class _LossModule(nn.Module):
         parts = {name: part.detach() for name, part in loss.parts.items()}
         return loss.total, parts, has_finite_inputs
 
+    def compute(self, function: Callable[[int], Tensor], number: int) -> Tensor:
+        """Compute something that needs the weights, which a sharded module gathers meanwhile."""
+        return function(number)
+
 
 class TrainingRun:
     """The state of a run and one step of it."""
@@ -140,11 +152,13 @@ class TrainingRun:
                 f"{config.accumulate} parts"
             )
         job.module.to(self.accelerator.device)
-        self.model: nn.Module = _LossModule(job)
+        self._loss_module = _LossModule(job)
+        self.model: nn.Module = self._loss_module
         self.is_sharded = is_sharding_asked() and world > 1
         frozen = frozen_digest(job.module)
         if self.is_sharded:
             shard(self.model, cast(Any, job.module).blocks, is_bfloat16=precision == "bfloat16")
+            gather_in(self.model, "compute")
         self.optimizer = make_optimizer(job.module, config)
         self.average = begin_average(job.module) if config.ema else None
         decisive = {**config.decisive(), **identity}
@@ -236,16 +250,36 @@ class TrainingRun:
             use_average(self.average, self.job.module)
         self.job.module.eval()
 
+    @torch.no_grad()
+    def evaluate(self) -> dict[str, float]:
+        """The job's numbers on held-out data, in the precision of training, by all processes."""
+        self.job.module.eval()
+        with self.accelerator.autocast():
+            return self.job.evaluate(self._spread)
+
+    def _spread(self, function: Callable[[int], Tensor], count: int) -> list[Tensor]:
+        """What a function gives for the numbers below `count`, each from one process.
+
+        All processes call it equally often, because they gather sharded weights together.
+        """
+        world, rank = self.accelerator.num_processes, self.accelerator.process_index
+        rounds = math.ceil(count / world)
+        numbers = [min(turn * world + rank, count - 1) for turn in range(rounds)]
+        own = torch.stack([self._loss_module.compute(function, number) for number in numbers])
+        if self.is_sharded:
+            reshard(self.model)
+        everywhere = self.accelerator.gather(own)
+        return [everywhere[number % world * rounds + number // world] for number in range(count)]
+
     def log(self, show_progress: bool) -> TrainingLog:
         """The log of this run, which begins where its checkpoint ends."""
         return TrainingLog(
             self.accelerator,
-            self.job,
             self.config,
             self.out,
             self.checkpoints,
             self.step,
-            can_evaluate=not self.is_sharded,
+            evaluate=self.evaluate,
             show_progress=show_progress,
         )
 

@@ -47,6 +47,18 @@ def shard(model: nn.Module, blocks: Iterable[nn.Module], *, is_bfloat16: bool) -
     fully_shard(model, mp_policy=policy)
 
 
+def gather_in(model: nn.Module, method: str) -> None:
+    """Let a method of a sharded model gather weights as its forward pass does."""
+    from torch.distributed.fsdp import register_fsdp_forward_method
+
+    register_fsdp_forward_method(model, method)
+
+
+def reshard(model: Any) -> None:
+    """Drop what the last pass gathered and no backward pass will drop."""
+    model.reshard()
+
+
 def average_gradients(model: Any, is_now: bool) -> None:
     """Say whether the next backward pass of a sharded model averages over processes."""
     model.set_requires_gradient_sync(is_now)

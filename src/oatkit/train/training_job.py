@@ -12,6 +12,9 @@ from torch import Tensor, nn
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 
+Spread = Callable[[Callable[[int], Tensor], int], list[Tensor]]
+"""Computes tensors by their numbers, each on one of the processes."""
+
 
 class TrainingJob(Protocol):
     """A module, its samples and its loss."""
@@ -33,5 +36,9 @@ class TrainingJob(Protocol):
     def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:
         """What follows the optimizer's step; `gather` joins a tensor over all processes."""
 
-    def evaluate(self) -> dict[str, float]:
-        """Numbers on held-out data, for the log."""
+    def evaluate(self, spread: Spread) -> dict[str, float]:
+        """Numbers on held-out data, for the log, the same on all processes.
+
+        `spread(compute, count)` gives the tensors `compute(0)` to `compute(count - 1)`, which must
+        have one shape; processes share them. Sharded weights can be used nowhere else.
+        """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,7 +20,6 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.progress_bar import TrainingProgress
 from oatkit.train.train_config import TrainConfig
-from oatkit.train.training_job import TrainingJob
 
 LOG_FILE = "train.jsonl"
 
@@ -48,30 +47,28 @@ class TrainingLog:
 
     Args:
         accelerator: The run's, to average over processes.
-        job: What is trained.
         config: How it is trained.
         out: Folder of the log.
         checkpoints: The run's; the latest is named where a loss is not finite.
         done: Number of steps that were done before; rows of later steps are dropped.
-        can_evaluate: Whether the job can be evaluated on held-out data.
+        evaluate: Function that gives numbers on held-out data; all processes call it.
         show_progress: Whether to show a bar.
     """
 
     def __init__(
         self,
         accelerator: Any,
-        job: TrainingJob,
         config: TrainConfig,
         out: Path,
         checkpoints: Checkpoints,
         done: int,
         *,
-        can_evaluate: bool,
+        evaluate: Callable[[], dict[str, float]],
         show_progress: bool,
     ) -> None:
-        self._accelerator, self._job, self._config = accelerator, job, config
+        self._accelerator, self._config = accelerator, config
         self._path, self._checkpoints = out / LOG_FILE, checkpoints
-        self._can_evaluate = can_evaluate
+        self._evaluate = evaluate
         self._losses: list[Tensor] = []
         self._checks: list[tuple[int, Tensor]] = []
         self._parts: dict[str, list[Tensor]] = {}
@@ -154,9 +151,8 @@ class TrainingLog:
             row["expert_learning_rate"] = config.expert_learning_rate_at(step - 1)
         row |= parts
         is_due = step % config.evaluate_every == 0 or step == config.steps
-        if is_due and self._can_evaluate:
-            self._job.module.eval()
-            found = self._job.evaluate()
+        if is_due:
+            found = self._evaluate()
             row |= found
             self._progress.report(step, found)
         if self._accelerator.is_main_process:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from oatkit.data import Dataset
-from oatkit.measure.policy_metrics import measure_slots
+from oatkit.measure.held_out_losses import measure_losses
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmConfig, VlmPolicy
 from oatkit.policies.observation.observations import Observations
@@ -36,7 +36,7 @@ def learn(policy: VlmPolicy, dataset: Dataset, steps: int) -> tuple[float, float
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         optimizer.step()
-    _, slots = measure_slots(policy, read, policy.tokenizer.encode(actions))
+    slots = measure_losses(policy, read, policy.tokenizer.encode(actions), actions).slots
     generated = policy.generate_once(read, torch.Generator().manual_seed(0))
     error = policy.actions.normalize(generated.chunk) - policy.actions.normalize(actions)
     return min(slot.accuracy for slot in slots), float(error.square().mean())

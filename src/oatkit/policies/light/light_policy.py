@@ -165,6 +165,7 @@ class LightPolicy:
         actions_BTA: Tensor,
         random: SampleRandom,
         is_pad_BT: Tensor | None = None,
+        context: Any = None,
     ) -> Tensor:
         raise TypeError("the light policy has no flow expert")
 

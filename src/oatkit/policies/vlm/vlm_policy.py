@@ -230,9 +230,11 @@ class VlmPolicy:
         actions_BTA: Tensor,
         random: SampleRandom,
         is_pad_BT: Tensor | None = None,
+        context: Any = None,
     ) -> Tensor:
         """The flow part of the loss on raw actions, a scalar; images stay as they are."""
-        context = self.net.encode(observations)
+        if context is None:
+            context = self.net.encode(observations)
         normal_BTA = self.actions.normalize(actions_BTA)
         return self.net.flow_loss(context, normal_BTA, random, self._masked(is_pad_BT))
 
