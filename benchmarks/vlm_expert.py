@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tyro
 
 import oatkit
@@ -40,7 +41,7 @@ from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies import VlmPolicy, load_policy
 from oatkit.types import Sampling
-from oatkit.types.observation_keys import STATE
+from oatkit.types.observation_keys import IMAGES, STATE
 
 NAME = "vlm_expert"
 KINDS = ("oat", "quest", "acodec", "fast", "bin")
@@ -90,7 +91,7 @@ class ExpertOptions:
     """Seeds of the weights and the samples of a training."""
     euler_steps: tuple[int, ...] = ()
     """Further numbers of Euler steps that a flow expert acts with."""
-    pipeline: Options = field(default_factory=lambda: Options(steps=1000, episodes=15))
+    pipeline: Options = field(default_factory=lambda: Options(episodes=15))
     tiny: bool = False
     """Whether only to show that everything runs."""
 
@@ -115,7 +116,7 @@ def main(options: ExpertOptions) -> None:
     if options.tiny:
         tiny = replace(options.pipeline, out=options.pipeline.out / "tiny", tiny=True, **TINY)
         options = replace(options, pipeline=tiny)
-    dataset = open_dataset(make_demonstrations(options.pipeline))
+    dataset = open_dataset(unpacked(make_demonstrations(options.pipeline)))
     for row in rows(options):
         path = options.pipeline.out / "expert" / f"{row.name.replace('/', '_')}.json"
         found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
@@ -128,6 +129,29 @@ def main(options: ExpertOptions) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(found, indent=1))
         report(options, row, found)
+
+
+def unpacked(demonstrations: Path) -> Path:
+    """A copy whose images are plain arrays; decoding video takes as long as a training step."""
+    folder = demonstrations.with_name("unpacked")
+    if not folder.exists():
+        dataset = open_dataset(demonstrations)
+        aside = folder.with_suffix(".partial")
+        aside.mkdir(exist_ok=True)
+        for number, episode in enumerate(dataset):
+            arrays: dict[str, Any] = {
+                "action": episode.actions,
+                STATE: episode.column(STATE),
+                f"{IMAGES}{CAMERA}": episode.images(CAMERA),
+            }
+            np.savez(
+                aside / f"{number:04d}.npz",
+                task=np.array(episode.task),
+                fps=np.array(dataset.fps),
+                **arrays,
+            )
+        aside.rename(folder)
+    return folder
 
 
 def rows(options: ExpertOptions) -> Iterator[Row]:
@@ -187,13 +211,12 @@ def train_stage(
         "train": {**recipe, "checkpoint_every": 500},
         "show_progress": True,
     }
-    data = open_dataset(options.out / "demonstrations")
     if before is not None:
         becomes = {"objective": stage.objective, **changes, "expert": {"width": expert.width}}
-        oatkit.train_policy(data, config=becomes, out=out, init=before, **common)
+        oatkit.train_policy(dataset, config=becomes, out=out, init=before, **common)
         return
     oatkit.train_policy(
-        data,
+        dataset,
         make_tokenizer(options, row.kind or "oat"),
         replace(policy_config(stage.objective, preset), expert=expert, **changes),
         out,
