@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +28,7 @@ from oatkit.tokenizers import KINDS, ActionTokenizer
 from oatkit.train import TrainConfig, read_log, train
 from oatkit.types import PolicyMeasurement
 from tests.policies import tiny
+from tests.train.two_ranks import run_two
 
 SIZE = ScratchSize(width=16, num_layers=1, vision_width=16, vision_layers=1)
 
@@ -228,19 +226,10 @@ def test_adapters_are_stored_resumed_and_merged(
 
 
 def launch(data: Path, out: Path, backbone: Path, *flags: str, is_sharded: bool) -> None:
-    """Two processes of `accelerate launch`."""
-    command = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch", "--cpu")
-    command += ("--num_processes", "2", "--num_machines", "1", "--mixed_precision", "no")
-    command += ("--dynamo_backend", "no", "--main_process_port", "0", "-m", "oatkit.cli")
-    command += ("policy", "train", "--data", str(data), "--out", str(out), "--preset", "tiny")
-    ran = subprocess.run(
-        [*command, "--cameras", "front", "--backbone", str(backbone), *flags],
-        env=os.environ | {"ACCELERATE_USE_FSDP": str(is_sharded).lower(), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert ran.returncode == 0, ran.stderr
+    """Train in two processes."""
+    where = ("--data", str(data), "--out", str(out), "--backbone", str(backbone))
+    shared = ("policy", "train", "--preset", "tiny", "--cameras", "front")
+    run_two(*shared, *where, *flags, is_sharded=is_sharded)
 
 
 @pytest.mark.slow

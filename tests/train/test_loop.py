@@ -43,6 +43,7 @@ from tests.train.regression import (
     start_two,
     trained,
 )
+from tests.train.two_ranks import run_two
 
 
 def test_training_lowers_the_loss_and_logs(tmp_path: Path) -> None:
@@ -336,22 +337,18 @@ def test_what_cannot_be_sharded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_two_processes_equal_one(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(SCRIPT)
-    ends = []
-    for count in (1, 2):
-        out = tmp_path / str(count)
-        launch = ("launch", "--cpu", "--num_processes", str(count), "--num_machines", "1")
-        more = ("--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0")
-        command = [sys.executable, "-m", "accelerate.commands.accelerate_cli", *launch, *more]
-        ran = subprocess.run(
-            [*command, str(tmp_path / "script.py"), str(out), "12"],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, *sys.path)))},
-            capture_output=True,
-            text=True,
-            timeout=180,
-        )
-        assert ran.returncode == 0, ran.stderr
-        ends.append(load_file(out / "end.safetensors"))
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    one = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "1"), "12"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (ROOT, *sys.path)))},
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert one.returncode == 0, one.stderr
+    run_two(str(script), str(tmp_path / "2"), "12")
+    ends = [load_file(tmp_path / name / "end.safetensors") for name in "12"]
     for name in ends[0]:
         torch.testing.assert_close(ends[1][name], ends[0][name], rtol=1e-4, atol=1e-6)
     assert_same_logs(tmp_path / "1", tmp_path / "2")
