@@ -58,7 +58,7 @@ def make(
 def test_episodes_are_run(objective: str, data: oatkit.Dataset, tmp_path: Path) -> None:
     policy = make(objective, data, tmp_path)
     rollout = Rollout(execute=HORIZON, state_keys=(STATE, ENVIRONMENT_STATE))
-    budget = policy.schedule.num_tokens
+    budget = policy.budgets[-1]
     plans = [EpisodePlan(task, budget, episode) for task in ("near", "far") for episode in range(2)]
     found = list(EpisodeRunner(policy, PLANE, rollout).run(plans))
     assert len(found) == 4

@@ -38,6 +38,7 @@ class SlowPolicy:
         self.schedule = policy.schedule
         self.extras = policy.extras
         self.head = policy.head
+        self.budgets = policy.budgets
         self.digest = policy.digest
         self.stage_s = stage_s
         self.gate = threading.Event()

@@ -49,5 +49,3 @@ def test_only_what_can_stop_early_has_budgets_for_deadlines(tmp_path: Path) -> N
     ordered, fixed = (make_policy(tmp_path / kind, kind) for kind in ("oat-pow2", "quest"))
     assert deadline_budgets(ordered) == (1, 2, 4, 8)
     assert deadline_budgets(fixed) == ()
-    ordered.head = "flow"
-    assert deadline_budgets(ordered) == ()

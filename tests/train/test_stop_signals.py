@@ -28,11 +28,13 @@ def test_a_signal_is_noted_once_and_handlers_are_restored() -> None:
 
 def test_a_second_ctrl_c_interrupts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oatkit.train.stop_signals.SAME_REQUEST_S", 0.0)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
     with StopRequest().listening(1):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.01)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
 
 
 def test_slurm_may_send_another_signal(monkeypatch: pytest.MonkeyPatch) -> None:

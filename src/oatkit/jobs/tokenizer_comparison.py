@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +159,8 @@ class ComparisonPlan:
             **self.split,
             "fingerprint": self.dataset.fingerprint,
             "action_dims": self.dataset.action.names,
-            **{f"train.{name}": value for name, value in asdict(recipe).items()},
+            **{f"train.{name}": value for name, value in recipe.settings().items()},
+            "train.precision": recipe.precision or "float32",
         }
 
     def recipe(self, steps: int | None = None) -> TrainConfig:

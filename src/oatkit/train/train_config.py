@@ -97,8 +97,12 @@ class TrainConfig:
     def decisive(self) -> dict[str, Any]:
         """The settings that decide the result: a run continues only under the same ones."""
         free = NOT_DECISIVE | ({"steps"} if self.schedule == "constant" else set())
-        free |= {name for name in ADDED if getattr(self, name) == getattr(TrainConfig, name)}
-        return {name: value for name, value in asdict(self).items() if name not in free}
+        return {name: value for name, value in self.settings().items() if name not in free}
+
+    def settings(self) -> dict[str, Any]:
+        """All settings but those that were added later and have their default."""
+        unset = {name for name in ADDED if getattr(self, name) == getattr(TrainConfig, name)}
+        return {name: value for name, value in asdict(self).items() if name not in unset}
 
     def learning_rate_at(self, step: int) -> float:
         """The learning rate of the step with this number, counted from 0."""
@@ -155,4 +159,4 @@ def resolve_config(
 
 def asked_settings(asked: TrainConfig | Mapping[str, Any] | None) -> dict[str, Any]:
     """The settings of `resolve_config`'s first argument: all of a config, or those changed."""
-    return asdict(asked) if isinstance(asked, TrainConfig) else dict(asked or {})
+    return asked.settings() if isinstance(asked, TrainConfig) else dict(asked or {})
