@@ -28,7 +28,7 @@ from tests.test_docs import ROOT, commands
 from tests.train.two_ranks import start_two
 
 PAGES = (ROOT / "docs/vlm.md", ROOT / "docs/recipes/vlm.md")
-SIZE = ScratchSize(width=16, num_layers=1, vision_width=16, vision_layers=1)
+SIZE = ScratchSize(width=16, num_layers=2, vision_width=16, vision_layers=1)
 SHORT = ("--batch-size", "4", "--checkpoint-every", "2", "--workers", "0")
 NOT_HERE = ("oatkit data make",)
 """Commands that only make demonstrations; `tests/jobs` runs them."""

@@ -30,7 +30,7 @@ from oatkit.types import PolicyMeasurement
 from tests.policies import tiny
 from tests.train.two_ranks import run_two
 
-SIZE = ScratchSize(width=16, num_layers=1, vision_width=16, vision_layers=1)
+SIZE = ScratchSize(width=16, num_layers=2, vision_width=16, vision_layers=1)
 
 
 @pytest.fixture(scope="module")

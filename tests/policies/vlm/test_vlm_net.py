@@ -353,3 +353,33 @@ def test_a_camera_that_is_not_there_cannot_be_left_uncropped(
         tiny_vlm.make_policy(
             "vlm-ar", checkpoints["smolvlm"], "bin", dataset, augmentation=augmentation
         )
+
+
+@families
+def test_the_layer_whose_output_nobody_reads_is_not_gathered_alone(
+    family: str, cotrained: dict[str, VlmPolicy]
+) -> None:
+    """FSDP would not gather its weights for the gradients of its keys and values."""
+    net = cotrained[family].net
+    language = net.backbone.family.language_model(net.backbone.model).layers
+    assert net.expert is not None
+    assert all(layer in net.blocks for layer in [*language[:-1], *net.expert.layers])
+    assert language[-1] not in net.blocks
+
+
+@families
+def test_every_trained_parameter_gets_a_gradient(
+    family: str, checkpoints: dict[str, Path], dataset: Dataset
+) -> None:
+    """DDP takes a parameter without one for an error; without cameras the tower has none."""
+    for objective in ("vlm-ar", "vlm-tc", "vlm-flow"):
+        for cameras in ((), ("front",)):
+            policy = tiny_vlm.make_policy(
+                objective, checkpoints[family], "oat", dataset, cameras=cameras
+            )
+            observations, actions = sample(policy, dataset)
+            tokens = policy.tokenizer.encode(actions)
+            loss = policy.loss(observations, tokens, actions, sample_random()).total
+            torch.autograd.backward(loss)
+            trained = [(n, p) for n, p in policy.net.named_parameters() if p.requires_grad]
+            assert [name for name, p in trained if p.grad is None] == []

@@ -88,6 +88,8 @@ class VlmNet(nn.Module):
         self._stage_graphs: StageGraphs | None = None
         if self.tokens is None:
             backbone.freeze_after_keys_and_values()
+        if not spec.cameras:  # without a gradient, which DDP takes for an error
+            backbone.freeze(vision=True, language=False)
         if config.expert_only:
             self.requires_grad_(False)
             self._expert.requires_grad_(True)
@@ -95,9 +97,15 @@ class VlmNet(nn.Module):
 
     @property
     def blocks(self) -> list[nn.Module]:
-        """All layers; sharded training (FSDP) gathers the weights of one at a time."""
-        expert = [] if self.expert is None else list(self.expert.layers)
-        return [*self.backbone.layers, *expert]
+        """Layers whose weights sharded training (FSDP) gathers one at a time.
+
+        The last one of the language model is not among them: FSDP gathers a layer for its backward
+        pass when the gradient of its output arrives, and nobody reads that output of a context,
+        only its keys and values.
+        """
+        last = self.backbone.num_layers - 1
+        layers = [layer for i, layer in enumerate(self.backbone.layers) if i != last]
+        return [*layers, *([] if self.expert is None else self.expert.layers)]
 
     @property
     def device(self) -> torch.device:

@@ -44,7 +44,7 @@ def make_layer(activation: str = "silu", bias: bool = False) -> tuple[GatedMlp, 
     return layer.mlp, twin
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def test_a_few_slots_are_run_by_onnx_runtime() -> None:
     mlp, twin = make_layer()
     for shape in ((1, 1, WIDTH), (2, 3, WIDTH)):
@@ -59,7 +59,7 @@ def test_all_else_is_run_by_torch() -> None:
     x = torch.randn(2, 3, WIDTH)
     mlp(x).sum().backward()
     assert mlp.gate_proj.weight.grad is not None
-    with torch.no_grad():
+    with torch.inference_mode():
         many = torch.randn(1, onnx_mlps.MAX_ROWS + 1, WIDTH)
         assert torch.equal(mlp(many), twin(many))
         mlp.double()
@@ -67,19 +67,29 @@ def test_all_else_is_run_by_torch() -> None:
     assert mlp.num_calls == 3
 
 
-@torch.no_grad()
 def test_weights_that_have_changed_are_packed_again() -> None:
     mlp, twin = make_layer()
     x = torch.randn(1, 2, WIDTH)
-    before = mlp(x)
-    for module in (mlp, twin):
-        module.down_proj.weight.mul_(3)
-    torch.testing.assert_close(mlp(x), 3 * before)
-    torch.testing.assert_close(mlp(x), twin(x))
-    assert mlp.num_calls == 0
+    with torch.inference_mode():
+        before = mlp(x)
+    with torch.no_grad():
+        for module in (mlp, twin):
+            module.down_proj.weight.mul_(3)
+    with torch.inference_mode():
+        torch.testing.assert_close(mlp(x), 3 * before)
+        assert mlp.num_calls == 0
+        torch.testing.assert_close(mlp(x), twin(x))
 
 
-@torch.no_grad()
+def test_an_evaluation_during_training_does_without() -> None:
+    """Weights that are sharded cannot be shared with another runtime."""
+    mlp, _ = make_layer()
+    with torch.no_grad():
+        mlp(torch.randn(1, 2, WIDTH))
+    assert mlp.num_calls == 1
+
+
+@torch.inference_mode()
 @pytest.mark.parametrize("change", ["activation", "bias", "runtime"])
 def test_what_it_cannot_run_is_left_alone(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if change == "runtime":

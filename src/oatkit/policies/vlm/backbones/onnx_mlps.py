@@ -16,7 +16,7 @@ ACTIVATIONS: dict[str, Activation] = {"gelu_pytorch_tanh": "gelu", "silu": "silu
 
 
 def use_onnx_mlps(layers: Sequence[Any], text_config: Any) -> None:
-    """Run MLPs on a few slots in ONNX Runtime; all else, and gradients, stay with torch.
+    """Run MLPs on a few slots in ONNX Runtime in torch's inference mode; all else stays with torch.
 
     Nothing changes where ONNX Runtime is not installed, or for an MLP that has biases, adapters or
     another activation.
@@ -51,7 +51,9 @@ class _MlpForward:
 
     def __call__(self, x: Tensor) -> Tensor:
         is_plain = x.device.type == "cpu" and x.dtype == torch.float32
-        if torch.is_grad_enabled() or not is_plain or x[..., 0].numel() > MAX_ROWS:
+        # evaluations during training do without: their weights change, and may be sharded
+        is_acting = torch.is_inference_mode_enabled()
+        if not is_acting or not is_plain or x[..., 0].numel() > MAX_ROWS:
             return self._forward(x)
         if self._onnx_mlp is None or not self._onnx_mlp.is_current:
             self._onnx_mlp = OnnxMlp(*self._parts, self._activation)
