@@ -6,8 +6,8 @@ The models are built on the meta device, which holds shapes and no numbers, with
 width 1024, the token embeddings and LoRA adapters of rank 16. A trained parameter takes 4 bytes as
 a weight, 4 as a gradient and 8 as moments of AdamW. Autocast keeps a bfloat16 copy of each float32
 matrix that is multiplied. DDP copies gradients into buckets unless, as in `train/loop.py`, they are
-views of them. FSDP shares all of this, and gathers what is outside of layers for the whole step.
-Activations come on top; `oatkit vlm check` measures them on a device.
+views of them. FSDP shares all of this, and gathers what is outside of layers, and the last layer of
+the language model, for the whole step. Activations come on top; `oatkit vlm check` measures them on a device.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Counts:
     matrices: int
     """Those of them that are multiplied, so that autocast copies them."""
     outside: int
-    """Those of them outside of layers, which FSDP keeps gathered: embeddings and projections."""
+    """Those of them that FSDP keeps gathered: embeddings, projections, the last language layer."""
     largest_layer: int
     adapters: int
     tokens: int
@@ -71,7 +71,9 @@ class Counts:
             multiplied = (nn.Linear, nn.Conv2d, nn.Conv3d)
             matrices = count(module for module in model.modules() if isinstance(module, multiplied))
             language = family.language_model(model)
-            layers = [*language.get_submodule("layers").children(), *family.vision_layers(model)]
+            # as `VlmNet.blocks`: the last layer of the language model stays gathered
+            *layers, _ = language.get_submodule("layers").children()
+            layers += family.vision_layers(model)
             outside, largest = backbone - count(layers), max(count([layer]) for layer in layers)
             config = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear")
             inject_adapter_in_model(config, language)
