@@ -7,7 +7,8 @@ width 1024, the token embeddings and LoRA adapters of rank 16. A trained paramet
 a weight, 4 as a gradient and 8 as moments of AdamW. Autocast keeps a bfloat16 copy of each float32
 matrix that is multiplied. DDP copies gradients into buckets unless, as in `train/loop.py`, they are
 views of them. FSDP shares all of this, and gathers what is outside of layers, and the last layer of
-the language model, for the whole step. Activations come on top; `oatkit vlm check` measures them on a device.
+the language model, for the whole step. Activations come on top; `oatkit vlm check` measures them on
+a device.
 """
 
 from __future__ import annotations
