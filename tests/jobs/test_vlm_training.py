@@ -325,6 +325,9 @@ def test_a_trained_policy_goes_on_in_stages(
     assert loaded[1].net.config.flow_draws == 4
     log = json.loads((expert / "train.jsonl").read_text().splitlines()[-1])
     assert "token_loss" not in log
+    assert go_on(expert, tmp_path / "all") == 0  # a stage is not inherited
+    assert not oatkit.load_policy(tmp_path / "all").net.config.expert_only
+    assert go_on(expert, tmp_path / "tokens", "--policy", "vlm-ar") == 0
     capsys.readouterr()
     assert go_on(flow, tmp_path / "no", "--policy", "vlm-tc") == 2
     assert "has no action tokens that vlm-tc could start from" in capsys.readouterr().err

@@ -152,7 +152,7 @@ def test_budget_deadline_and_reset(policy: LightPolicy) -> None:
         ({"prompt": 3}, "the prompt is 3, expected text"),
         ({"prompt": "dance"}, "unknown task 'dance'; known, closest first"),
         ({"budget": 99}, r"budget 99 is outside 1 \.\. 8"),
-        ({"budget": "all"}, "budget is 'all', expected a number of tokens or 'auto'"),
+        ({"budget": "all"}, "budget is 'all', expected a number of tokens or Euler steps, or"),
         ({"budget": 2.5}, "budget is 2.5"),
         ({"budget": True}, "budget is True"),
         ({"budget": np.zeros(3)}, "budget is array"),

@@ -115,8 +115,8 @@ def test_the_flow_of_a_vlm(policy: VlmPolicy) -> None:
         reply = client.infer(OBSERVATION, deadline_ms=1e5)
         assert "warning" not in reply
         assert reply["actions"].shape == (8, 3)
-        assert (reply["tokens"], reply["budget_used"], reply["calls"]) == ([], 0, 2)
-        assert client.infer(OBSERVATION, budget=1)["calls"] == 1
+        assert (reply["tokens"], reply["budget_used"], reply["calls"]) == ([], 2, 2)
+        assert client.infer(OBSERVATION, budget=1)["budget_used"] == 1
         with pytest.raises(ServerError, match="expected a number of Euler steps"):
             client.infer(OBSERVATION, budget="auto")
         with pytest.raises(ServerError, match="gives no tokens: ask without tokens_only"):

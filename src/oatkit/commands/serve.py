@@ -43,7 +43,8 @@ class Serve:
     tls_key: Annotated[Path | None, arg(metavar="FILE.pem")] = None
     """Private key of the certificate."""
     budget: Budget = None
-    """Maximum number of tokens where a request names none; all by default."""
+    """Maximum number of tokens, or of Euler steps of a flow expert, where a request names none; all
+    by default."""
     head: Head | None = None
     """What acts, where a policy has both: its flow expert by default."""
     sampling: SamplingFlags = Sampling()

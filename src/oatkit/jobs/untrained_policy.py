@@ -121,7 +121,7 @@ def changed_policy(
     policy: Policy, changes: PolicyConfig | Mapping[str, Any] | str | None, preset: str
 ) -> Policy:
     """A policy under another config; see `continue_policy`."""
-    if not changes:
+    if not changes and not (isinstance(policy, VlmPolicy) and policy.net.config.expert_only):
         return policy
     if not isinstance(policy, VlmPolicy):
         raise ValueError(f"a {policy.kind} policy goes on as it is: leave its config out")
@@ -129,7 +129,8 @@ def changed_policy(
         return policy.with_config(changes)
     if isinstance(changes, str):
         changes = {"objective": changes}
-    assert isinstance(changes, Mapping)
+    assert changes is None or isinstance(changes, Mapping)
+    changes = {"expert_only": False} | dict(changes or {})  # a stage of training, not inherited
     config = policy.net.config
     objective = changes.get("objective", config.objective)
     is_new = "flow" not in config.heads

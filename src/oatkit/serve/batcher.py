@@ -54,6 +54,7 @@ class Answer:
         entropy_bits: Entropy in bits of the network's distribution for each token, before
             temperature, top-k and top-p.
         calls: Number of stages that the network was run for.
+        budget_used: Number of tokens, or of Euler steps where a flow expert acts.
         batch_size: Number of requests that were answered together.
         queue_ms: Time from the arrival of the message until the prediction began.
         infer_ms: Duration of the prediction.
@@ -64,6 +65,7 @@ class Answer:
     tokens: list[int]
     entropy_bits: list[float]
     calls: int
+    budget_used: int
     batch_size: int
     queue_ms: float
     infer_ms: float
@@ -265,15 +267,17 @@ class Batcher:
         if not np.isfinite(chunk_BTA).all():
             raise OatkitError("the policy gave actions that are not finite")
         used = [int(k) for k in found.budget]
+        spent = used if self._policy.head == "tokens" else [int(k) for k in found.calls]
         # 'auto' decodes after every stage, so its time would distort the table
         if self.latencies.budgets and budget != "auto":
-            self.latencies.add_prediction(len(batch), max(used), infer_ms)
+            self.latencies.add_prediction(len(batch), max(spent), infer_ms)
         return [
             Answer(
                 actions=chunk_BTA[row],
                 tokens=[int(i) for i in found.ids[row][: used[row]]],
                 entropy_bits=[float(e) for e in found.entropy_bits[row][: used[row]]],
                 calls=int(found.calls[row]),
+                budget_used=spent[row],
                 batch_size=len(batch),
                 queue_ms=1000 * (began - request.received),
                 infer_ms=infer_ms,

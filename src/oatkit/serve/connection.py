@@ -209,7 +209,7 @@ class Connection:
         self._service.metrics.add_reply(
             request_s=now - request.received,
             infer_s=answer.infer_ms / 1000,
-            budget_used=len(answer.tokens),
+            budget_used=answer.budget_used,
             batch_size=answer.batch_size,
             is_in_time=None if request.deadline is None else now <= request.deadline,
         )
@@ -221,7 +221,7 @@ class Connection:
             infer_ms=round(answer.infer_ms, 3),
             total_ms=round(self._previous_ms, 3),
             batch_size=answer.batch_size,
-            budget_used=len(answer.tokens),
+            budget_used=answer.budget_used,
         )
 
 

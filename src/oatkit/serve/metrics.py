@@ -71,7 +71,7 @@ class Metrics:
     """All numbers of a server; only its event loop changes them.
 
     Args:
-        budgets: Bounds of the histogram of tokens.
+        budgets: Bounds of the histogram of tokens or Euler steps.
         max_batch: Maximum number of requests in a batch.
         queue_depth: Function that gives how many requests wait.
         connections: Function that gives how many clients are connected.
@@ -97,7 +97,10 @@ class Metrics:
             "errors_total": ("Requests that failed, by kind.", self.errors),
             "request_seconds": ("From a message to its reply, sent.", self.request_s),
             "inference_seconds": ("One prediction, of a whole batch.", self.infer_s),
-            "budget_used": ("Tokens that a chunk was decoded from.", self.budget_used),
+            "budget_used": (
+                "Tokens, or Euler steps, that made a chunk.",
+                self.budget_used,
+            ),
             "batch_size": ("Requests answered together.", self.batch_size),
             "deadlines_total": ("Deadlines that were met or missed.", self.deadlines),
             "queue_depth": ("Requests that wait.", Gauge(queue_depth)),

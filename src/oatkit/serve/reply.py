@@ -28,7 +28,7 @@ def make_reply(
         timing["prev_total_ms"] = previous_ms
     reply: TokensReply = {
         "tokens": answer.tokens,
-        "budget_used": len(answer.tokens),
+        "budget_used": answer.budget_used,
         "entropy": answer.entropy_bits,
         "calls": answer.calls,
         "server_timing": timing,

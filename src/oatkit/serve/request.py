@@ -198,7 +198,9 @@ def _read_budget(value: Any, default: Budget) -> Budget:
     if isinstance(value, str) and value == "auto":
         return "auto"
     if not _is_number(value) or value != int(value):
-        raise ValueError(f"budget is {shortened(value)}, expected a number of tokens or 'auto'")
+        raise ValueError(
+            f"budget is {shortened(value)}, expected a number of tokens or Euler steps, or 'auto'"
+        )
     return int(value)
 
 

@@ -107,7 +107,7 @@ def test_a_budget_is_a_number_of_euler_steps(
             wanted = policy.net.flow(context, torch.zeros(3, *policy.net.chunk_shape), steps)
         assert found.calls.tolist() == [steps] * 3
         np.testing.assert_allclose(found.chunk, policy.actions.unnormalize(wanted), atol=1e-6)
-    for budget in (0, "auto", 2.5):
+    for budget in (0, "auto", 2.5, 101):
         with pytest.raises(ValueError, match="expected a number of Euler steps"):
             policy.predict_action_chunk(observation, budget=budget)  # type: ignore[arg-type]
 

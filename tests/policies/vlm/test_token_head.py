@@ -128,3 +128,12 @@ def test_logits_are_of_action_tokens_alone(checkpoints: dict[str, Path], dataset
     ids = torch.zeros(2, 4, dtype=torch.int64)
     logits = policy.net.logits(ids, Schedule.tokenwise(4), context)
     assert logits.shape == (2, 4, policy.tokenizer.vocab_size + 1)
+
+
+def test_logits_are_float32_under_autocast_too() -> None:
+    """Autocast would multiply in bfloat16, in which near logits are equal."""
+    head = TokenHead(torch.randn(32, 16), vocab_size=8, has_end=False, is_shifted=False)
+    hidden = torch.randn(1, 2, 16).bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = head.scores(hidden)
+    torch.testing.assert_close(found, hidden.float() @ head.rows[:8].t(), rtol=0, atol=0)

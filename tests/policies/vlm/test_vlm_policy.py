@@ -17,7 +17,7 @@ from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
 from oatkit.policies import VlmPolicy
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
-from oatkit.policies.vlm.vlm_config import ExpertConfig
+from oatkit.policies.vlm.vlm_config import ExpertConfig, keep_precision
 from oatkit.types.observation_keys import IMAGES, STATE
 from tests.policies import tiny
 from tests.policies.tiny import seeded
@@ -262,6 +262,9 @@ def test_a_policy_goes_on_with_another_objective(
         n for n, p in cotrained.net.named_parameters() if p.requires_grad
     }
     flow = again.with_config(replace(config, objective="vlm-flow"))
+    half = replace(config, backbone=replace(config.backbone, dtype="bfloat16"))
+    assert keep_precision(half, half) == half
+    assert keep_precision(half, replace(half, expert_only=True)).backbone.dtype == "float32"
     with pytest.raises(ValueError, match="vlm-flow has no action tokens that vlm-tc could"):
         flow.with_config(config)
     with pytest.raises(ValueError, match="only what is frozen may change"):

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from oatkit.policies.policy import Policy
 
 
+MAX_STEPS = 100
+"""Most Euler steps that a caller may ask for: a server must not be kept busy by one request."""
+EULER_STEPS = (1, 2, 5)
+"""Numbers of Euler steps that a flow expert is measured with and that a deadline chooses from,
+beside the largest."""
+
+
 def resolve_budget(tokenizer: ActionTokenizer, schedule: Schedule, budget: Budget) -> int:
     """Largest number of tokens to decode; an error names what is possible."""
     most, num_tokens = schedule.endpoints[-1], tokenizer.max_tokens
@@ -49,11 +56,19 @@ def policy_budget(policy: Policy, budget: Budget, schedule: Schedule | None = No
 def resolve_steps(budget: Budget, default: int) -> int:
     """Number of Euler steps of a flow expert; `default` where none is named."""
     wanted: Any = default if budget is None else budget
-    if not isinstance(wanted, int | np.integer) or isinstance(wanted, bool) or wanted < 1:
+    is_number = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)
+    most = max(default, MAX_STEPS)
+    if not is_number or not 1 <= wanted <= most:
         raise ValueError(
-            f"budget is {budget!r}, expected a number of Euler steps: a flow expert acts"
+            f"budget is {budget!r}, expected a number of Euler steps from 1 to {most}: a flow "
+            "expert acts"
         )
     return int(wanted)
+
+
+def step_choices(most: int) -> tuple[int, ...]:
+    """Numbers of Euler steps to choose from, `most` and fewer, in growing order."""
+    return (*(steps for steps in EULER_STEPS if steps < most), most)
 
 
 def can_stop_early(tokenizer: ActionTokenizer) -> bool:

@@ -11,7 +11,7 @@ import torch
 
 from oatkit.data import Normalizer
 from oatkit.nn.device import read_clock
-from oatkit.policies.generation.budget_limits import resolve_steps
+from oatkit.policies.generation.budget_limits import resolve_steps, step_choices
 from oatkit.policies.generation.deadline import Deadline, Latency
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Prediction, PredictionOptions, to_prediction
@@ -93,8 +93,9 @@ class FlowPredictor:
         noise_BTA = noise_BTA * (0.0 if sampling.is_greedy else sampling.temperature)
         context = net.encode(observations.to(net.device))
         if deadline is not None:
-            fits = (n for n in range(num_steps, 1, -1) if deadline.allows(0, n))
-            num_steps = next(fits, 1)
+            choices = step_choices(num_steps)
+            fits = (steps for steps in reversed(choices) if deadline.allows(0, steps))
+            num_steps = next(fits, choices[0])
         chunk_BTA = self._actions.unnormalize(net.flow(context, noise_BTA, num_steps))
         none_B0 = torch.zeros(count, 0, device=net.device)
         calls_B = torch.full((count,), num_steps, device=net.device)

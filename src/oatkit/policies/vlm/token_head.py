@@ -74,8 +74,9 @@ class TokenHead(nn.Module):
 
     def scores(self, hidden_BGD: Tensor) -> Tensor:
         """Logits (B, G, V) of hidden states, in float32: bfloat16 would make near ones equal."""
-        rows_VD = self.rows[: self.num_outputs].float()
-        return hidden_BGD.float() @ rows_VD.t()
+        with torch.autocast(hidden_BGD.device.type, enabled=False):
+            rows_VD = self.rows[: self.num_outputs].float()
+            return hidden_BGD.float() @ rows_VD.t()
 
 
 class _CachedGeneration:

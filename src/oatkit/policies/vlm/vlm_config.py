@@ -142,6 +142,23 @@ class VlmConfig:
         )
 
 
+def keep_precision(config: VlmConfig, wanted: VlmConfig) -> VlmConfig:
+    """The wanted config, in float32 if it freezes a part that `config` trained.
+
+    A part that is frozen gets `dtype`, and bfloat16 would round away what it has learned.
+    """
+
+    def trained(one: VlmConfig) -> tuple[bool, bool]:
+        parts = (one.backbone.is_vision_frozen, one.backbone.is_language_frozen)
+        vision, language = (not (is_frozen or one.expert_only) for is_frozen in parts)
+        return vision, language
+
+    is_lossy = any(b and not a for b, a in zip(trained(config), trained(wanted), strict=True))
+    if not is_lossy:
+        return wanted
+    return replace(wanted, backbone=replace(wanted.backbone, dtype="float32"))
+
+
 def require_successor(config: VlmConfig, wanted: VlmConfig) -> None:
     """Refuse a config under which a policy of `config` cannot be trained further."""
     if "tokens" in wanted.heads and "tokens" not in config.heads:
@@ -152,6 +169,8 @@ def require_successor(config: VlmConfig, wanted: VlmConfig) -> None:
     if "flow" in config.heads and "flow" in wanted.heads and wanted.expert != config.expert:
         raise ValueError(f"the policy has a flow expert with {config.expert} already")
     own, options = config.backbone, wanted.backbone
+    if options.dtype == "float32":  # which loses nothing
+        own = replace(own, dtype="float32")
     if options != replace(own, **{name: getattr(options, name) for name in FREEZING}):
         raise ValueError(
             f"of the backbone's options only what is frozen may change, not {own} to {options}"

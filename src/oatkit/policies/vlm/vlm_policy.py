@@ -21,6 +21,7 @@ from oatkit.errors import ArtifactError
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.weight_loading import WithoutWeights
+from oatkit.policies.generation.budget_limits import step_choices
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Prediction, PredictionOptions
 from oatkit.policies.generation.random_rows import Generators
@@ -45,7 +46,7 @@ from oatkit.policies.vlm.backbones.adapter_merging import merge_adapters
 from oatkit.policies.vlm.backbones.backbone import Backbone
 from oatkit.policies.vlm.backbones.trained_parts import train_parts
 from oatkit.policies.vlm.flow_predictor import FlowPredictor
-from oatkit.policies.vlm.vlm_config import VlmConfig, require_successor
+from oatkit.policies.vlm.vlm_config import VlmConfig, keep_precision, require_successor
 from oatkit.policies.vlm.vlm_net import VlmNet
 from oatkit.policies.vlm.vlm_reader import VlmReader
 from oatkit.storage.artifact import upload
@@ -54,10 +55,6 @@ from oatkit.types import Budget, Sampling, Schedule, Tokens
 
 OWN_KEYS = ("vocab_size", "tokenizer_digest", "actions")
 """Entries of `config.json` that only these policies have."""
-
-
-EULER_STEPS = (1, 2, 5)
-"""Budgets of a flow expert, beside the number of steps of its config."""
 
 
 class VlmPolicy:
@@ -155,8 +152,7 @@ class VlmPolicy:
         """Budgets at which a policy is measured: tokens, or Euler steps of its flow expert."""
         if self.head == "tokens":
             return self.tokenizer.budgets
-        most = self.net.config.expert.num_steps
-        return (*(steps for steps in EULER_STEPS if steps < most), most)
+        return step_choices(self.net.config.expert.num_steps)
 
     @property
     def schedule(self) -> Schedule:
@@ -191,6 +187,7 @@ class VlmPolicy:
     def with_config(self, config: VlmConfig) -> VlmPolicy:
         """The same policy under another config, to train it further: with another objective, or
         with other parts trained. A head that it does not have yet is new."""
+        config = keep_precision(self.net.config, config)
         require_successor(self.net.config, config)
         train_parts(self.net.backbone, config.backbone)
         net = VlmNet(config, self.net.backbone, self.spec, self.tokenizer)
