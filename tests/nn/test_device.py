@@ -75,3 +75,12 @@ def test_float64() -> None:
     values = to_float64(torch.tensor([1.5]))
     assert values.dtype == torch.float64
     assert values.tolist() == [1.5]
+
+
+def test_a_device_without_a_number_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.cuda.set_device` wants one, and every process of a launcher has its own."""
+    pretend_cuda(monkeypatch, count=8)
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert resolve_device(torch.device("cuda")) == torch.device("cuda", 3)
+    assert resolve_device(torch.device("cuda", 5)) == torch.device("cuda", 5)

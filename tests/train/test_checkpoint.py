@@ -203,3 +203,14 @@ def test_versions_of_checkpoints(tmp_path: Path) -> None:
     path.write_text(json.dumps(state | {"version": 9}))
     with pytest.raises(ArtifactError, match="holds oatkit/checkpoint in version 9, this oatkit"):
         checkpoints.restore(job.module, optimizer, None)
+
+
+def test_moments_of_what_is_frozen_now_are_refused(tmp_path: Path) -> None:
+    module = nn.Linear(2, 2)
+    optimizer = torch.optim.AdamW(module.parameters())
+    moments = {"weight/exp_avg": torch.zeros(2, 2)}
+    module.weight.requires_grad_(False)
+    frozen = torch.optim.AdamW([module.bias])
+    checkpoint.load_optimizer_tensors(module, optimizer, moments)
+    with pytest.raises(ArtifactError, match="trained weight, which is frozen now"):
+        checkpoint.load_optimizer_tensors(module, frozen, moments)

@@ -28,6 +28,8 @@ def test_learning_rates() -> None:
     ("changes", "message"),
     [
         ({"steps": 0}, "steps is 0, expected at least 1"),
+        ({"keep_checkpoints": -1}, "keep_checkpoints is -1, expected at least 1"),
+        ({"evaluate_every": 0}, "evaluate_every is 0, expected at least 1"),
         ({"expert_start": -1}, "expert_start is -1, expected 0 or more"),
         ({"skip_steps": (0,)}, r"skip_steps is \(0,\), expected numbers from 1"),
         ({"ema": 1.0}, "ema is 1.0, expected 0 or more and below 1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import torch
@@ -36,5 +37,6 @@ DtypeFlag = Annotated[
 def announce_device(console: Console, name: str, dtype: Dtype | None = None) -> torch.device:
     """The device of a name, after a line that says which it is, and the type that is asked for."""
     device = resolve_device(name)
-    print_lines(console, f"on {describe_device(device)}{f' in {dtype}' if dtype else ''}")
+    if os.environ.get("RANK", "0") == "0":  # once, not for each process of a launcher
+        print_lines(console, f"on {describe_device(device)}{f' in {dtype}' if dtype else ''}")
     return device

@@ -17,11 +17,11 @@ def resolve_device(device: Device = "auto") -> torch.device:
 
     `auto` is CUDA where there is one, else MPS, else the CPU. A launcher of several processes gives
     each its own CUDA device: there `auto` and `cuda` mean that one, and a number is refused. What
-    is a device already is taken as it is.
+    is a certain device already is taken as it is.
     """
-    if isinstance(device, torch.device):
+    if isinstance(device, torch.device) and (device.type != "cuda" or device.index is not None):
         return device
-    name, is_one_of_several = device, int(os.environ.get("WORLD_SIZE", "1")) > 1
+    name, is_one_of_several = str(device), int(os.environ.get("WORLD_SIZE", "1")) > 1
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     has_mps = torch.backends.mps.is_available() and not is_one_of_several
     there = [*(f"cuda:{number}" for number in range(count)), *(["mps"] if has_mps else []), "cpu"]

@@ -121,7 +121,8 @@ class Checkpoints:
 
     def _write(self, step: int, path: Path, files: Mapping[str, dict[str, Tensor]]) -> None:
         aside = self.folder / f"{WRITING}{path.name}"
-        shutil.rmtree(aside, ignore_errors=True)
+        for killed in self.folder.glob(f"{WRITING}*"):  # what a process left that was killed
+            shutil.rmtree(killed, ignore_errors=True)
         aside.mkdir(parents=True)
         for name, tensors in files.items():
             save_file(tensors, aside / name)
@@ -228,6 +229,11 @@ def load_optimizer_tensors(
     for key, value in tensors.items():
         name, what = key.rsplit("/", 1)
         parameter = parameters[name]
+        if parameter not in numbers:
+            raise ArtifactError(
+                f"the checkpoint trained {name}, which is frozen now: use the same options and "
+                "version, or another --out"
+            )
         placed = value if what == "step" else shard_like(value, parameter)
         state.setdefault(numbers[parameter], {})[what] = placed
     optimizer.load_state_dict({**stored, "state": state})

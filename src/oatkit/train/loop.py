@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,7 +27,7 @@ from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.optimizers import OPTIMIZERS
-from oatkit.train.parameter_groups import make_optimizer, set_learning_rates
+from oatkit.train.parameter_groups import drop_early_gradients, make_optimizer, set_learning_rates
 from oatkit.train.precision import allow_tensor_cores, resolve_precision
 from oatkit.train.prefetch import read_ahead
 from oatkit.train.shard import (
@@ -123,7 +124,7 @@ class TrainingRun:
     ) -> None:
         from accelerate import Accelerator
         from accelerate.state import AcceleratorState
-        from accelerate.utils import DistributedDataParallelKwargs
+        from accelerate.utils import DistributedDataParallelKwargs, InitProcessGroupKwargs
 
         require_trackers(config.trackers)
         if is_sharding_asked():
@@ -141,8 +142,12 @@ class TrainingRun:
             cpu=place.type == "cpu",
             log_with=list(config.trackers) or None,
             project_dir=str(out),
-            # gradients live in the buckets that are averaged, not beside them
-            kwargs_handlers=[DistributedDataParallelKwargs(gradient_as_bucket_view=True)],
+            kwargs_handlers=[
+                # gradients live in the buckets that are averaged, not beside them
+                DistributedDataParallelKwargs(gradient_as_bucket_view=True),
+                # all wait while one writes tens of gigabytes
+                InitProcessGroupKwargs(timeout=timedelta(hours=2)),
+            ],
         )
         allow_tensor_cores(self.accelerator.device)
         world = self.accelerator.num_processes
@@ -193,6 +198,7 @@ class TrainingRun:
             has_finite_inputs &= are_finite
             for name, values in named.items():
                 logged.setdefault(name, []).append(values.reshape(-1))
+        drop_early_gradients(self.optimizer, config, step)
         norm = accelerator.clip_grad_norm_(self.job.module.parameters(), config.clip)
         set_learning_rates(self.optimizer, config, step)
         self.optimizer.step()

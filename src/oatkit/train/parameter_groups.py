@@ -40,6 +40,16 @@ def set_learning_rates(optimizer: torch.optim.Optimizer, config: TrainConfig, st
         group["lr"] = rate(step)
 
 
+def drop_early_gradients(optimizer: torch.optim.Optimizer, config: TrainConfig, step: int) -> None:
+    """Drop the gradients of an expert that has not started: the others are not clipped for them,
+    and its moments begin with it."""
+    if step < config.expert_start:
+        for group in optimizer.param_groups:
+            if group[EXPERT]:
+                for parameter in group["params"]:
+                    parameter.grad = None
+
+
 def _groups(module: nn.Module, config: TrainConfig) -> list[tuple[bool, list[nn.Parameter]]]:
     """The trained parameters, each group with whether it is the expert."""
     trained = [p for p in module.parameters() if p.requires_grad]

@@ -25,6 +25,12 @@ ADDED = ("expert_learning_rate", "expert_start", "skip_steps")
 """Settings that the first checkpoints did not hold: at their defaults they decide nothing."""
 
 
+AT_LEAST_1 = (
+    *("steps", "batch_size", "accumulate", "log_every"),
+    *("checkpoint_every", "keep_checkpoints", "evaluate_every"),
+)
+
+
 @dataclass(frozen=True)
 class TrainConfig:
     """How something is trained."""
@@ -78,7 +84,7 @@ class TrainConfig:
     """Where else to log: tensorboard, wandb, trackio."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "accumulate", "checkpoint_every", "log_every"):
+        for name in AT_LEAST_1:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
         for name in ("workers", "expert_start"):

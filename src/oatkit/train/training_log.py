@@ -118,6 +118,9 @@ class TrainingLog:
         if all(is_finite_S):
             return
         first = is_finite_S.index(False)
+        # a launcher kills all processes when one has ended; the last checkpoint comes first
+        self._checkpoints.wait()
+        self._accelerator.wait_for_everyone()
         raise TrainingError(self._advice(steps[first], has_finite_inputs_S[first]))
 
     def _advice(self, step: int, has_finite_inputs: bool) -> str:

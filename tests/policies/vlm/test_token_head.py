@@ -14,7 +14,7 @@ from oatkit.policies import VlmPolicy
 from oatkit.policies.generation.packing import pack
 from oatkit.policies.generation.token_generation import generate_stages
 from oatkit.policies.vlm.backbones.backbone import Context
-from oatkit.policies.vlm.token_head import sample_embeddings
+from oatkit.policies.vlm.token_head import TokenHead, sample_embeddings
 from oatkit.types import Schedule
 from tests.policies.generation.small_decoder import Recorder
 from tests.policies.tiny import seeded
