@@ -208,7 +208,8 @@ def test_versions_of_checkpoints(tmp_path: Path) -> None:
 def test_moments_of_what_is_frozen_now_are_refused(tmp_path: Path) -> None:
     module = nn.Linear(2, 2)
     optimizer = torch.optim.AdamW(module.parameters())
-    moments = {"weight/exp_avg": torch.zeros(2, 2)}
+    names = ("step", "exp_avg", "exp_avg_sq")
+    moments = {f"weight/{name}": torch.zeros(() if name == "step" else (2, 2)) for name in names}
     module.weight.requires_grad_(False)
     frozen = torch.optim.AdamW([module.bias])
     checkpoint.load_optimizer_tensors(module, optimizer, moments)

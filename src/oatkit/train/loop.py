@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -44,6 +44,9 @@ from oatkit.train.trained_state import frozen_digest
 from oatkit.train.training_job import TrainingJob
 from oatkit.train.training_log import StepOutcome, TrainingLog, require_trackers
 from oatkit.train.weight_average import begin_average, move_average, use_average
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator
 
 
 def train(
@@ -122,33 +125,14 @@ class TrainingRun:
         identity: Mapping[str, Any],
         device: Device = "auto",
     ) -> None:
-        from accelerate import Accelerator
-        from accelerate.state import AcceleratorState
-        from accelerate.utils import DistributedDataParallelKwargs, InitProcessGroupKwargs
-
         require_trackers(config.trackers)
         if is_sharding_asked():
             _require_shardable(job.module, config)
         place = resolve_device(device)
         precision = resolve_precision(config.precision, job.module, place)
         config = replace(config, precision=precision)
-        # Accelerate keeps precision and device of the first run in global state
-        AcceleratorState._reset_state(reset_partial_state=True)
         self.job, self.config, self.out = job, config, out
-        if place.type == "cuda":
-            torch.cuda.set_device(place)  # Accelerate takes the current one
-        self.accelerator = Accelerator(
-            mixed_precision="bf16" if precision == "bfloat16" else "no",
-            cpu=place.type == "cpu",
-            log_with=list(config.trackers) or None,
-            project_dir=str(out),
-            kwargs_handlers=[
-                # gradients live in the buckets that are averaged, not beside them
-                DistributedDataParallelKwargs(gradient_as_bucket_view=True),
-                # all wait while one writes tens of gigabytes
-                InitProcessGroupKwargs(timeout=timedelta(hours=2)),
-            ],
-        )
+        self.accelerator = _make_accelerator(config, place, out)
         allow_tensor_cores(self.accelerator.device)
         world = self.accelerator.num_processes
         if config.batch_size % (world * config.accumulate):
@@ -294,6 +278,30 @@ def sample_indices(seed: int, step: int, batch_size: int, num_samples: int) -> N
     """The samples of a step's global batch, uniform with replacement."""
     rng = np.random.Generator(np.random.Philox(key=[seed, step]))
     return rng.integers(num_samples, size=batch_size)
+
+
+def _make_accelerator(config: TrainConfig, device: torch.device, out: Path) -> Accelerator:
+    """What computes and averages over processes, in the resolved precision of the config."""
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
+    from accelerate.utils import DistributedDataParallelKwargs, InitProcessGroupKwargs
+
+    # Accelerate keeps precision and device of the first run in global state
+    AcceleratorState._reset_state(reset_partial_state=True)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # Accelerate takes the current one
+    return Accelerator(
+        mixed_precision="bf16" if config.precision == "bfloat16" else "no",
+        cpu=device.type == "cpu",
+        log_with=list(config.trackers) or None,
+        project_dir=str(out),
+        kwargs_handlers=[
+            # gradients live in the buckets that are averaged, not beside them
+            DistributedDataParallelKwargs(gradient_as_bucket_view=True),
+            # all wait while one writes tens of gigabytes
+            InitProcessGroupKwargs(timeout=timedelta(hours=2)),
+        ],
+    )
 
 
 def _require_shardable(module: nn.Module, config: TrainConfig) -> None:
