@@ -45,7 +45,7 @@ class Zarr:
             store = ZipStore(root, mode="r") if root.is_file() else str(root)
             group = zarr.open_group(store, mode="r")
             ends = np.asarray(group["meta"]["episode_ends"][:], np.int64)
-            members = {key: group["data"][key] for key in group["data"]}
+            members = {key: group["data"][key] for key in sorted(group["data"])}
             # Arrays of another length are no columns of the replay buffer.
             self._arrays = {
                 key: member
