@@ -25,7 +25,7 @@ import tyro
 
 import oatkit
 from benchmarks.record import RESULTS, write_result
-from benchmarks.vlm_pipeline import simulator, success_numbers
+from benchmarks.vlm_pipeline import closed_loop, success_numbers
 from benchmarks.vlm_training import (
     FAMILIES,
     TINY,
@@ -36,11 +36,8 @@ from benchmarks.vlm_training import (
 )
 from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA
-from oatkit.evaluation.episode_runner import EpisodeRunner
-from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies import VlmPolicy, load_policy
-from oatkit.types import Sampling
 from oatkit.types.observation_keys import IMAGES, STATE
 
 NAME = "vlm_expert"
@@ -125,7 +122,9 @@ def main(options: ExpertOptions) -> None:
             if how in found:
                 continue
             policy.head = head
-            found[how] = closed_loop(options.pipeline, policy, temperature, steps)
+            found[how] = closed_loop(
+                options.pipeline, policy, temperature=temperature, budget=steps
+            )
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(found, indent=1))
         report(options, row, found)
@@ -224,24 +223,6 @@ def train_stage(
         cameras=(CAMERA,),
         **common,
     )
-
-
-def closed_loop(
-    options: Options, policy: VlmPolicy, temperature: float, steps: int | None
-) -> list[dict[str, Any]]:
-    """Episodes of a policy; the goals are those of the pipeline's seed."""
-    rollout = Rollout(
-        execute=options.horizon // 2,
-        sampling=Sampling(temperature=temperature, seed=options.seed),
-        state_keys=(STATE,),
-    )
-    plans = [
-        EpisodePlan(task, steps, episode)
-        for task in options.tasks
-        for episode in range(options.episodes)
-    ]
-    ended = EpisodeRunner(policy, simulator(options), rollout, num_slots=8).run(plans)
-    return [asdict(episode) for episode in ended]
 
 
 def report(options: ExpertOptions, row: Row, found: dict[str, Any]) -> None:

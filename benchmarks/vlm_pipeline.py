@@ -216,10 +216,9 @@ class Misled:
 def measure(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
     """Episodes of the policy, also misled, and how well it predicts tokens."""
     policy = make_policy(options, row, dataset)
-    budget = policy.schedule.num_tokens
 
     def loop(how: str, actor: Any, endpoints: tuple[int, ...] | None = None) -> Any:
-        return cached(options, f"{row.name}, {how}", closed_loop, actor, budget, endpoints)
+        return cached(options, f"{row.name}, {how}", closed_loop, actor, endpoints)
 
     accuracies = token_accuracies(policy, dataset) if "tokens" in policy.heads else {}
     loops = {"as it is": loop("as it is", policy)}
@@ -239,12 +238,26 @@ def measure(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
 
 
 def closed_loop(
-    options: Options, policy: Any, budget: int, endpoints: tuple[int, ...] | None
+    options: Options,
+    policy: Any,
+    endpoints: tuple[int, ...] | None = None,
+    *,
+    temperature: float = 0.0,
+    budget: int | None = None,
 ) -> list[dict[str, Any]]:
+    """Episodes of a policy; the goals are those of the seed.
+
+    Args:
+        options: Tasks and episodes.
+        policy: What acts.
+        endpoints: Schedule to generate by; the policy's own by default.
+        temperature: Temperature of sampling; 0 is deterministic.
+        budget: Number of tokens, or of Euler steps of a flow expert; all by default.
+    """
     rollout = Rollout(
         execute=options.horizon // 2,
         endpoints=endpoints,
-        sampling=Sampling(temperature=0.0, seed=options.seed),
+        sampling=Sampling(temperature=temperature, seed=options.seed),
         state_keys=(STATE,),
     )
     plans = [

@@ -25,7 +25,7 @@ from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.policies.vlm.backbones.loading import write_scratch
 from oatkit.train import read_log
 from tests.test_docs import ROOT, commands
-from tests.train.two_ranks import start_two
+from tests.train.two_ranks import launch_two
 
 PAGES = (ROOT / "docs/vlm.md", ROOT / "docs/recipes/vlm.md")
 SIZE = ScratchSize(width=16, num_layers=2, vision_width=16, vision_layers=1)
@@ -105,7 +105,7 @@ def launch(line: str, steps: int, *more: str) -> subprocess.Popen[str]:
     """Start a command of several devices on two processes of a CPU, with the launcher's bf16."""
     asked = line.split("policy train")[1].replace("...", "")
     words = dry(f"{STARTED} {asked}".replace("vlm-ar", "vlm-tc"), steps)[1:]
-    return start_two(*words, *more, is_sharded="fsdp.yaml" in line, precision="bf16")
+    return launch_two(*words, *more, is_sharded="fsdp.yaml" in line, precision="bf16")
 
 
 @pytest.mark.parametrize("line", LAUNCHED)

@@ -127,7 +127,7 @@ def test_a_forked_child_reads_after_its_parent_did(codec: str, tmp_path: Path) -
 
 @pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="only Linux has schedulers")
 def test_encoding_leaves_the_priority_of_its_thread(tmp_path: Path) -> None:
-    """As root, SVT-AV1 would make the thread a real-time one, which starves all others."""
+    """SVT-AV1 run by root would make the thread a real-time one, which starves all others."""
     before = os.sched_getscheduler(0)
     with VideoWriter(tmp_path / "a.mp4", fps=FPS, height=32, width=32) as writer:
         writer.add(np.zeros((32, 32, 3), np.uint8))

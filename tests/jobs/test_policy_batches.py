@@ -85,7 +85,7 @@ def test_nor_on_the_backbone(
 def test_processes_that_are_not_forked_read_the_same(
     dataset: Dataset, tokenizer: ActionTokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on macOS, and everywhere from Python 3.14."""
+    """Processes are not forked on macOS, nor anywhere from Python 3.14 on."""
     spawn: Any = partial(DataLoader, multiprocessing_context="spawn")
     monkeypatch.setattr(prefetch, "DataLoader", spawn)
     held_out = dataset.split(0.1, seed=0)[1]

@@ -51,7 +51,7 @@ def test_accuracy_and_surprise_are_those_of_the_logits(dataset: Dataset) -> None
 
 
 def by_two(compute: Callable[[int], Tensor], count: int) -> list[Tensor]:
-    """As two processes would: the second one first, all blocks of one shape."""
+    """Blocks are computed as by two processes: the second one first, all blocks of one shape."""
     found = {number: compute(number) for number in (*range(1, count, 2), *range(0, count, 2))}
     assert len({tensor.shape for tensor in found.values()}) == 1
     return [found[number] for number in range(count)]

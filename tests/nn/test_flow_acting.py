@@ -19,7 +19,7 @@ from tests.nn.test_flow_expert import ACTIONS, BATCH, CONTEXT, STEPS, make_exper
 
 
 def call_by_call(expert: FlowExpert, noise_BTA: Tensor, memory: Memory, num_steps: int) -> Tensor:
-    """As training computes velocities: the whole context is joined and the time encoded again."""
+    """Velocities are computed as in training: the context is joined and the time encoded again."""
     times = euler_times(num_steps)
     return integrate(
         lambda point, step: expert(point, torch.full((BATCH,), times[step]), memory),

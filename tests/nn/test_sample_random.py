@@ -104,7 +104,7 @@ def test_normal_numbers_are_symmetric() -> None:
 def test_a_device_without_float64_gets_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = sample_keys(0, 0, torch.arange(4))
     wanted = SampleRandom(keys).normal(5)
-    monkeypatch.setattr(sample_random, "WITHOUT_FLOAT64", ("cpu",))
+    monkeypatch.setattr("oatkit.nn.device.WITHOUT_FLOAT64", ("cpu",))
     assert torch.equal(SampleRandom(keys).normal(5), wanted)
 
 

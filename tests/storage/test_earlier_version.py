@@ -95,7 +95,7 @@ def test_an_evaluation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_comparison_goes_on(tmp_path: Path) -> None:
-    """Its settings are still those of the same call; tokenizers that are gone are trained again."""
+    """The settings are those of the same call still; tokenizers that are gone are trained again."""
     old = (HERE / "records_v1/tokenizer-comparison.json").read_text()
     (tmp_path / "out").mkdir()
     (tmp_path / "out/comparison.json").write_text(old)

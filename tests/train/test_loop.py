@@ -225,7 +225,7 @@ def test_random_numbers_that_are_not_finite_are_named(
 
 
 def test_a_gradient_that_is_not_finite_names_its_own_step(tmp_path: Path) -> None:
-    """Its loss is finite; that of the next step would not be, and skipping that would not help."""
+    """The loss of that step is finite; that of the next is not, and skipping it would not help."""
 
     class Root(Regression):
         def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:

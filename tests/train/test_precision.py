@@ -107,7 +107,7 @@ def test_sharded_weights_are_gathered_in_the_precision(
 
 
 def test_a_checkpoint_that_names_float32_goes_on_without_a_name(tmp_path: Path) -> None:
-    """As all did before a precision could be left to the launcher."""
+    """All checkpoints named a precision before it could be left to the launcher."""
     before = trained(tmp_path, replace(CONFIG, precision="float32"))
     assert_equal(trained(tmp_path), before)
 

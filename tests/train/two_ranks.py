@@ -15,7 +15,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 
 
-def start_two(
+def launch_two(
     *arguments: str, is_sharded: bool = False, precision: str = "no"
 ) -> subprocess.Popen[str]:
     """Start two processes that run this file: a command of oatkit, or a script ending in .py."""
@@ -38,7 +38,7 @@ def start_two(
 
 def run_two(*arguments: str, **how: Any) -> str:
     """Let two processes run to their end; gives what they printed."""
-    started = start_two(*arguments, **how)
+    started = launch_two(*arguments, **how)
     said, _ = started.communicate(timeout=600)
     assert started.returncode == 0, said
     return said

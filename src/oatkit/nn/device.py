@@ -12,6 +12,10 @@ Device = str | torch.device
 """A device or its name: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`."""
 
 
+WITHOUT_FLOAT64 = ("mps",)
+"""Types of devices that cannot compute in float64."""
+
+
 def resolve_device(device: Device = "auto") -> torch.device:
     """The device of a name; a ValueError names those that are there, if it is none of them.
 
@@ -66,7 +70,7 @@ def read_clock(device: torch.device) -> float:
 
 def to_float64(values: Tensor) -> Tensor:
     """The same in float64, on the CPU where the device has no such numbers (MPS)."""
-    return values.cpu().double() if values.device.type == "mps" else values.double()
+    return values.cpu().double() if values.device.type in WITHOUT_FLOAT64 else values.double()
 
 
 def _current_cuda() -> int:

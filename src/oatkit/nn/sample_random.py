@@ -9,13 +9,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from oatkit.nn.device import to_float64
+
 # splitmix64, in the two's complement of torch's int64
 _INCREMENT = 0x9E3779B97F4A7C15 - 2**64
 _MULTIPLY_1 = 0xBF58476D1CE4E5B9 - 2**64
 _MULTIPLY_2 = 0x94D049BB133111EB - 2**64
-
-WITHOUT_FLOAT64 = ("mps",)
-"""Types of devices that cannot compute in float64."""
 
 
 class SampleRandom:
@@ -65,8 +64,7 @@ def _normal(uniform: Tensor) -> Tensor:
     In float32 the middle of the last cell would round to 1, whose normal number is infinite: one in
     2^24 numbers. A device without float64 leaves it to the CPU.
     """
-    where = "cpu" if uniform.device.type in WITHOUT_FLOAT64 else uniform.device
-    middle = uniform.to(where).double() + 2**-25
+    middle = to_float64(uniform) + 2**-25
     return torch.special.ndtri(middle).float().to(uniform.device)
 
 
