@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from oatkit_client import (
     ChunkQueue,
     Client,
@@ -31,6 +34,7 @@ class Counting:
         self.gate = threading.Event()
         self.gate.set()
         self.failure: Exception | None = None
+        self.more: dict[str, Any] = {}
 
     def infer(self, obs: Any, **request: Any) -> dict[str, Any]:
         self.seen.append(obs["x"])
@@ -38,7 +42,7 @@ class Counting:
         self.gate.wait()
         if self.failure is not None:
             raise self.failure
-        return {"actions": (obs["x"] + np.arange(self.horizon))[:, None]}
+        return {"actions": (obs["x"] + np.arange(self.horizon))[:, None], **self.more}
 
     def reset(self) -> None:
         self.num_resets += 1
@@ -54,9 +58,56 @@ def test_chunk_queue_executes_the_first_part() -> None:
     queue.reset()
     assert queue.step(lambda: {"x": 7})[0] == 7
     assert policy.num_resets == 1
-    assert [int(ChunkQueue(policy, execute=99).step({"x": 1})[0])] == [1]
     with pytest.raises(ValueError, match="execute is 0, expected 1 or more"):
         ChunkQueue(policy, execute=0)
+
+
+@given(st.integers(1, 8), st.integers(1, 30))
+def test_a_number_of_steps_is_executed_and_no_more(execute: int, num_steps: int) -> None:
+    """The sequence of a plain queue that is filled with the first steps of a chunk."""
+    queue, plain, expected = ChunkQueue(Counting(), execute), deque[int](), []
+    for step in range(num_steps):
+        if not plain:
+            plain.extend(100 * step + t for t in range(execute))
+        expected.append(plain.popleft())
+    assert [int(queue.step({"x": 100 * step})[0]) for step in range(num_steps)] == expected
+
+
+def test_chunk_queue_executes_what_the_policy_finds_worth_it() -> None:
+    policy = Counting()
+    queue = ChunkQueue(policy, "auto")
+    actions = []
+    for step in range(8):
+        policy.more = {"execute_steps": 2 if step == 0 else 5}
+        actions.append(int(queue.step({"x": 100 * step})[0]))
+    assert actions == [0, 1, 200, 201, 202, 203, 204, 700]
+    assert queue.reply["execute_steps"] == 5
+
+
+def test_chunk_queue_blends_chunks() -> None:
+    """With blend 0 all chunks count alike."""
+    queue = ChunkQueue(Counting(horizon=4), execute=2, blend=0.0)
+    actions = [float(queue.step({"x": 100 * step})[0]) for step in range(6)]
+    assert actions == [0, 1, (2 + 200) / 2, (3 + 201) / 2, (202 + 400) / 2, (203 + 401) / 2]
+    queue.reset()
+    assert queue.step({"x": 9})[0] == 9, "chunks of an episode do not reach into the next"
+
+
+def test_mistakes_are_answered_in_a_sentence() -> None:
+    for chunks in (ChunkQueue, RealTimeChunks):
+        with pytest.raises(ValueError, match="execute is 'most', expected a number of steps"):
+            chunks(Counting(), execute="most")
+        with pytest.raises(ValueError, match="blend is -1, expected 0 or more"):
+            chunks(Counting(), blend=-1)
+        long = chunks(Counting(), execute=9)
+        with pytest.raises(ValueError, match="execute is 9, expected 1 to 8, the steps of a chunk"):
+            long.step({"x": 0})
+        auto = chunks(Counting(), execute="auto")
+        with pytest.raises(ValueError, match="execute is 'auto', but the reply has no execute_ste"):
+            auto.step({"x": 0})
+        for one in (long, auto):
+            if isinstance(one, RealTimeChunks):
+                one.close()
 
 
 def test_chunk_queue_does_not_look_more_often_than_it_asks() -> None:
@@ -100,6 +151,46 @@ def test_real_time_goes_on_while_it_asks() -> None:
     assert before == 2
     assert policy.requests[0] == {}, "nothing runs out while there is nothing"
     assert policy.requests[1] == {"deadline_ms": pytest.approx(100)}, "5 steps were left at 50 Hz"
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    execute=st.one_of(st.none(), st.just("auto"), st.integers(1, 8)),
+    blend=st.one_of(st.none(), st.floats(0, 2)),
+    is_answered=st.lists(st.booleans(), min_size=1, max_size=25),
+)
+def test_whenever_chunks_come_every_action_is_of_its_moment(
+    execute: Any, blend: float | None, is_answered: list[bool]
+) -> None:
+    """Step s observes x = s, so that all chunks plan the number s for it; a request is answered
+    before the next step where the script says so, at the latest when nothing is left."""
+    policy = Counting()
+    policy.more = {"execute_steps": 3}
+    with RealTimeChunks(policy, execute, blend=blend) as chunks:
+        for step, is_open in enumerate(is_answered):
+            if is_open or not chunks._plan.num_left:
+                policy.gate.set()
+                wait_for(policy, chunks, len(policy.seen))
+            else:
+                policy.gate.clear()
+            assert chunks.step({"x": step})[0] == pytest.approx(step, abs=1e-4)
+        policy.gate.set()
+
+
+def test_real_time_counts_a_late_chunk_by_its_age() -> None:
+    """The second chunk, asked for at step 2, comes at step 4: it is 2 steps old then, the first
+    one 4."""
+    policy = Counting()
+    with RealTimeChunks(policy, execute=2, blend=0.5) as chunks:
+        assert [chunks.step({"x": x})[0] for x in (0, 0)] == [0, 1]
+        policy.gate.clear()
+        assert [chunks.step({"x": x})[0] for x in (100, 0)] == [2, 3]
+        wait_for(policy, chunks, 2)
+        policy.gate.set()
+        wait_for(policy, chunks, 2)
+        old, new = np.exp(-0.5 * 4), np.exp(-0.5 * 2)
+        expected = (old * 4 + new * 102) / (old + new)
+        assert chunks.step({"x": 0})[0] == pytest.approx(expected)
 
 
 def test_real_time_waits_where_nothing_is_left() -> None:

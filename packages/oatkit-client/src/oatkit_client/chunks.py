@@ -8,12 +8,10 @@ RealTimeChunks   a a a a a b b b b c     asks at 0, at 3 and at 7 without waitin
 
 from __future__ import annotations
 
-from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Callable, Mapping, Protocol, Union
 
-import numpy as np
-
+from oatkit_client.planned_actions import Execute, PlannedActions
 from oatkit_client.protocol import Reply
 
 Observation = Union[Mapping[str, Any], Callable[[], Mapping[str, Any]]]
@@ -35,33 +33,41 @@ class ChunkQueue:
 
     Args:
         policy: Client or local policy that gives the chunks.
-        execute: Number of steps of a chunk that are executed; its first half by default, as in the
+        execute: Number of steps of a chunk that are executed; "auto" for as many as the policy
+            finds worth it (`execute_steps` of its reply); by default the first half, as in the
             paper.
+        blend: Blends the chunks: an action is the mean of what all chunks planned for that moment,
+            weighted by exp(-blend * age), where age is the steps since the chunk was asked for.
+            None executes the newest chunk alone.
         request: Further arguments of `infer`, such as `budget` or `deadline_ms`.
 
     Attributes:
         reply: The last reply; empty before the first.
     """
 
-    def __init__(self, policy: ChunkSource, execute: int | None = None, **request: Any) -> None:
-        _check_execute(execute)
+    def __init__(
+        self,
+        policy: ChunkSource,
+        execute: Execute = None,
+        *,
+        blend: float | None = None,
+        **request: Any,
+    ) -> None:
         self._policy = policy
-        self._execute = execute
         self._request = request
-        self._queue: deque[Any] = deque()
+        self._plan = PlannedActions(execute, blend)
         self.reply: Mapping[str, Any] = {}
 
     def step(self, observation: Observation) -> Any:
         """The next action, (action_dim,)."""
-        if not self._queue:
+        if self._plan.is_due:
             self.reply = reply = self._policy.infer(_observed(observation), **self._request)
-            chunk_TA = _chunk(reply)
-            self._queue.extend(chunk_TA[: _num_executed(self._execute, len(chunk_TA))])
-        return self._queue.popleft()
+            self._plan.add(reply, self._plan.step)
+        return self._plan.next()
 
     def reset(self) -> None:
         """An episode ends: what is left of its chunk is dropped."""
-        self._queue.clear()
+        self._plan.clear()
         self._policy.reset()
 
 
@@ -69,14 +75,15 @@ class RealTimeChunks:
     """The next chunk is asked for while the current one runs, so that the robot never waits.
 
     A chunk begins at the observation it was asked with: as many of its first actions are left out
-    as steps were taken until it came. If the chunk runs out before the next one has come, `step`
-    waits and counts that. A failed request is repeated as long as there are actions left, then
-    raised.
+    as steps were taken until it came, and where chunks are blended these steps are part of its age.
+    If the chunk runs out before the next one has come, `step` waits and counts that. A failed
+    request is repeated as long as there are actions left, then raised.
 
     Args:
         policy: Client or local policy that gives the chunks.
-        execute: Number of steps of a chunk after which the next one is asked for; half of it by
-            default.
+        execute: Number of steps of a chunk after which the next one is asked for; "auto" for
+            `execute_steps` of its reply; half of it by default.
+        blend: Blends the chunks that plan a moment, as in `ChunkQueue`.
         rate_hz: How often `step` is called a second. Where given, each request has a deadline: the
             time until the chunk runs out.
         request: Further arguments of `infer`, such as `budget`.
@@ -90,21 +97,19 @@ class RealTimeChunks:
     def __init__(
         self,
         policy: ChunkSource,
-        execute: int | None = None,
+        execute: Execute = None,
         *,
+        blend: float | None = None,
         rate_hz: float | None = None,
         **request: Any,
     ) -> None:
-        _check_execute(execute)
         self._policy = policy
-        self._execute = execute
         self._rate_hz = rate_hz
         self._request = request
         self._asker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="oatkit-client")
-        self._queue: deque[Any] = deque()
+        self._plan = PlannedActions(execute, blend)
         self._pending: Future[Reply] | None = None
-        self._steps_since_asking = 0
-        self._num_left_to_ask = 0
+        self._asked_at = 0
         self.reply: Mapping[str, Any] = {}
         self.num_waits = 0
         self.num_failures = 0
@@ -113,24 +118,23 @@ class RealTimeChunks:
         """The next action, (action_dim,); returns at once unless there is none left."""
         if self._pending is not None and self._pending.done():
             self._receive(self._pending)
-        if self._pending is None and len(self._queue) <= self._num_left_to_ask:
+        if self._pending is None and self._plan.is_due:
             self._ask(observation)
-        if not self._queue:
+        if not self._plan.num_left:
             self.num_waits += bool(self.reply)
-        while not self._queue:
+        while not self._plan.num_left:
             if self._pending is None:  # what came was all past
                 self._ask(observation)
             assert self._pending is not None
             self._receive(self._pending)
-        self._steps_since_asking += 1
-        return self._queue.popleft()
+        return self._plan.next()
 
     def reset(self) -> None:
         """An episode ends: its chunk and its pending request are dropped."""
         if self._pending is not None:
             self._pending.cancel()
         self._pending = None
-        self._queue.clear()
+        self._plan.clear()
         self.reply = {}
         # after a request that is under way, which is of the episode before
         self._asker.submit(self._policy.reset)
@@ -149,10 +153,10 @@ class RealTimeChunks:
 
     def _ask(self, observation: Observation) -> None:
         request = dict(self._request)
-        if self._rate_hz is not None and self._queue:
-            request.setdefault("deadline_ms", 1000 * len(self._queue) / self._rate_hz)
+        if self._rate_hz is not None and self._plan.num_left:
+            request.setdefault("deadline_ms", 1000 * self._plan.num_left / self._rate_hz)
         self._pending = self._asker.submit(self._policy.infer, _observed(observation), **request)
-        self._steps_since_asking = 0
+        self._asked_at = self._plan.step
 
     def _receive(self, pending: Future[Reply]) -> None:
         self._pending = None
@@ -160,29 +164,11 @@ class RealTimeChunks:
             self.reply = reply = pending.result()
         except Exception:
             self.num_failures += 1
-            if not self._queue:
+            if not self._plan.num_left:
                 raise
             return
-        chunk_TA = _chunk(reply)
-        self._num_left_to_ask = len(chunk_TA) - _num_executed(self._execute, len(chunk_TA))
-        self._queue = deque(chunk_TA[self._steps_since_asking :])
-
-
-def _check_execute(execute: int | None) -> None:
-    if execute is not None and execute < 1:
-        raise ValueError(f"execute is {execute}, expected 1 or more")
-
-
-def _num_executed(execute: int | None, horizon: int) -> int:
-    return min(execute or max(horizon // 2, 1), horizon)
+        self._plan.add(reply, self._asked_at)
 
 
 def _observed(observation: Observation) -> Mapping[str, Any]:
     return observation() if callable(observation) else observation
-
-
-def _chunk(reply: Reply) -> Any:
-    chunk_TA = np.asarray(reply["actions"])
-    if chunk_TA.ndim != 2 or not len(chunk_TA):
-        raise ValueError(f"actions are {chunk_TA.shape}, expected (horizon, action_dim)")
-    return chunk_TA

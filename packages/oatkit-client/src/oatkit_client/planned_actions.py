@@ -1,0 +1,115 @@
+"""What the chunks so far planned for the steps to come.
+
+step             0 1 2 3 4 5 6 7 8
+asked for at 0   a a a a a a
+asked for at 3         b b b b b b
+without blend    a a a b b b b b b     the newest chunk that has come
+blend            a a a m m m b b b     m: mean of a and b, whose weights fall with their age
+
+A chunk that comes late lies where it was asked for: its first actions are past, and its age counts
+the steps that passed until it came.
+
+Shape letters: C chunk under way, T step in the chunk, A action dimension.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, Mapping, Union
+
+import numpy as np
+
+AUTO = "auto"
+"""The policy says in every reply how many steps are worth executing."""
+Execute = Union[int, Literal["auto"], None]
+"""Number of steps of a chunk that are executed, or "auto"; None for half of the chunk."""
+
+
+class PlannedActions:
+    """The plan under way, one action at a time.
+
+    Args:
+        execute: Number of steps after which the next chunk is due.
+        blend: How fast weights fall with age, exp(-blend * age), where an action is the mean of
+            what all chunks planned for its step; None takes the newest chunk's.
+
+    Attributes:
+        step: Number of actions that were taken in this episode.
+    """
+
+    def __init__(self, execute: Execute = None, blend: float | None = None) -> None:
+        if not (execute is None or execute == AUTO or _is_whole(execute)):
+            raise ValueError(f"execute is {execute!r}, expected a number of steps, 'auto' or None")
+        if _is_whole(execute) and int(execute) < 1:  # type: ignore[arg-type]
+            raise ValueError(f"execute is {execute}, expected 1 or more")
+        if blend is not None and not (_is_real(blend) and 0 <= blend < math.inf):
+            raise ValueError(f"blend is {blend!r}, expected 0 or more, or None")
+        self._execute = execute
+        self._blend = blend
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all chunks: an episode begins."""
+        self.step = 0
+        self._due_at = 0
+        self._chunks: list[tuple[int, Any]] = []  # when it was asked for, (T, A); newest last
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for the next chunk."""
+        return self.step >= self._due_at
+
+    @property
+    def num_left(self) -> int:
+        """Number of actions that are planned."""
+        return max([0, *(begin + len(chunk_TA) - self.step for begin, chunk_TA in self._chunks)])
+
+    def add(self, reply: Mapping[str, Any], asked_at: int) -> None:
+        """Take in a reply.
+
+        Args:
+            reply: Reply with the chunk as `actions`, (horizon, action_dim).
+            asked_at: What `step` was when it was asked for.
+        """
+        chunk_TA = np.asarray(reply["actions"])
+        if chunk_TA.ndim != 2 or not len(chunk_TA):
+            raise ValueError(f"actions are {chunk_TA.shape}, expected (horizon, action_dim)")
+        self._due_at = asked_at + self._num_executed(reply, len(chunk_TA))
+        older = [] if self._blend is None else self._chunks
+        self._chunks = [*older, (asked_at, chunk_TA)]
+
+    def next(self) -> Any:
+        """The next action, (action_dim,); there must be one left."""
+        step, self.step = self.step, self.step + 1
+        self._chunks = [(begin, plan) for begin, plan in self._chunks if step < begin + len(plan)]
+        planned_CA = [chunk_TA[step - begin] for begin, chunk_TA in self._chunks]
+        if self._blend is None or len(planned_CA) == 1:
+            return planned_CA[-1]
+        # only ratios count: with weight 1 for the newest, the weights never all vanish
+        newest, _ = self._chunks[-1]
+        weights = [math.exp(self._blend * (begin - newest)) for begin, _ in self._chunks]
+        return np.average(planned_CA, axis=0, weights=np.array(weights, np.float32))
+
+    def _num_executed(self, reply: Mapping[str, Any], horizon: int) -> int:
+        steps: Any = self._execute
+        name = "execute"
+        if steps is None:
+            return max(horizon // 2, 1)
+        if steps == AUTO:
+            steps, name = reply.get("execute_steps"), "execute_steps of the reply"
+            if steps is None:
+                raise ValueError(
+                    "execute is 'auto', but the reply has no execute_steps: train the policy anew "
+                    "with `oatkit policy train`, which calibrates them, or give a number of steps"
+                )
+        if not 1 <= steps <= horizon:
+            raise ValueError(f"{name} is {steps}, expected 1 to {horizon}, the steps of a chunk")
+        return int(steps)
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    return _is_real(value) and not isinstance(value, (float, np.floating))

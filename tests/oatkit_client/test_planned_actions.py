@@ -1,0 +1,150 @@
+"""The plan under way: which chunk an action comes from, and with what weight."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oatkit_client.planned_actions import PlannedActions
+
+HORIZON = 6
+BLENDS = st.one_of(st.none(), st.floats(0, 3))
+
+
+def reply(asked_at: int, horizon: int = HORIZON, **more: Any) -> dict[str, Any]:
+    """Step t of a chunk that was asked for at s is (s, s + t): where it comes from, and its
+    moment."""
+    steps_T = np.arange(asked_at, asked_at + horizon, dtype=np.float32)
+    return {"actions": np.stack([np.full_like(steps_T, asked_at), steps_T], axis=1), **more}
+
+
+def test_the_newest_chunk_acts_from_where_it_was_asked_for() -> None:
+    plan = PlannedActions(execute=4)
+    assert plan.is_due
+    plan.add(reply(0), 0)
+    taken = [plan.next().tolist() for _ in range(4)]
+    assert taken == [[0, 0], [0, 1], [0, 2], [0, 3]]
+    assert plan.is_due
+    assert plan.next().tolist() == [0, 4], "the older chunk goes on until the new one has come"
+    plan.add(reply(4), 4)
+    assert plan.num_left == 5
+    assert plan.next().tolist() == [4, 5], "one step was past"
+    plan.clear()
+    assert (plan.step, plan.num_left, plan.is_due) == (0, 0, True)
+
+
+def test_a_blend_is_the_mean_of_all_chunks_of_a_moment() -> None:
+    rng = np.random.default_rng(0)
+    chunks = {begin: rng.normal(size=(HORIZON, 3)).astype(np.float32) for begin in range(0, 12, 2)}
+    plan = PlannedActions(execute=2, blend=0.3)
+    for step in range(12):
+        if plan.is_due:
+            plan.add({"actions": chunks[step]}, step)
+        ages = {begin: step - begin for begin in chunks if 0 <= step - begin < HORIZON}
+        total = sum(math.exp(-0.3 * age) for age in ages.values())
+        expected = sum(math.exp(-0.3 * age) * chunks[b][age] for b, age in ages.items()) / total
+        action = plan.next()
+        np.testing.assert_allclose(action, expected, rtol=1e-5, atol=1e-6)
+        assert action.dtype == np.float32
+
+
+@pytest.mark.parametrize("blend", [1e3, 1e308])
+def test_a_large_blend_is_the_newest_chunk(blend: float) -> None:
+    plan, newest = PlannedActions(execute=1, blend=blend), PlannedActions(execute=1)
+    for step in range(10):
+        for one in (plan, newest):
+            one.add(reply(step), step)
+        assert plan.next().tolist() == newest.next().tolist()
+
+
+@given(
+    execute=st.one_of(st.none(), st.integers(1, HORIZON)),
+    blend=BLENDS,
+    delays=st.lists(st.integers(0, 2 * HORIZON), min_size=1, max_size=8),
+)
+def test_every_action_comes_from_a_chunk_that_covers_its_moment(
+    execute: int | None, blend: float | None, delays: list[int]
+) -> None:
+    """However late chunks come; a chunk that is asked for acts on nothing before."""
+    plan = PlannedActions(execute, blend)
+    for delay in delays:
+        asked_at = plan.step
+        for _ in range(min(delay, plan.num_left)):
+            _check(plan)
+        plan.add(reply(asked_at), asked_at)
+        while not plan.is_due and plan.num_left:
+            _check(plan)
+        assert plan.num_left or plan.is_due
+
+
+def _check(plan: PlannedActions) -> None:
+    step = plan.step
+    asked_at, moment = plan.next()
+    assert moment == pytest.approx(step, abs=1e-4)
+    assert step - HORIZON < asked_at <= step
+
+
+@given(steps=st.lists(st.integers(1, HORIZON), min_size=1, max_size=6), blend=BLENDS)
+def test_auto_takes_the_number_of_the_reply(steps: list[int], blend: float | None) -> None:
+    plan = PlannedActions("auto", blend)
+    for number in steps:
+        begin = plan.step
+        plan.add(reply(begin, execute_steps=number), begin)
+        while not plan.is_due:
+            _check(plan)
+        assert plan.step - begin == number
+
+
+def test_half_a_chunk_is_the_default() -> None:
+    for horizon, half in ((1, 1), (2, 1), (7, 3), (8, 4)):
+        plan = PlannedActions()
+        plan.add(reply(0, horizon), 0)
+        while not plan.is_due:
+            plan.next()
+        assert plan.step == half
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"execute": 0}, "execute is 0, expected 1 or more"),
+        ({"execute": -3}, "execute is -3, expected 1 or more"),
+        ({"execute": "half"}, "execute is 'half', expected a number of steps, 'auto' or None"),
+        ({"execute": 2.5}, "execute is 2.5, expected a number of steps, 'auto' or None"),
+        ({"execute": True}, "execute is True, expected a number of steps, 'auto' or None"),
+        ({"blend": -0.1}, "blend is -0.1, expected 0 or more, or None"),
+        ({"blend": math.nan}, "blend is nan, expected 0 or more, or None"),
+        ({"blend": math.inf}, "blend is inf, expected 0 or more, or None"),
+        ({"blend": "auto"}, "blend is 'auto', expected 0 or more, or None"),
+    ],
+)
+def test_settings_that_are_none(settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        PlannedActions(**settings)
+
+
+@pytest.mark.parametrize(
+    ("execute", "found", "problem"),
+    [
+        (7, reply(0), "execute is 7, expected 1 to 6, the steps of a chunk"),
+        ("auto", reply(0), "has no execute_steps: train the policy anew .* or give a number"),
+        (
+            "auto",
+            reply(0, execute_steps=7),
+            "execute_steps of the reply is 7, expected 1 to 6, the steps of a chunk",
+        ),
+        ("auto", reply(0, execute_steps=0), "execute_steps of the reply is 0, expected 1 to 6"),
+        (None, {"actions": np.zeros(3)}, r"actions are \(3,\), expected \(horizon, action_dim\)"),
+        (None, {"actions": np.zeros((0, 3))}, r"actions are \(0, 3\), expected"),
+    ],
+)
+def test_replies_that_do_not_fit(execute: Any, found: dict[str, Any], problem: str) -> None:
+    plan = PlannedActions(execute)
+    with pytest.raises(ValueError, match=problem):
+        plan.add(found, 0)
+    assert plan.is_due, "nothing of the reply is kept"
+    assert plan.num_left == 0
