@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from oatkit.nn.captured_call import CapturedCall
+from oatkit.nn.captured_call import CapturedCall, GraphPool, latest
 from oatkit.nn.decoder_backend import weight_versions
 from oatkit.nn.flow_acting import ActingMemory, follow, integrate_expert, step_changes
 from oatkit.nn.flow_expert import FlowExpert, Memory
@@ -24,17 +25,17 @@ class FlowGraphs:
 
     Args:
         expert: Gives the velocities.
+        pool: Memory of the captured calls.
     """
 
-    def __init__(self, expert: FlowExpert) -> None:
-        self._expert = expert
+    def __init__(self, expert: FlowExpert, pool: GraphPool) -> None:
+        self._expert, self._pool = expert, pool
         self._versions: list[tuple[int, int]] = []
-        self._rooms: dict[tuple[int, int], tuple[Tensor, ActingMemory]] = {}
-        self._calls: dict[tuple[int, int, int], CapturedCall] = {}
+        self._rooms: dict[tuple[int, int], _Room] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy gets: graphs cannot be copied, so it captures its own."""
-        return {"_expert": self._expert, "_versions": [], "_rooms": {}, "_calls": {}}
+        return {"_expert": self._expert, "_pool": self._pool, "_versions": [], "_rooms": {}}
 
     @torch.inference_mode()
     def integrate(self, noise_BTA: Tensor, memory: Memory, num_steps: int) -> Tensor:
@@ -43,21 +44,35 @@ class FlowGraphs:
             return integrate_expert(self._expert, noise_BTA, memory, num_steps)
         versions = weight_versions(self._expert.parameters())
         if versions != self._versions:
-            self._rooms, self._calls, self._versions = {}, {}, versions
+            self._rooms, self._versions = {}, versions
         size = (len(noise_BTA), padded_length(memory.is_seen.shape[1]))
-        if size not in self._rooms:
-            room = ActingMemory(memory, size[1], self._expert.dtype)
-            self._rooms[size] = (torch.empty_like(noise_BTA), room)
-        noise, room = self._rooms[size]
-        noise.copy_(noise_BTA)
-        room.fill(memory)
-        key = (*size, num_steps)
-        if key not in self._calls:
-            changes = step_changes(self._expert, num_steps)
-            self._calls[key] = CapturedCall(
-                lambda: follow(self._expert, noise, room, changes), noise.device
-            )
-        return self._calls[key]().clone()
+        room = latest(
+            self._rooms,
+            size,
+            lambda: _Room(
+                torch.empty_like(noise_BTA), ActingMemory(memory, size[1], self._expert.dtype), {}
+            ),
+        )
+        room.noise.copy_(noise_BTA)
+        room.memory.fill(memory)
+        if num_steps not in room.calls:
+            room.calls[num_steps] = self._capture(room.noise, room.memory, num_steps)
+        return room.calls[num_steps]()
+
+    def _capture(self, noise_BTA: Tensor, memory: ActingMemory, num_steps: int) -> CapturedCall:
+        expert, changes = self._expert, step_changes(self._expert, num_steps)
+        return self._pool.capture(
+            lambda: follow(expert, noise_BTA, memory, changes), noise_BTA.device
+        )
+
+
+@dataclass(frozen=True)
+class _Room:
+    """Buffers for inputs of one size, and the calls that read them, by number of steps."""
+
+    noise: Tensor
+    memory: ActingMemory
+    calls: dict[int, CapturedCall]
 
 
 def padded_length(num_slots: int) -> int:

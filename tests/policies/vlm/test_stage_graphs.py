@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 import torch
 
 from oatkit.data import Dataset
+from oatkit.nn import captured_call
+from oatkit.nn.captured_call import CapturedCall, GraphPool
 from oatkit.policies import Prediction, VlmPolicy
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.backbones.key_value_cache import GrowingCache
@@ -52,6 +56,36 @@ def test_a_policy_acts_as_without_graphs(
     for found, wanted in zip(captured, plain, strict=True):
         assert np.array_equal(found.ids, wanted.ids)
         np.testing.assert_allclose(found.chunk, wanted.chunk, rtol=1e-3, atol=1e-4)
+
+
+def test_both_heads_capture_into_one_pool_and_drop_old_sizes(
+    checkpoints: dict[str, Path], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU a pool for every graph, and every size that was ever asked for, would fill it."""
+    pools: set[GraphPool] = set()
+    calls: list[weakref.ref[CapturedCall]] = []
+    capture = GraphPool.capture
+
+    def spy(pool: GraphPool, *given: Any) -> CapturedCall:
+        call = capture(pool, *given)
+        pools.add(pool)
+        calls.append(weakref.ref(call))
+        return call
+
+    monkeypatch.setattr(GraphPool, "capture", spy)
+    monkeypatch.setattr(captured_call, "KEPT_SIZES", 1)
+    policy = tiny_vlm.make_policy("vlm-tc", checkpoints["qwen3-vl"], "oat-pow2", dataset)
+    policy.net.use_graphs()
+    observation = tiny_vlm.batch(policy, dataset, 2)
+    gc.disable()  # what is dropped is free at once, not when Python next looks for cycles
+    try:
+        predict_all(policy, [rows_of(observation, 0)])
+        num_first = len(calls)
+        predict_all(policy, [observation])
+        assert [call() is None for call in calls] == [True] * num_first + [False] * num_first
+    finally:
+        gc.enable()
+    assert len(pools) == 1
 
 
 @families

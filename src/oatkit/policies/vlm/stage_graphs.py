@@ -6,12 +6,13 @@ Shape letters: B batch, S slot that is seen, G slot of a stage, V action token.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from oatkit.nn.captured_call import CapturedCall
+from oatkit.nn.captured_call import CapturedCall, GraphPool, latest
 from oatkit.nn.decoder_backend import Generation, weight_versions
 from oatkit.nn.flow_graphs import padded_length
 from oatkit.policies.vlm.backbones.backbone import Backbone, Context
@@ -29,18 +30,18 @@ class StageGraphs:
     Args:
         head: Embeds action tokens and scores them.
         backbone: Runs them.
+        pool: Memory of the captured calls.
     """
 
-    def __init__(self, head: TokenHead, backbone: Backbone) -> None:
-        self._head = head
-        self._backbone = backbone
+    def __init__(self, head: TokenHead, backbone: Backbone, pool: GraphPool) -> None:
+        self._head, self._backbone, self._pool = head, backbone, pool
         self._versions: list[tuple[int, int]] = []
         self._generations: dict[tuple[int, int, int], _CapturedGeneration] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy gets: graphs cannot be copied, so it captures its own."""
         return {
-            **{"_head": self._head, "_backbone": self._backbone},
+            **{"_head": self._head, "_backbone": self._backbone, "_pool": self._pool},
             **{"_versions": [], "_generations": {}},
         }
 
@@ -54,11 +55,12 @@ class StageGraphs:
             self._generations, self._versions = {}, versions
         batch_size, num_context = context.is_seen.shape
         size = (batch_size, padded_length(num_context), num_slots)
-        if size not in self._generations:
-            self._generations[size] = _CapturedGeneration(
-                lambda *stage: self._head.stage(self._backbone, *stage), context, *size[1:]
-            )
-        generation = self._generations[size]
+        head, backbone, pool = self._head, self._backbone, self._pool
+        generation = latest(
+            self._generations,
+            size,
+            lambda: _CapturedGeneration(partial(head.stage, backbone), pool, context, *size[1:]),
+        )
         generation.begin(context)
         return generation
 
@@ -67,9 +69,14 @@ class _CapturedGeneration:
     """One generation after another over the same buffers; see `StageGraphs`."""
 
     def __init__(
-        self, stage: Callable[..., Tensor], like: Context, num_context: int, num_slots: int
+        self,
+        stage: Callable[..., Tensor],
+        pool: GraphPool,
+        like: Context,
+        num_context: int,
+        num_slots: int,
     ) -> None:
-        self._stage = stage
+        self._stage, self._pool = stage, pool
         self._num_context = num_context
         self._cache = GrowingCache(like.pairs, num_slots, num_context)
         is_seen_BS = torch.zeros(
@@ -98,13 +105,12 @@ class _CapturedGeneration:
         key = (num_before, inputs_BG.shape[1])
         if key not in self._stages:
             own = tuple(part.clone() for part in given)
-            call = CapturedCall(
-                lambda: self._stage(*own, self._context, self._cache), inputs_BG.device
-            )
-            self._stages[key] = (own, call)
+            # a call that held this object would keep its memory after it is dropped
+            run = partial(self._stage, *own, self._context, self._cache)
+            self._stages[key] = (own, self._pool.capture(run, inputs_BG.device))
         own, call = self._stages[key]
         for room, part in zip(own, given, strict=True):
             room.copy_(part)
-        logits_BGV = call().clone()
+        logits_BGV = call()
         self._cache.keep(num_kept)
         return logits_BGV

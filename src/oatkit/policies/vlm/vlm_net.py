@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from oatkit.nn.captured_call import GraphPool
 from oatkit.nn.decoder_backend import Generation
 from oatkit.nn.flow import add_noise, flow_times
 from oatkit.nn.flow_acting import integrate_expert
@@ -132,11 +133,12 @@ class VlmNet(nn.Module):
         return self.expert
 
     def use_graphs(self) -> None:
-        """Act by captured calls, which a GPU replays without Python; see `CapturedCall`."""
+        """Act by captured calls, which a GPU replays without Python; see `GraphPool`."""
+        pool = GraphPool()
         if self.expert is not None:
-            self._flow_graphs = FlowGraphs(self.expert)
+            self._flow_graphs = FlowGraphs(self.expert, pool)
         if self.tokens is not None:
-            self._stage_graphs = StageGraphs(self.tokens, self.backbone)
+            self._stage_graphs = StageGraphs(self.tokens, self.backbone, pool)
 
     def encode(self, observations: Observations) -> Context:
         """Contexts of a batch of observations, which the backbone runs once."""
