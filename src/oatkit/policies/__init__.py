@@ -1,7 +1,7 @@
 """Observations to tokens to chunks."""
 
 from oatkit.policies.generation.prediction import Prediction
-from oatkit.policies.light.light_net import LightConfig
+from oatkit.policies.light.light_config import LightConfig
 from oatkit.policies.light.light_policy import LightPolicy
 from oatkit.policies.policy import ActingPolicy, Policy
 from oatkit.policies.policy_table import load_policy

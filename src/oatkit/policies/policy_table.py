@@ -15,7 +15,7 @@ import torch
 from oatkit.errors import ArtifactError, unknown_name
 from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.weight_loading import Dtype
-from oatkit.policies.light.light_net import LightConfig
+from oatkit.policies.light.light_config import LightConfig
 from oatkit.policies.light.light_policy import LightPolicy
 from oatkit.policies.policy import Head, Policy, PolicyConfig
 from oatkit.policies.vlm.vlm_config import OBJECTIVES, VlmConfig

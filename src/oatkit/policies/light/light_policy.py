@@ -21,7 +21,9 @@ from oatkit.policies.generation.prediction import Prediction, PredictionOptions
 from oatkit.policies.generation.random_rows import Generators
 from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.generation.token_predictor import TokenPredictor
-from oatkit.policies.light.light_net import LightConfig, LightNet
+from oatkit.policies.light.light_config import LightConfig
+from oatkit.policies.light.light_net import LightNet
+from oatkit.policies.light.observation_encoder import load_for_more_tasks
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
@@ -138,10 +140,7 @@ class LightPolicy:
         """The same policy with further tasks, whose embeddings are yet to be trained."""
         spec = self.spec.with_more_tasks(tasks)
         policy = self.make(self.net.config, self.tokenizer, spec)
-        state = self.net.state_dict()
-        table = policy.net.task.weight.detach().clone()
-        table[: len(state["task.weight"])] = state["task.weight"]
-        policy.net.load_state_dict({**state, "task.weight": table})
+        load_for_more_tasks(policy.net, self.net.state_dict())
         return policy
 
     def __repr__(self) -> str:

@@ -85,7 +85,7 @@ def _read_state(spec: ObservationSpec, state: Tensor) -> Tensor:
     assert spec.state is not None
     batch = state[None, None] if state.ndim == 1 else state
     has_history = state.ndim == 1 or batch.shape[1:2] == (spec.history,)
-    state_dim = spec.state.dim
+    state_dim = len(spec.state.offset)
     if batch.ndim != 3 or batch.shape[-1] != state_dim or not has_history:
         raise ValueError(
             f"{STATE} is {tuple(state.shape)}, expected ({state_dim},) for one frame or "

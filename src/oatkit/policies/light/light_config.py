@@ -1,0 +1,45 @@
+"""Configuration of the light policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+SMALLEST_CROP = 33
+
+
+@dataclass(frozen=True)
+class LightConfig:
+    """The network and the schedule it is trained under."""
+
+    kind: ClassVar[str] = "light"
+    width: int = 256
+    num_layers: int = 4
+    num_heads: int = 4
+    context_layers: int = 1
+    """Layers in which the parts of an observation read each other."""
+    dropout: float = 0.1
+    image_size: int = 96
+    """Height and width to which images are resized."""
+    crop_size: int = 84
+    """Height and width of the part that is read: a random one in training, the middle otherwise."""
+    image_channels: int = 64
+    """Number of channels of the first stage of the image encoders."""
+    num_points: int = 32
+    """Number of feature maps per image whose mean position (spatial softmax) is read."""
+    endpoints: tuple[int, ...] | None = None
+    """The schedule; the tokenizer's own by default."""
+
+    def __post_init__(self) -> None:
+        for name in ("width", "num_layers", "num_heads", "image_channels"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if self.width % self.num_heads:
+            raise ValueError(f"width {self.width} is not divisible by {self.num_heads} heads")
+        if self.crop_size < SMALLEST_CROP:
+            raise ValueError(
+                f"crop_size is {self.crop_size}, expected at least {SMALLEST_CROP}: the encoder "
+                "halves it five times, and one pixel has no position"
+            )
+        if self.crop_size > self.image_size:
+            raise ValueError(f"crop_size {self.crop_size} exceeds image_size {self.image_size}")
