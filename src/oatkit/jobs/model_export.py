@@ -134,6 +134,7 @@ def _policy_facts(policy: LightPolicy, models: Mapping[str, bytes]) -> dict[str,
     return {
         **policy.spec.to_json(),
         "auto": None if policy.auto is None else asdict(policy.auto),
+        "execution": None if policy.execution is None else policy.execution.summary(),
         **generation_facts(policy),
         "encoder": _file("encoder", models),
         "stage": _file("stage", models),

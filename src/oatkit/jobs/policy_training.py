@@ -210,7 +210,7 @@ class PolicyTraining:
         if self.merge_lora and isinstance(policy, VlmPolicy):
             policy.merge_adapters()
         policy.extras = self._extras(train_set)
-        policy.auto = None
+        policy.auto = policy.execution = None
         if out is not None:
             policy.save_pretrained(out)
         policy.to(trained_on)
@@ -218,7 +218,8 @@ class PolicyTraining:
         policy.calibrate(job.held_out, job.held_out_actions, generator)
         policy.to("cpu")
         if out is not None:
-            change_config(Path(out), {"auto": policy.to_json()["auto"]})
+            found = policy.to_json()
+            change_config(Path(out), {key: found[key] for key in ("auto", "execution")})
         return policy
 
     def affordable_steps(self, minutes: float, device: Device = "auto") -> int:

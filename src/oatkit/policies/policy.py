@@ -12,6 +12,7 @@ from torch import Tensor
 
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
+from oatkit.policies.generation.auto_execution import AutoExecution
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Prediction
 from oatkit.policies.generation.random_rows import Generators
@@ -89,12 +90,14 @@ class Policy(ActingPolicy, Protocol):
             data get it instead of the policy.
         head: What predicts chunks, one of `heads`.
         auto: Thresholds of `budget="auto"`; None until they are calibrated.
+        execution: How many steps of a chunk are worth executing; None until that is calibrated.
         extras: Further JSON for `config.json`, such as how the policy was trained.
     """
 
     episode: EpisodeReader
     head: Head
     auto: AutoThresholds | None
+    execution: AutoExecution | None
     extras: dict[str, Any]
 
     @property
@@ -188,9 +191,10 @@ class Policy(ActingPolicy, Protocol):
         actions_BTA: Tensor,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Find the thresholds of `budget="auto"` on held-out observations and their raw actions.
+        """Find the thresholds of `budget="auto"` and how many steps of a chunk are worth executing,
+        on held-out observations and their raw actions.
 
-        Nothing happens where generation cannot stop early.
+        There are no thresholds where generation cannot stop early.
         """
 
     def with_tasks(self, tasks: Sequence[str]) -> Policy:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from oatkit.nn.weight_loading import place_weights
+from oatkit.policies.generation.auto_execution import AutoExecution
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.policy import Policy
@@ -32,7 +33,7 @@ from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 
 SCHEMA, VERSION = "oatkit/policy", 1
 CPU = torch.device("cpu")
-COMMON_KEYS = ("schema", "version", "kind", "net", "observation", "auto")
+COMMON_KEYS = ("schema", "version", "kind", "net", "observation", "auto", "execution")
 """Entries of `config.json` that policies of all kinds have."""
 
 
@@ -47,6 +48,7 @@ class OpenedPolicy:
         tokenizer: The tokenizer of the actions.
         spec: What the policy observes.
         auto: Thresholds of `budget="auto"`, if they were calibrated.
+        execution: How many steps of a chunk are worth executing, if that was calibrated.
         extras: Entries of `config.json` that the kind does not know.
     """
 
@@ -56,6 +58,7 @@ class OpenedPolicy:
     tokenizer: ActionTokenizer
     spec: ObservationSpec
     auto: AutoThresholds | None
+    execution: AutoExecution | None
     extras: dict[str, Any]
 
 
@@ -68,7 +71,7 @@ def read_policy(folder: str | os.PathLike[str], own_keys: Collection[str] = ()) 
     """
     path = local_folder(folder)
     config, state = read_artifact(path, "policy", VERSION)
-    auto = config["auto"]
+    auto, execution = config["auto"], config.get("execution")
     return OpenedPolicy(
         path=path,
         config=config,
@@ -76,6 +79,7 @@ def read_policy(folder: str | os.PathLike[str], own_keys: Collection[str] = ()) 
         tokenizer=load_tokenizer(path / "tokenizer"),
         spec=ObservationSpec.from_json(config["observation"]),
         auto=None if auto is None else AutoThresholds(**auto),
+        execution=None if execution is None else AutoExecution.from_json(execution),
         extras={k: v for k, v in config.items() if k not in (*COMMON_KEYS, *own_keys)},
     )
 
@@ -129,7 +133,10 @@ def write_policy(
 
 def policy_digest(policy: Policy) -> str:
     """Hash of weights, network config and tokenizer, which changes when any of them does."""
-    facts = {key: policy.to_json()[key] for key in ("net", "observation", "auto")}
+    config = policy.to_json()
+    facts = {key: config[key] for key in ("net", "observation", "auto")}
+    if policy.execution is not None:  # policies from before it keep their digest
+        facts["execution"] = config["execution"]
     return digest(
         policy.tokenizer.digest.encode(),
         settings_part(facts),

@@ -15,6 +15,7 @@ from oatkit.types.data_records import (
     Finding,
     TaskSummary,
 )
+from oatkit.types.execution import ExecuteSteps, Execution
 from oatkit.types.policy_records import (
     BackboneCheck,
     BudgetResult,
@@ -78,6 +79,8 @@ __all__ = [
     "DimensionSummary",
     "EpisodeResult",
     "EpisodeVideo",
+    "ExecuteSteps",
+    "Execution",
     "Finding",
     "Invariant",
     "KindComparison",

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from oatkit.nn.device import read_clock
+from oatkit.policies.generation.auto_execution import AutoExecution, mean_entropy
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.random_rows import Generators
 from oatkit.policies.generation.token_generation import GeneratedChunks
@@ -31,6 +32,8 @@ class Prediction:
         calls: (B,) number of stages that were run for them.
         attempts: (B,) 1, or more where a sequence did not decode and was generated again.
         elapsed_ms: Time from the observation to the chunk.
+        execute_steps: (B,) number of steps that are worth executing, as the policy itself finds;
+            None where that was not calibrated.
     """
 
     chunk: Any
@@ -40,11 +43,13 @@ class Prediction:
     calls: Any
     attempts: Any
     elapsed_ms: float
+    execute_steps: Any = None
 
 
 @dataclass(frozen=True)
 class PredictionOptions:
-    """How a chunk is predicted: the arguments of `Policy.predict_action_chunk`, and thresholds.
+    """How a chunk is predicted: the arguments of `Policy.predict_action_chunk`, and what was found
+    in calibration.
 
     Attributes:
         budget: Largest number of tokens, "auto", or None for all.
@@ -53,6 +58,7 @@ class PredictionOptions:
         generator: Random numbers, instead of the seed of `sampling`.
         deadline_ms: Time in which the chunk must be there; None for no hurry.
         thresholds: Thresholds of "auto"; None where they were not calibrated.
+        execution: How many steps are worth executing; None where that was not calibrated.
     """
 
     budget: Budget = None
@@ -61,6 +67,7 @@ class PredictionOptions:
     generator: Generators = None
     deadline_ms: float | None = None
     thresholds: AutoThresholds | None = None
+    execution: AutoExecution | None = None
 
 
 def to_prediction(
@@ -69,6 +76,7 @@ def to_prediction(
     *,
     is_single_frame: bool,
     began: float,
+    execution: AutoExecution | None = None,
 ) -> Prediction:
     """The arrays of a prediction, like those of the observation.
 
@@ -77,6 +85,7 @@ def to_prediction(
         observation: The observation as it was given.
         is_single_frame: Whether it was one frame, which is answered without a batch axis.
         began: When the prediction began, on the clock of `time.perf_counter`.
+        execution: How many steps are worth executing; None where that was not calibrated.
     """
     given: list[Tensor] = []
     if not isinstance(observation, Observations):
@@ -86,6 +95,7 @@ def to_prediction(
         values = values[0] if is_single_frame else values
         return values.to(given[0].device) if given else values.cpu().numpy()
 
+    steps_B = None if execution is None else execution.steps(mean_entropy(generated))
     return Prediction(
         chunk=converted(generated.chunk),
         ids=converted(generated.tokens.ids),
@@ -94,4 +104,5 @@ def to_prediction(
         calls=converted(generated.calls),
         attempts=converted(generated.attempts),
         elapsed_ms=1000 * (read_clock(generated.chunk.device) - began),
+        execute_steps=None if steps_B is None else converted(steps_B),
     )

@@ -91,7 +91,13 @@ class TokenPredictor:
         if generator is None and options.sampling.seed is not None:
             generator = torch.Generator().manual_seed(options.sampling.seed)
         generated = self._generate(batch, settings, generator)
-        return to_prediction(generated, observation, is_single_frame=is_single_frame, began=began)
+        return to_prediction(
+            generated,
+            observation,
+            is_single_frame=is_single_frame,
+            began=began,
+            execution=options.execution,
+        )
 
     @torch.inference_mode()
     def _generate(

@@ -16,6 +16,7 @@ from oatkit.data import Dataset
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.weight_loading import WithoutWeights
+from oatkit.policies.generation.auto_execution import AutoExecution, calibrate_execution
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Prediction, PredictionOptions
 from oatkit.policies.generation.random_rows import Generators
@@ -54,6 +55,7 @@ class LightPolicy:
         spec: What is observed.
         auto: Thresholds of `budget="auto"`; None until they are calibrated.
         extras: Further JSON for `config.json`, such as how the policy was trained.
+        execution: How many steps of a chunk are worth executing; None until that is calibrated.
     """
 
     kind = "light"
@@ -67,11 +69,13 @@ class LightPolicy:
         spec: ObservationSpec,
         auto: AutoThresholds | None = None,
         extras: dict[str, Any] | None = None,
+        execution: AutoExecution | None = None,
     ) -> None:
         self.net = net
         self.tokenizer = tokenizer
         self.spec = spec
         self.auto = auto
+        self.execution = execution
         self.extras = extras or {}
         self.head: Head = "tokens"
         self.episode = EpisodeReader(partial(read_observation, spec), spec.history)
@@ -197,10 +201,10 @@ class LightPolicy:
         deadline_ms: float | None = None,
     ) -> Prediction:
         """Generate tokens and decode them; see `Policy.predict_action_chunk`."""
-        return self.token_predictor.predict(
-            observation,
-            PredictionOptions(budget, schedule, sampling, generator, deadline_ms, self.auto),
+        options = PredictionOptions(
+            budget, schedule, sampling, generator, deadline_ms, self.auto, self.execution
         )
+        return self.token_predictor.predict(observation, options)
 
     def generate_once(
         self,
@@ -218,10 +222,11 @@ class LightPolicy:
         actions_BTA: Tensor,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Find the thresholds of `budget="auto"`; see `Policy.calibrate`."""
+        """Find thresholds and how much to execute; see `Policy.calibrate`."""
         self.auto = self.token_predictor.calibrate(
             observations, actions_BTA, generator, self.rows_at_once
         )
+        self.execution = calibrate_execution(self, observations, actions_BTA, generator)
 
     # The artifact
 
@@ -234,6 +239,7 @@ class LightPolicy:
             "net": asdict(self.net.config),
             "observation": self.spec.to_json(),
             "auto": None if self.auto is None else asdict(self.auto),
+            "execution": None if self.execution is None else self.execution.to_json(),
             **self.extras,
         }
 
@@ -260,7 +266,7 @@ class LightPolicy:
         with WithoutWeights():
             policy = cls.make(LightConfig(**sizes), found.tokenizer, found.spec)
         load_weights(policy.net, found, dtype, device, float32=("state",))
-        policy.auto, policy.extras = found.auto, found.extras
+        policy.auto, policy.execution, policy.extras = found.auto, found.execution, found.extras
         return policy
 
     def _card(self) -> str:

@@ -66,7 +66,13 @@ class FlowPredictor:
         if generator is None and options.sampling.seed is not None:
             generator = torch.Generator().manual_seed(options.sampling.seed)
         generated = self._integrate(batch, generator, options.sampling, num_steps, deadline)
-        return to_prediction(generated, observation, is_single_frame=is_single_frame, began=began)
+        return to_prediction(
+            generated,
+            observation,
+            is_single_frame=is_single_frame,
+            began=began,
+            execution=options.execution,
+        )
 
     def generate_once(
         self,

@@ -21,6 +21,7 @@ from oatkit.errors import ArtifactError
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.weight_loading import WithoutWeights
+from oatkit.policies.generation.auto_execution import AutoExecution, calibrate_execution
 from oatkit.policies.generation.budget_limits import step_choices
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Prediction, PredictionOptions
@@ -67,6 +68,7 @@ class VlmPolicy:
         actions: Raw to normalized actions, for the flow expert.
         auto: Thresholds of `budget="auto"`; None until they are calibrated.
         extras: Further JSON for `config.json`, such as how the policy was trained.
+        execution: How many steps of a chunk are worth executing; None until that is calibrated.
 
     Attributes:
         head: What predicts chunks, "flow" or "tokens". A co-trained policy has both and acts by its
@@ -83,12 +85,14 @@ class VlmPolicy:
         actions: Normalizer,
         auto: AutoThresholds | None = None,
         extras: dict[str, Any] | None = None,
+        execution: AutoExecution | None = None,
     ) -> None:
         self.net = net
         self.tokenizer = tokenizer
         self.spec = spec
         self.actions = actions
         self.auto = auto
+        self.execution = execution
         self.extras = extras or {}
         self.head: Head = net.config.heads[0]
         read = VlmReader(spec, net.backbone.processor).read
@@ -182,7 +186,8 @@ class VlmPolicy:
     def with_tasks(self, tasks: Sequence[str]) -> VlmPolicy:
         """The same policy; further tasks are only listed, because it reads any text."""
         spec = self.spec.with_more_tasks(tasks)
-        return VlmPolicy(self.net, self.tokenizer, spec, self.actions, self.auto, self.extras)
+        parts = (self.net, self.tokenizer, spec, self.actions)
+        return VlmPolicy(*parts, self.auto, self.extras, self.execution)
 
     def with_config(self, config: VlmConfig) -> VlmPolicy:
         """The same policy under another config, to train it further: with another objective, or
@@ -195,7 +200,9 @@ class VlmPolicy:
         kept = {name: tensor for name, tensor in self.net.state_dict().items() if name in wanted}
         net.load_state_dict(kept, strict=False)
         auto = self.auto if "tokens" in config.heads else None
-        return VlmPolicy(net.eval(), self.tokenizer, self.spec, self.actions, auto, self.extras)
+        execution = self.execution if config.heads[0] == self.heads[0] else None
+        parts = (net.eval(), self.tokenizer, self.spec, self.actions)
+        return VlmPolicy(*parts, auto, self.extras, execution)
 
     def merge_adapters(self) -> None:
         """Add what adapters (LoRA) learned to the weights: a float32 policy without adapters."""
@@ -272,7 +279,9 @@ class VlmPolicy:
         deadline_ms: float | None = None,
     ) -> Prediction:
         """Generate tokens or integrate the flow; see `Policy.predict_action_chunk`."""
-        options = PredictionOptions(budget, schedule, sampling, generator, deadline_ms, self.auto)
+        options = PredictionOptions(
+            budget, schedule, sampling, generator, deadline_ms, self.auto, self.execution
+        )
         return self._predictor.predict(observation, options)
 
     def generate_once(
@@ -290,12 +299,12 @@ class VlmPolicy:
         actions_BTA: Tensor,
         generator: torch.Generator | None = None,
     ) -> None:
-        """Find the thresholds of `budget="auto"`; see `Policy.calibrate`."""
-        if "tokens" not in self.heads:
-            return
-        self.auto = self.token_predictor.calibrate(
-            observations, actions_BTA, generator, self.rows_at_once
-        )
+        """Find thresholds and how much to execute; see `Policy.calibrate`."""
+        if "tokens" in self.heads:
+            self.auto = self.token_predictor.calibrate(
+                observations, actions_BTA, generator, self.rows_at_once
+            )
+        self.execution = calibrate_execution(self, observations, actions_BTA, generator)
 
     # The artifact
 
@@ -310,6 +319,7 @@ class VlmPolicy:
             "observation": self.spec.to_json(),
             "actions": self.actions.to_json(),
             "auto": None if self.auto is None else asdict(self.auto),
+            "execution": None if self.execution is None else self.execution.to_json(),
             **self.extras,
         }
 
@@ -358,7 +368,8 @@ class VlmPolicy:
             net = VlmNet(config, backbone, found.spec, tokenizer)
         load_weights(net, found, dtype, device, float32=("state",))
         actions = Normalizer.from_json(values["actions"])
-        return cls(net.eval(), tokenizer, found.spec, actions, found.auto, found.extras)
+        parts = (net.eval(), tokenizer, found.spec, actions)
+        return cls(*parts, found.auto, found.extras, found.execution)
 
     def _card(self) -> str:
         family = self.net.backbone.family.name

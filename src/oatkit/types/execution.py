@@ -1,0 +1,66 @@
+"""How much of a chunk is executed, and how chunks follow one another."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+ExecuteSteps = int | Literal["auto"] | None
+"""Number of steps between two queries; "auto" where every prediction says how many are worth
+executing; None for half a chunk, as in the paper."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How chunks become actions; the defaults are the paper's protocol.
+
+        step          0   .   .   s   .   .   2s
+        chunk at 0    ├───────────────┤╌╌╌╌╌╌╌      acts until the next chunk does
+        chunk at s                ╎   ├───────────  asked for at s, acts from s + delay on
+                                  └ s     └ s + delay
+
+    Attributes:
+        steps: Number of steps between two queries, "auto", or None for half a chunk.
+        blend: Decay of the weights of older chunks, of temporal ensembling: an action is the mean
+            of what all chunks so far planned for its moment, with weights exp(-blend * age), where
+            age is the number of steps since a chunk was asked for. None to follow the latest chunk.
+        delay: Number of steps from a query to the first action of its chunk. Meanwhile the older
+            chunk goes on; the first chunk of an episode is waited for.
+        draws: Number of chunks that are generated for an observation. The one nearest to the plan
+            under way is taken; where there is none, the one nearest to the others.
+    """
+
+    steps: ExecuteSteps = None
+    blend: float | None = None
+    delay: int = 0
+    draws: int = 1
+
+    def __post_init__(self) -> None:
+        is_number = isinstance(self.steps, int) and not isinstance(self.steps, bool)
+        if not is_number and self.steps not in ("auto", None):
+            raise ValueError(f"execute is {self.steps!r}, expected a number of steps or 'auto'")
+        if isinstance(self.steps, int) and self.steps < 1:
+            raise ValueError(f"execute is {self.steps}, expected 1 or more")
+        if self.blend is not None and not 0 <= self.blend < math.inf:
+            raise ValueError(f"blend is {self.blend}, expected 0 or more")
+        if self.delay < 0:
+            raise ValueError(f"delay is {self.delay}, expected 0 or more")
+        if self.draws < 1:
+            raise ValueError(f"draws is {self.draws}, expected 1 or more")
+
+    def within(self, horizon: int) -> Execution:
+        """The same for chunks of so many steps, half a chunk as a number.
+
+        A chunk has to last until the next one acts; where it does not, that is a ValueError.
+        """
+        if isinstance(self.steps, int) and self.steps > horizon:
+            raise ValueError(f"execute is {self.steps}, expected 1 to {horizon}, a whole chunk")
+        steps = max(1, horizon // 2) if self.steps is None else self.steps
+        shortest = steps if isinstance(steps, int) else 1
+        if shortest + self.delay > horizon:
+            raise ValueError(
+                f"delay is {self.delay}, expected at most {horizon - shortest}: a chunk has "
+                f"{horizon} steps, of which {shortest} or more are executed"
+            )
+        return replace(self, steps=steps)
