@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import oatkit
-from oatkit.envs.metaworld import FPS, TASKS
+from oatkit.envs.metaworld import FPS, TASKS, scripted_expert
 from oatkit.errors import DatasetError
 from oatkit.jobs import metaworld_demonstrations as job
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
@@ -61,6 +61,20 @@ def test_seeds_and_noise_change_the_data(demos: Path, tmp_path: Path) -> None:
     )
     assert jitter[0] > 2 * jitter[1]
     assert np.abs(noisy.action_statistics().max).max() <= 1
+
+
+def test_clean_labels_are_the_experts_actions_in_the_noisy_states(tmp_path: Path) -> None:
+    """The states are those of the noisy episode; the actions are what the expert does in them."""
+    noisy = oatkit.open_dataset(make(tmp_path / "noisy", noise=0.2))
+    clean = oatkit.open_dataset(make(tmp_path / "clean", noise=0.2, clean_labels=True))
+    for noisy_episode, episode in zip(noisy, clean, strict=True):
+        states = episode.column("observation.environment_state")
+        np.testing.assert_array_equal(states, noisy_episode.column("observation.environment_state"))
+        task = next(name for name, text in TASKS.items() if text == episode.task)
+        expert = scripted_expert(task)
+        wanted = np.stack([expert(state) for state in states]).clip(-1, 1)
+        np.testing.assert_allclose(episode.actions, wanted, atol=1e-6)
+        assert np.abs(episode.actions - noisy_episode.actions).max() > 0.1
 
 
 def test_finished_attempts_are_not_repeated(
@@ -128,6 +142,7 @@ def test_other_options_are_an_error_and_touch_nothing(demos: Path, tmp_path: Pat
         ({"episodes": 0}, "episodes is 0, expected 1 or more"),
         ({"workers": 0}, "workers is 0, expected 1 or more"),
         ({"noise": -0.1}, "noise is -0.1, expected a finite number of 0 or more"),
+        ({"clean_labels": True}, "clean_labels needs noise"),
         ({"seed": -1}, "the seed is -1"),
         ({"images": True, "image_size": (63, 64)}, r"image_size is \(63, 64\), expected two even"),
     ],

@@ -23,6 +23,8 @@ from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
 STEPS_AFTER_SUCCESS = 5
 ACTION_KEY = "action"
+CLEAN = "clean action"
+"""What the expert would have done without the noise."""
 FEATURES = {
     STATE: Feature((4,), names=("x", "y", "z", "gripper")),
     ENVIRONMENT_STATE: Feature((39,)),
@@ -39,6 +41,7 @@ def make_attempt(
     *,
     seed: int,
     noise: float,
+    clean_labels: bool,
     image_size: tuple[int, int] | None,
     shadows: bool,
 ) -> bool:
@@ -50,6 +53,7 @@ def make_attempt(
         number: Number of the attempt, which decides the goal together with the seed.
         seed: Seed of the dataset.
         noise: Standard deviation of the noise on the expert's actions.
+        clean_labels: Whether the expert's action is recorded instead of the noisy one.
         image_size: Height and width of the images; None for no images.
         shadows: Whether images have shadows.
     """
@@ -62,6 +66,9 @@ def make_attempt(
     if image_size is not None:
         with atomic_write(attempt_path(partial, task, number, "mp4")) as path:
             _film(environment, goal_seed, columns[ACTION_KEY], image_size, path)
+    clean_TA = columns.pop(CLEAN)
+    if clean_labels:
+        columns[ACTION_KEY] = clean_TA
     with atomic_write(attempt_path(partial, task, number, "npz")) as path:
         np.savez(path, **columns)  # type: ignore[arg-type]
     return True
@@ -87,7 +94,8 @@ def _demonstrate(environment: MetaWorld, goal_seed: int, *, noise: float) -> Col
     """One episode of the expert until some steps after success; None if it fails.
 
     Returns:
-        The rows of every feature, (T, size). Row t has the observation before action t.
+        The rows of every feature and of `CLEAN`, (T, size). Row t has the observation before action
+        t; actions are those that were executed.
     """
     expert = scripted_expert(environment.task)
     entropy = [goal_seed, zlib.crc32(environment.task.encode())]
@@ -97,9 +105,10 @@ def _demonstrate(environment: MetaWorld, goal_seed: int, *, noise: float) -> Col
     is_solved = False
     observation = environment.reset(goal_seed)
     while len(rows) < num_steps:
-        action_A = expert(observation[ENVIRONMENT_STATE])
-        action_A = (action_A + noise * rng.standard_normal(ACTION_DIM)).clip(-1, 1)
-        rows.append({**observation, ACTION_KEY: action_A.astype(np.float32)})
+        clean_A = expert(observation[ENVIRONMENT_STATE])
+        action_A = (clean_A + noise * rng.standard_normal(ACTION_DIM)).clip(-1, 1)
+        actions = {ACTION_KEY: action_A, CLEAN: clean_A.clip(-1, 1)}
+        rows.append({**observation, **{key: a.astype(np.float32) for key, a in actions.items()}})
         result = environment.step(rows[-1][ACTION_KEY])
         if result.is_success and not is_solved:
             is_solved = True
@@ -107,7 +116,7 @@ def _demonstrate(environment: MetaWorld, goal_seed: int, *, noise: float) -> Col
         observation = result.observation
     if not is_solved:
         return None
-    return {key: np.stack([row[key] for row in rows]) for key in FEATURES}
+    return {key: np.stack([row[key] for row in rows]) for key in (*FEATURES, CLEAN)}
 
 
 def _film(

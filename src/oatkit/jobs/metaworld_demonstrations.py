@@ -61,6 +61,8 @@ class Demonstrations:
     """Seed of the goals and the noise. No seed has a goal that an evaluation uses."""
     noise: float = 0.0
     """Standard deviation of noise on the expert's actions in [-1, 1]; recorded as executed."""
+    clean_labels: bool = False
+    """Record what the expert would have done without the noise, instead of what was executed."""
     images: bool = False
     """Record the corner2 camera too."""
     image_size: tuple[int, int] = (480, 480)
@@ -138,6 +140,8 @@ def _checked(wanted: Demonstrations) -> Demonstrations:
         raise ValueError(f"episodes is {wanted.episodes}, expected 1 or more")
     if not 0 <= wanted.noise < math.inf:
         raise ValueError(f"noise is {wanted.noise}, expected a finite number of 0 or more")
+    if wanted.clean_labels and not wanted.noise:
+        raise ValueError("clean_labels needs noise: without it, the labels are clean already")
     if wanted.images and any(side < 2 or side % 2 for side in wanted.image_size):
         raise ValueError(f"image_size is {wanted.image_size}, expected two even numbers for video")
     default = Demonstrations.image_size, Demonstrations.shadows
@@ -156,6 +160,8 @@ def _plan(wanted: Demonstrations) -> dict[str, Any]:
         "noise": wanted.noise,
         "images": wanted.images,
     }
+    if wanted.clean_labels:
+        plan["clean_labels"] = True
     if wanted.images:
         plan |= {"image_size": list(wanted.image_size), "shadows": wanted.shadows}
     return plan | METAWORLD.package_versions()
@@ -188,6 +194,7 @@ def _make_attempts(
         partial,
         seed=wanted.seed,
         noise=wanted.noise,
+        clean_labels=wanted.clean_labels,
         image_size=wanted.image_size if wanted.images else None,
         shadows=wanted.shadows,
     )
