@@ -86,6 +86,7 @@ OATKIT = Group(
             {
                 "train": Command("a dataset and a tokenizer in, a policy out", "policy_train"),
                 "measure": Command("tokens and actions of held-out episodes", "policy_measure"),
+                "calibrate": Command("when to stop early on this machine", "policy_calibrate"),
                 "eval": Command("success in a simulator, with intervals", "policy_eval"),
                 "sweep": Command("the paper's ablations in closed loop", "policy_sweep"),
             },

@@ -168,11 +168,15 @@ def test_a_local_policy_stops_as_the_policy_does(
     assert isinstance(policy, LightPolicy)
     observation = {"observation.state": np.zeros(5, np.float32), "task": tiny.TASKS[0]}
     whole = policy.predict_action_chunk(observation, sampling=PolicySampling(0))
-    with pytest.raises(ValueError, match="budget 'auto' has no thresholds"):
-        LocalPolicy(exported[1]).infer(observation, budget="auto")
+    local = LocalPolicy(exported[1])
+    for former in (None, {"change": 0.1, "entropy_bits": 2.0}):
+        local.facts["auto"] = former
+        with pytest.raises(ValueError, match="budget 'auto' has no thresholds: `oatkit policy cal"):
+            local.infer(observation, budget="auto")
     used = set()
-    for change, bits in ((-1.0, -1.0), (100.0, -1.0), (-1.0, float(whole.entropy_bits.min()))):
-        policy.auto = AutoThresholds(change, bits + 1e-6)
+    so_far = [float(whole.entropy_bits[:number].mean()) for number in (1, 2, 4)]
+    for bits in ((-1.0, -1.0, -1.0), (-1.0, so_far[1] + 1e-4, -1.0), (so_far[0] - 1e-4,) * 3):
+        policy.auto = AutoThresholds((1, 2, 4), bits)
         policy.save_pretrained(tmp_path / "policy")
         assert main(["export", str(tmp_path / "policy")]) == 0
         local = LocalPolicy(tmp_path / "policy" / "onnx", sampling=GREEDY)

@@ -15,6 +15,7 @@ from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
 from oatkit.policies import LightPolicy
 from oatkit.policies.generation.early_stop import AutoThresholds
+from oatkit.storage.artifact import change_config
 from oatkit.tokenizers import KINDS
 from oatkit.types import Schedule
 from tests.policies import tiny
@@ -44,7 +45,7 @@ def test_an_artifact_keeps_schedule_and_cameras(dataset: Dataset, tmp_path: Path
     tokenizer = tiny.make_tokenizer("oat", dataset)
     config = replace(tiny.CONFIG, endpoints=(2, 6))
     policy = LightPolicy.for_dataset(config, tokenizer, dataset, history=3, cameras=("front",))
-    policy.auto = AutoThresholds(0.5, 0.25)
+    policy.auto = AutoThresholds((2,), (0.25,))
     policy.save_pretrained(tmp_path)
     back = oatkit.load_policy(tmp_path)
     assert back.schedule == Schedule((2, 6))
@@ -79,7 +80,7 @@ def test_the_digest_changes_when_the_policy_would_act_otherwise(
     (tmp_path / "README.md").write_text("another card")
     assert oatkit.load_policy(tmp_path).digest == before
     digests = {before}
-    policy.auto = AutoThresholds(0.5, 0.25)
+    policy.auto = AutoThresholds((2,), (0.25,))
     digests.add(policy.digest)
     with torch.no_grad():
         policy.net.slots += 1
@@ -87,3 +88,24 @@ def test_the_digest_changes_when_the_policy_would_act_otherwise(
     policy.tokenizer = tiny.make_tokenizer("klt", dataset)
     digests.add(policy.digest)
     assert len(digests) == 4
+
+
+def test_thresholds_of_the_rule_that_decoded_after_every_stage(
+    dataset: Dataset, tmp_path: Path
+) -> None:
+    """They are no longer used; the policy stays the same one until it is calibrated again."""
+    policy = tiny.make_policy("oat", dataset)
+    policy.save_pretrained(tmp_path)
+    former = {"change": 0.1, "entropy_bits": 2.0}
+    change_config(tmp_path, {"auto": former})
+    opened = oatkit.load_policy(tmp_path)
+    assert opened.auto is None
+    assert opened.to_json()["auto"] == former
+    assert opened.digest not in (policy.digest, "")
+    observation = tiny.batch(policy, dataset, 8)
+    with pytest.raises(ValueError, match="oatkit policy calibrate POLICY --data DATA` finds them"):
+        opened.predict_action_chunk(observation, budget="auto")
+    opened.calibrate(opened.read(observation), torch.from_numpy(observation["action"]))
+    opened.save_pretrained(tmp_path)
+    assert opened.auto is not None
+    assert oatkit.load_policy(tmp_path).auto == opened.auto

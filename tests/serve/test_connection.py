@@ -32,8 +32,8 @@ def test_auto_stops_where_the_policy_would(
     with Client(url) as client:
         with pytest.raises(ServerError, match="budget 'auto' has no thresholds"):
             client.infer(OBSERVATION, budget="auto")
-        for entropy_bits, budget in ((1000.0, 1), (-1.0, 8)):
-            monkeypatch.setattr(light, "auto", AutoThresholds(-1.0, entropy_bits))
+        for thresholds, budget in ((AutoThresholds((1,), (1000.0,)), 1), (AutoThresholds(), 8)):
+            monkeypatch.setattr(light, "auto", thresholds)
             for deadline_ms in (None, 60_000):
                 reply = client.infer(OBSERVATION, budget="auto", deadline_ms=deadline_ms)
                 assert reply["budget_used"] == len(reply["tokens"]) == budget

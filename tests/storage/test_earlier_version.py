@@ -81,18 +81,19 @@ def test_an_evaluation_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         return real(self, plans)
 
     monkeypatch.setattr(EpisodeRunner, "run", noted)
-    wanted = {"tasks": ("near", "far"), "budgets": (1, 4, "auto"), "workers": 1}
+    wanted = {"tasks": ("near", "far"), "budgets": (1, 4), "workers": 1}
     record = oatkit.evaluate(POLICIES / "light", PLANE, episodes=2, out=tmp_path, **wanted)
     assert ran == []
+    episodes = [e for e in old["episodes"] if e["budget"] is not None]
     assert [e.is_success for e in record.episodes] == [e["is_success"] for e in old["episodes"]]
     record = oatkit.evaluate(POLICIES / "light", PLANE, episodes=3, out=tmp_path, **wanted)
-    assert set(ran) == {(t, b, 2) for t in ("near", "far") for b in (1, 4, "auto")}
+    assert set(ran) == {(t, b, 2) for t in ("near", "far") for b in (1, 4)}
     assert record.version == PolicyEvaluation.version
     again = oatkit.evaluate(POLICIES / "light", PLANE, episodes=2, **wanted)
-    assert [_outcome(asdict(e)) for e in again.episodes] == [
-        _outcome(e) | {"budget": "auto" if e["budget"] is None else e["budget"]}
-        for e in old["episodes"]
-    ]
+    assert [_outcome(asdict(e)) for e in again.episodes] == [_outcome(e) for e in episodes]
+    # the thresholds of then belong to another rule
+    with pytest.raises(ValueError, match="budget 'auto' has no thresholds"):
+        oatkit.evaluate(POLICIES / "light", PLANE, episodes=2, out=tmp_path, budgets=("auto",))
 
 
 def test_a_comparison_goes_on(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import arg
 
 from oatkit.data import Dataset, open_dataset
+from oatkit.policies import Policy
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,19 @@ class DatasetOptions:
             allow_nonfinite=allow_nonfinite,
             show_progress=True,
         )
+
+    def open_for(self, policy: Policy, path: str) -> Dataset:
+        """Open a dataset for a trained policy; its state is by default what the policy reads."""
+        known = policy.extras.get("data", {}).get("state_keys", ())
+        reads_known = policy.spec.state_dim and not self.state_key
+        columns = replace(self, state_key=tuple(known)) if reads_known else self
+        dataset = columns.open(path)
+        wanted = policy.tokenizer.action_dim
+        if dataset.action_dim != wanted:
+            raise ValueError(
+                f"the policy is for {wanted} action dimensions, {path} has {dataset.action_dim}"
+            )
+        return dataset
 
 
 Columns = Annotated[DatasetOptions, arg(name="")]

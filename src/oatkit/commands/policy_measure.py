@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +16,7 @@ from oatkit.commands.record_output import write_result
 from oatkit.commands.text_output import print_differences, table_row, titled
 from oatkit.jobs.artifact_split import SplitName, select_episodes
 from oatkit.measure.policy_metrics import measure_policy
-from oatkit.policies import Policy, load_policy
+from oatkit.policies import load_policy
 from oatkit.types import PolicyMeasurement, budget_name
 
 MAX_SLOTS_SHOWN = 16
@@ -52,12 +52,7 @@ def run(options: MeasurePolicy, console: Console) -> int:
     found = []
     for path in options.policies:
         policy = load_policy(path, dtype=options.dtype, device=device)
-        dataset = _columns(options, policy).open(options.data)
-        if policy.tokenizer.action_dim != dataset.action_dim:
-            raise ValueError(
-                f"{path} is for {policy.tokenizer.action_dim} action dimensions, {options.data} "
-                f"has {dataset.action_dim}"
-            )
+        dataset = options.columns.open_for(policy, options.data)
         print_differences(console, path, policy.tokenizer.check(dataset))
         part = select_episodes(policy.extras, dataset, options.split)
         found.append(
@@ -66,14 +61,6 @@ def run(options: MeasurePolicy, console: Console) -> int:
         console.print(render_policy(found[-1]))
     write_result(found, options.out, console)
     return 0
-
-
-def _columns(options: MeasurePolicy, policy: Policy) -> DatasetOptions:
-    """The columns that are named, and by default the state that the policy was trained on."""
-    columns, known = options.columns, policy.extras.get("data", {})
-    if columns.state_key or not policy.spec.state_dim:
-        return columns
-    return replace(columns, state_key=tuple(known.get("state_keys", ())))
 
 
 def render_policy(measured: PolicyMeasurement) -> Text:

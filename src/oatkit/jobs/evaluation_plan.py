@@ -12,6 +12,7 @@ from oatkit.evaluation.policy_view import require_tasks
 from oatkit.evaluation.rollout import Rollout
 from oatkit.policies import Policy
 from oatkit.policies.generation.budget_limits import policy_budget
+from oatkit.policies.generation.early_stop import require_thresholds
 from oatkit.types import Budget, Sampling, Schedule
 from oatkit.types.observation_keys import STATE
 
@@ -121,6 +122,6 @@ def _budgets(policy: Policy, rollout: Rollout, budgets: Sequence[Budget]) -> tup
     found: list[Budget] = [b if b == "auto" else numbers[b] for b in budgets]
     if len(set(found)) < len(found):
         raise ValueError(f"budgets are {list(budgets)}, expected each once")
-    if "auto" in found and policy.auto is None:
-        raise ValueError("budget 'auto' has no thresholds: `oatkit policy train` finds them")
+    if "auto" in found:
+        require_thresholds(policy.auto)
     return tuple(found)

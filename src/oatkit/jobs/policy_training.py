@@ -40,6 +40,7 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies import Policy, VlmPolicy
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.policy import PolicyConfig
+from oatkit.policies.policy_artifact import CALIBRATED_KEYS
 from oatkit.storage.artifact import change_config
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.train import TrainConfig, load_latest, resolve_config, train
@@ -219,7 +220,7 @@ class PolicyTraining:
         policy.to("cpu")
         if out is not None:
             found = policy.to_json()
-            change_config(Path(out), {key: found[key] for key in ("auto", "execution")})
+            change_config(Path(out), {key: found[key] for key in CALIBRATED_KEYS})
         return policy
 
     def affordable_steps(self, minutes: float, device: Device = "auto") -> int:

@@ -33,7 +33,9 @@ from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 
 SCHEMA, VERSION = "oatkit/policy", 1
 CPU = torch.device("cpu")
-COMMON_KEYS = ("schema", "version", "kind", "net", "observation", "auto", "execution")
+CALIBRATED_KEYS = ("auto", "execution")
+"""Entries of `config.json` that are found on held-out episodes, and can be found again."""
+COMMON_KEYS = ("schema", "version", "kind", "net", "observation", *CALIBRATED_KEYS)
 """Entries of `config.json` that policies of all kinds have."""
 
 
@@ -71,16 +73,19 @@ def read_policy(folder: str | os.PathLike[str], own_keys: Collection[str] = ()) 
     """
     path = local_folder(folder)
     config, state = read_artifact(path, "policy", VERSION)
-    auto, execution = config["auto"], config.get("execution")
+    auto, execution = AutoThresholds.from_json(config["auto"]), config.get("execution")
+    extras = {k: v for k, v in config.items() if k not in (*COMMON_KEYS, *own_keys)}
+    if auto is None and config["auto"] is not None:  # of an earlier rule; the digest stays the same
+        extras["auto"] = config["auto"]
     return OpenedPolicy(
         path=path,
         config=config,
         state=state,
         tokenizer=load_tokenizer(path / "tokenizer"),
         spec=ObservationSpec.from_json(config["observation"]),
-        auto=None if auto is None else AutoThresholds(**auto),
+        auto=auto,
         execution=None if execution is None else AutoExecution.from_json(execution),
-        extras={k: v for k, v in config.items() if k not in (*COMMON_KEYS, *own_keys)},
+        extras=extras,
     )
 
 

@@ -268,8 +268,7 @@ class Batcher:
             raise OatkitError("the policy gave actions that are not finite")
         used = [int(k) for k in found.budget]
         spent = used if self._policy.head == "tokens" else [int(k) for k in found.calls]
-        # 'auto' decodes after every stage, so its time would distort the table
-        if self.latencies.budgets and budget != "auto":
+        if self.latencies.budgets:
             self.latencies.add_prediction(len(batch), max(spent), infer_ms)
         return [
             Answer(

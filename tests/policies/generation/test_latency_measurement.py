@@ -6,7 +6,7 @@ import pytest
 
 from oatkit.data import Dataset
 from oatkit.policies.generation import latency_measurement
-from oatkit.policies.generation.latency_measurement import measure_latency
+from oatkit.policies.generation.latency_measurement import measure_costs, measure_latency
 from tests.nn.pretended_devices import AsynchronousClock
 from tests.policies import tiny
 
@@ -39,3 +39,28 @@ def test_a_stage_takes_as_long_as_the_device_needs(
     found = measure_latency(policy.net, policy.tokenizer, policy.schedule, batch)
     assert found.stages_ms == pytest.approx([2.0] * policy.schedule.calls)
     assert found.decode_ms == pytest.approx(3.0)
+
+
+def test_what_stopping_after_a_stage_takes(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decoding is part of it; and all tokens are timed without a wait between their stages."""
+    policy = tiny.make_policy("oat-pow2", dataset)
+    batch = policy.read(tiny.batch(policy, dataset))
+    clock = AsynchronousClock(monkeypatch)
+    stages = clock.timed(latency_measurement.generate_stages, 0.002)
+    monkeypatch.setattr(latency_measurement, "generate_stages", stages)
+    monkeypatch.setattr(policy.net, "encode", clock.timed(policy.net.encode, 0.5))
+    monkeypatch.setattr(policy.tokenizer, "decode", clock.timed(policy.tokenizer.decode, 0.003))
+    real, waits = latency_measurement.read_clock, []
+
+    def slow_clock(device: object) -> float:
+        """A wait that takes a millisecond, as a GPU that runs dry between two stages would."""
+        waits.append(device)
+        clock.launch(0.001)
+        return real(device)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(latency_measurement, "read_clock", slow_clock)
+    found = measure_costs(policy.net, policy.tokenizer, policy.schedule, batch)
+    assert found.stopped_ms == pytest.approx([7.0, 10.0, 13.0, 16.0])
+    assert found.all_ms == pytest.approx(12.0)

@@ -106,64 +106,53 @@ class LocalPolicy:
         context: Mapping[str, Any],
         choose: Callable[[Any], list[int]],
         max_tokens: int,
-        thresholds: Mapping[str, float] | None,
+        thresholds: Mapping[int, float],
         deadline: float | None,
     ) -> Reply:
-        """Generate stage after stage until there are `max_tokens`, the thresholds of "auto" are met
-        or the deadline is near."""
+        """Generate stage after stage until there are `max_tokens`, a threshold of "auto" is met or
+        the deadline is near; then decode."""
         tokens: list[int] = []
         entropy: list[float] = []
-        chunk_TA: Any = None
         cache, calls, reached = self._empty_cache(), 0, 0
         while reached < max_tokens:
             logits_GV = self._feed(self.facts["stages"][calls], tokens, context, cache)
-            bits_G = _entropy_bits(logits_GV)
             tokens += choose(logits_GV)
-            entropy += bits_G.tolist()
+            entropy += _entropy_bits(logits_GV).tolist()
             reached = min(self.facts["endpoints"][calls], max_tokens)
             calls += 1
-            if thresholds is not None:
-                before_TA, chunk_TA = chunk_TA, self.decoder.decode(tokens, reached)
-                if self._is_settled(thresholds, before_TA, chunk_TA, bits_G):
-                    break
+            if reached in thresholds and np.mean(entropy) <= thresholds[reached]:
+                break
             if not self._is_time_left(calls, reached, max_tokens, deadline):
                 budgets = [b for b in self.decoder.facts["budgets"] if b <= reached]
-                reached, chunk_TA = max(budgets, default=reached), None
+                reached = max(budgets, default=reached)
                 break
         return {
-            "actions": self.decoder.decode(tokens, reached) if chunk_TA is None else chunk_TA,
+            "actions": self.decoder.decode(tokens, reached),
             "tokens": tokens[:reached],
             "entropy": entropy[:reached],
             "budget_used": reached,
             "calls": calls,
         }
 
-    def _limits(self, budget: Budget | None) -> tuple[int, dict[str, float] | None]:
-        """The maximum number of tokens, and the thresholds of `budget="auto"`."""
+    def _limits(self, budget: Budget | None) -> tuple[int, dict[int, float]]:
+        """The maximum number of tokens, and for `budget="auto"` the largest mean entropy of so many
+        tokens at which generation stops."""
         max_tokens: int = self.facts["endpoints"][-1]
         if budget is None:
-            return max_tokens, None
+            return max_tokens, {}
         if isinstance(budget, str):
             if budget != "auto":
                 raise ValueError(f"budget is {budget!r}, expected a number of tokens or 'auto'")
-            if self.facts["auto"] is None:
+            auto = self.facts["auto"]
+            if auto is None or "change" in auto:  # of a rule that decoded after every stage
                 raise ValueError(
-                    "budget 'auto' has no thresholds: `oatkit policy train` finds them"
+                    "budget 'auto' has no thresholds: `oatkit policy calibrate POLICY --data DATA` "
+                    "finds them, then export the policy again"
                 )
-            return max_tokens, self.facts["auto"]
+            return max_tokens, dict(zip(auto["num_tokens"], auto["entropy_bits"]))
         if not 1 <= budget <= max_tokens:
             raise ValueError(f"budget {budget} is outside 1 .. {max_tokens}")
-        return budget, None
-
-    def _is_settled(
-        self, thresholds: Mapping[str, float], before_TA: Any, now_TA: Any, bits_G: Any
-    ) -> bool:
-        """Whether the chunk no longer moves or the tokens are near certain."""
-        change = np.inf
-        if before_TA is not None:
-            scale_A = np.array(self.decoder.facts["normalization"]["scale"])
-            change = np.sqrt(np.mean(((now_TA - before_TA) / scale_A) ** 2))
-        return bool(change <= thresholds["change"] or bits_G.mean() <= thresholds["entropy_bits"])
+        return budget, {}
 
     def _measure_once(self, context: Mapping[str, Any]) -> float:
         """Measure how long stages and decoding take here, the first time; gives the seconds that

@@ -1,118 +1,175 @@
-"""When `budget="auto"` stops: the chunk no longer moves, or the tokens are near certain.
+"""When `budget="auto"` stops: the tokens so far are so certain that more hardly move the chunk.
 
-The thresholds are found on held-out data: the fewest calls that move the chunk, on average, by no
-more than a share of what the tokenizer itself loses. The error of the whole policy would be no
-measure: its samples differ so much from the one demonstrated action that a coarse chunk looks as
-good as a fine one.
+Nothing is decoded to find out. On held-out data a table says, for each number of tokens, how far
+the chunk still is from that of all tokens when their mean entropy is so large:
 
-Shape letters: B batch, N rows that are generated, S stage, K token slot, G slot of a stage, T step
-in the chunk, A action dimension.
+    mean entropy so far    low ............ high
+    after 1 token          0.01  0.02  0.05  0.11     expected squared distance
+    after 2 tokens         0.00  0.01  0.03  0.06
+
+A row stops where that distance is not worth the milliseconds that going on takes here. What is
+stored is the entropy up to which that is so.
+
+Shape letters: N held-out chunk, or row that is generated, S stage, G token slot of a stage,
+Q entropy at which the table has an entry.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from oatkit.tokenizers import ActionTokenizer
-
 MARGIN = 0.25
-"""Mean squared distance to the chunk of all tokens, as a share of the tokenizer's own error."""
-NUM_CANDIDATES = 32
-NEVER = -1.0
+"""Mean squared distance to the chunk of all tokens, as a share of the tokenizer's own error. The
+error of the whole policy would be no measure: its samples differ so much from the one demonstrated
+action that a coarse chunk looks as good as a fine one."""
+NUM_BINS = 16
+"""Number of entropies, by quantiles, at which the expected distance is looked up."""
+MIN_SAVING = 0.02
+"""Share of the time of all tokens that must be saved; less is lost in the noise of a clock."""
 
 
 @dataclass(frozen=True)
 class AutoThresholds:
-    """After a stage, a row stops whose change or entropy is at most its threshold; -1 for never."""
+    """Where a row stops: after so many tokens, if their mean entropy is at most the threshold.
 
-    change: float
-    """Root mean square difference to the chunk of the stage before, normalized units."""
-    entropy_bits: float
-    """Mean over the tokens of the stage."""
-
-    def stops(self, change_B: Tensor, entropy_B: Tensor) -> Tensor:
-        """Whether each row stops, (B,) bool; the change after the first stage is infinite."""
-        return (change_B <= self.change) | (entropy_B <= self.entropy_bits)
-
-
-class EarlyStop:
-    """Decodes after every stage of one generation, and says which rows have stopped.
-
-    Args:
-        tokenizer: Decodes the ids so far.
-        thresholds: Thresholds at which a row stops.
+    Where nothing is listed no row stops before all of its tokens.
 
     Attributes:
-        chunk_NTA: (N, T, A) chunk of each row, as it was when the row stopped; None before the
-            first stage.
+        num_tokens: Numbers of tokens after which a row may stop, in growing order.
+        entropy_bits: Threshold of each.
     """
 
-    def __init__(self, tokenizer: ActionTokenizer, thresholds: AutoThresholds) -> None:
-        self._tokenizer = tokenizer
-        self._thresholds = thresholds
-        self._before_NTA: Tensor | None = None
-        self._is_done_N: Tensor | None = None
-        self.chunk_NTA: Tensor | None = None
+    num_tokens: tuple[int, ...] = ()
+    entropy_bits: tuple[float, ...] = ()
 
-    def after_stage(self, ids_NK: Tensor, entropy_NG: Tensor, budget: int) -> Tensor:
-        """Which rows have stopped, (N,) bool.
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any] | None) -> AutoThresholds | None:
+        """What an artifact holds; None where it was not calibrated.
+
+        Earlier thresholds were those of a rule that decoded after every stage, with entropies of
+        the last stage alone: they say nothing about this rule.
+        """
+        if stored is None or "change" in stored:
+            return None
+        return cls(tuple(stored["num_tokens"]), tuple(stored["entropy_bits"]))
+
+    def stops(self, entropies: Sequence[Tensor]) -> Tensor | None:
+        """Which rows stop, (N,) bool; None where none may stop after so many tokens.
 
         Args:
-            ids_NK: All ids so far.
-            entropy_NG: Entropies of the ids of this stage, in bits.
-            budget: Number of ids to decode.
+            entropies: Entropies of the tokens of each stage so far, (N, G) each.
         """
-        now_NTA = self._tokenizer.decode(ids_NK, budget=budget)
-        scale_A = now_NTA.new_tensor(self._tokenizer.normalizer.scale)  # MPS has no float64
-        change_N = chunk_change(now_NTA, self._before_NTA, scale_A)
-        is_done_N = self._thresholds.stops(change_N, entropy_NG.mean(dim=1))
-        if self.chunk_NTA is None or self._is_done_N is None:
-            self.chunk_NTA, self._is_done_N = now_NTA, is_done_N
-        else:
-            self.chunk_NTA = torch.where(self._is_done_N[:, None, None], self.chunk_NTA, now_NTA)
-            self._is_done_N = self._is_done_N | is_done_N
-        self._before_NTA = now_NTA
-        return self._is_done_N
+        number = sum(entropy_NG.shape[1] for entropy_NG in entropies)
+        if number not in self.num_tokens:
+            return None
+        limit = self.entropy_bits[self.num_tokens.index(number)]
+        return torch.cat(tuple(entropies), dim=1).mean(dim=1) <= limit
 
 
-def chunk_change(now_BTA: Tensor, before_BTA: Tensor | None, scale_A: Tensor) -> Tensor:
-    """Root mean square difference of raw chunks in normalized units, (B,)."""
-    if before_BTA is None:
-        return torch.full((len(now_BTA),), torch.inf, device=now_BTA.device)
-    return ((now_BTA - before_BTA) / scale_A).square().mean(dim=(1, 2)).sqrt()
+def require_thresholds(thresholds: AutoThresholds | None) -> AutoThresholds:
+    """The thresholds of a policy; an error says how to find them."""
+    if thresholds is None:
+        raise ValueError(
+            "budget 'auto' has no thresholds: `oatkit policy calibrate POLICY --data DATA` finds "
+            "them, as the end of `oatkit policy train` does"
+        )
+    return thresholds
+
+
+@dataclass(frozen=True)
+class StageCosts:
+    """Milliseconds of a prediction, its decoding included.
+
+    Attributes:
+        stopped_ms: (S,) when it stops after each stage, having looked at the entropies.
+        all_ms: All tokens, without looking.
+    """
+
+    stopped_ms: NDArray[np.float64]
+    all_ms: float
 
 
 def find_thresholds(
-    change_NS: NDArray[np.float64],
+    num_tokens: tuple[int, ...],
     entropy_NS: NDArray[np.float64],
     excess_NS: NDArray[np.float64],
+    costs: StageCosts,
     allowed: float,
 ) -> AutoThresholds:
-    """The thresholds with the fewest calls whose mean excess is at most `allowed`.
+    """The thresholds of the fastest generation whose mean excess is at most `allowed`.
+
+    A row stops where the expected excess is at most a price times the milliseconds that it saves;
+    the price is the one that is fastest on these chunks. None stops where that is no faster than
+    all tokens.
 
     Args:
-        change_NS: Change of each held-out chunk after each stage; infinite after the first.
-        entropy_NS: Mean entropy of the stage's tokens.
+        num_tokens: Number of tokens after each stage.
+        entropy_NS: Mean entropy of the tokens so far, of each held-out chunk after each stage.
         excess_NS: Squared distance of the chunk after the stage to that of all tokens.
+        costs: What stages take on this machine.
         allowed: Largest mean excess; see `MARGIN`.
     """
-    num_rows, num_stages = excess_NS.shape
-    finite = change_NS[np.isfinite(change_NS)]
-    quantiles = np.linspace(0, 1, NUM_CANDIDATES)
-    changes = [NEVER, *(np.quantile(finite, quantiles) if len(finite) else [])]
-    entropies = [NEVER, *np.quantile(entropy_NS, quantiles)]
-    best, fewest = AutoThresholds(NEVER, NEVER), float(num_stages)
-    for change in changes:
-        for entropy in entropies:
-            is_stop_NS = (change_NS <= change) | (entropy_NS <= entropy)
-            is_stop_NS[:, -1] = True
-            stage_N = is_stop_NS.argmax(axis=1)
-            calls = float(stage_N.mean()) + 1
-            if calls < fewest and excess_NS[np.arange(num_rows), stage_N].mean() <= allowed:
-                best, fewest = AutoThresholds(float(change), float(entropy)), calls
+    entropy_SQ, expected_SQ = expected_excess(entropy_NS[:, :-1], excess_NS[:, :-1])
+    saved_S1 = (costs.stopped_ms[-1] - costs.stopped_ms[:-1])[:, None]
+    price_SQ = np.full_like(expected_SQ, np.inf)
+    np.divide(expected_SQ, saved_S1, out=price_SQ, where=saved_S1 > 0)
+    best, fastest = AutoThresholds(), ((1 - MIN_SAVING) * costs.all_ms, np.inf)
+    for price in np.unique(price_SQ[np.isfinite(price_SQ)]):
+        num_low_S = (price_SQ <= price).sum(axis=1)  # the table grows, so the first of each stage
+        limits = {
+            num_tokens[stage]: float(entropy_SQ[stage, number - 1])
+            for stage, number in enumerate(num_low_S)
+            if number
+        }
+        found = AutoThresholds(tuple(limits), tuple(limits.values()))
+        stage_N = stop_stages(found, num_tokens, entropy_NS)
+        cost = (float(costs.stopped_ms[stage_N].mean()), float(stage_N.mean()))
+        excess = float(excess_NS[np.arange(len(stage_N)), stage_N].mean())
+        if excess <= allowed and cost < fastest:
+            best, fastest = found, cost
     return best
+
+
+def expected_excess(
+    entropy_NS: NDArray[np.float64], excess_NS: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The table: entropies (S, Q) and the mean excess (S, Q) of chunks up to each.
+
+    The excess of a stage never falls with its entropy: where it does by chance, the larger one
+    before it counts.
+    """
+    num_bins = min(NUM_BINS, len(entropy_NS))
+    order_NS = entropy_NS.argsort(axis=0)
+    entropies, means = (
+        [
+            [reduce(part) for part in np.array_split(column_N, num_bins)]
+            for column_N in np.take_along_axis(values_NS, order_NS, axis=0).T
+        ]
+        for values_NS, reduce in ((entropy_NS, np.max), (excess_NS, np.mean))
+    )
+    shape = (entropy_NS.shape[1], num_bins)
+    means_SQ = np.maximum.accumulate(np.reshape(means, shape), axis=1)
+    return np.reshape(entropies, shape), means_SQ
+
+
+def stop_stages(
+    thresholds: AutoThresholds, num_tokens: tuple[int, ...], entropy_NS: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """(N,) index of the stage after which each chunk stops.
+
+    Args:
+        thresholds: Where chunks stop.
+        num_tokens: Number of tokens after each stage.
+        entropy_NS: Mean entropy of the tokens so far.
+    """
+    limits = dict(zip(thresholds.num_tokens, thresholds.entropy_bits, strict=True))
+    is_stop_NS = entropy_NS <= [limits.get(number, -np.inf) for number in num_tokens]
+    is_stop_NS[:, -1] = True
+    return is_stop_NS.argmax(axis=1)

@@ -9,16 +9,10 @@ import torch
 from torch import Tensor
 
 from oatkit.policies.generation.budget_limits import can_stop_early
-from oatkit.policies.generation.early_stop import (
-    MARGIN,
-    AutoThresholds,
-    chunk_change,
-    find_thresholds,
-)
+from oatkit.policies.generation.early_stop import MARGIN, AutoThresholds, find_thresholds
+from oatkit.policies.generation.latency_measurement import measure_costs
 from oatkit.policies.generation.random_rows import Generators, random_rows
-from oatkit.policies.generation.token_generation import (
-    generate_stages,
-)
+from oatkit.policies.generation.token_generation import generate_stages
 from oatkit.policies.generation.token_net import TokenNet
 from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer
@@ -37,6 +31,8 @@ def calibrate_thresholds(
     rows_at_once: int,
 ) -> AutoThresholds | None:
     """Thresholds from held-out observations; None where generation cannot stop early.
+
+    They are the fastest on this machine, for one observation at a time.
 
     Args:
         net: Generates the tokens.
@@ -57,13 +53,20 @@ def calibrate_thresholds(
         observations.split(rows_at_once), torch.split(uniform_BK, rows_at_once), strict=True
     )
     found = [_stages(net, tokenizer, schedule, *block, scale_A) for block in blocks]
-    change_BS, entropy_BS, excess_BS = (
+    entropy_BS, excess_BS = (
         torch.cat(rows).cpu().double().numpy() for rows in zip(*found, strict=True)
     )
     wanted_BTA = actions_BTA.to(net.device)
     coded_BTA = tokenizer.decode(tokenizer.encode(wanted_BTA))
-    lost = float(chunk_change(coded_BTA, wanted_BTA, scale_A).square().mean())
-    return find_thresholds(change_BS, entropy_BS, excess_BS, MARGIN * lost)
+    lost = float(squared_distance(coded_BTA, wanted_BTA, scale_A).mean())
+    first = next(iter(observations.split(1)))
+    costs = measure_costs(net, tokenizer, schedule, first)
+    return find_thresholds(schedule.endpoints, entropy_BS, excess_BS, costs, MARGIN * lost)
+
+
+def squared_distance(one_BTA: Tensor, other_BTA: Tensor, scale_A: Tensor) -> Tensor:
+    """Mean squared difference of raw chunks in normalized units, (B,)."""
+    return ((one_BTA - other_BTA) / scale_A).square().mean(dim=(1, 2))
 
 
 def _stages(
@@ -73,20 +76,18 @@ def _stages(
     observations: Observations,
     uniform_BK: Tensor,
     scale_A: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Change, mean entropy and squared distance to the last chunk after each stage, (B, S) each."""
+) -> tuple[Tensor, Tensor]:
+    """Mean entropy so far and squared distance to the last chunk after each stage, (B, S) each."""
     context = net.encode(observations.to(net.device))
     generation = net.start(context, len(observations), schedule.num_tokens)
     stages = net.pack(schedule, net.device).stages
     ids: list[Tensor] = []
-    chunks: list[Tensor] = []
-    changes, entropies = [], []
+    entropies: list[Tensor] = []
+    means, chunks = [], []
     for stage in generate_stages(generation, stages, uniform_BK, mask_id=net.mask_id):
         ids.append(stage.ids)
-        chunk_BTA = tokenizer.decode(torch.cat(ids, dim=1))
-        changes.append(chunk_change(chunk_BTA, chunks[-1] if chunks else None, scale_A))
-        entropies.append(stage.entropy_bits.mean(dim=1))
-        chunks.append(chunk_BTA)
-    excess = [chunk_change(chunk_BTA, chunks[-1], scale_A).square() for chunk_BTA in chunks]
-    change, entropy, distance = (torch.stack(rows, dim=1) for rows in (changes, entropies, excess))
-    return change, entropy, distance
+        entropies.append(stage.entropy_bits)
+        means.append(torch.cat(entropies, dim=1).mean(dim=1))
+        chunks.append(tokenizer.decode(torch.cat(ids, dim=1)))
+    excess = [squared_distance(chunk_BTA, chunks[-1], scale_A) for chunk_BTA in chunks]
+    return torch.stack(means, dim=1), torch.stack(excess, dim=1)

@@ -20,7 +20,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.decoder_backend import Generation
 from oatkit.policies.generation.deadline import Deadline
-from oatkit.policies.generation.early_stop import AutoThresholds, EarlyStop
+from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.packing import Stage
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Sampling, Schedule, Tokens
@@ -164,11 +164,9 @@ def generate_chunks(
     """
     schedule, budget = settings.schedule, settings.budget
     stages = stages[: schedule.calls_for(budget)]
-    stop = EarlyStop(tokenizer, settings.thresholds) if settings.thresholds else None
     is_done_N = torch.zeros(len(uniform_NK), dtype=torch.bool, device=uniform_NK.device)
     calls_N = torch.zeros_like(is_done_N, dtype=torch.int64)
     budget_N = torch.zeros_like(calls_N)
-    chunk_NTA: Tensor | None = None
     ids: list[Tensor] = []
     entropies: list[Tensor] = []
     for stage in generate_stages(
@@ -179,24 +177,21 @@ def generate_chunks(
         reached = min(schedule.endpoints[len(ids) - 1], budget)
         calls_N = torch.where(is_done_N, calls_N, len(ids))
         budget_N = torch.where(is_done_N, budget_N, reached)
-        if stop is not None:
-            is_done_N = stop.after_stage(torch.cat(ids, dim=1), stage.entropy_bits, reached)
-            chunk_NTA = stop.chunk_NTA
+        is_sure_N = settings.thresholds.stops(entropies) if settings.thresholds else None
+        if is_sure_N is not None:
+            is_done_N = is_done_N | is_sure_N
             if is_done_N.all():
                 break
         if settings.deadline is not None:
             final = settings.deadline.final_budget(schedule, len(ids), budget, tokenizer.budgets)
             if final is not None:
                 budget_N = torch.where(is_done_N, budget_N, final)
-                chunk_NTA = chunk_NTA if final == reached else None
                 break
     tokens = Tokens(torch.cat(ids, dim=1), budget_N)
     if end_id is not None:
         tokens = cut_at_end(tokens.ids, end_id, budget)
         calls_N = _calls_until_end(tokens.lengths, schedule, len(stages))
-    undecodable: dict[int, str] = {}
-    if chunk_NTA is None:
-        chunk_NTA, undecodable = tokenizer.decode_rows(tokens)
+    chunk_NTA, undecodable = tokenizer.decode_rows(tokens)
     entropy_NK = torch.cat(entropies, dim=1)
     attempts_N = torch.ones_like(calls_N)
     return GeneratedChunks(chunk_NTA, tokens, entropy_NK, calls_N, attempts_N, undecodable)

@@ -18,7 +18,7 @@ from torch import Tensor
 from oatkit.errors import DecodeError
 from oatkit.policies.generation.budget_limits import can_stop_early, resolve_budget
 from oatkit.policies.generation.deadline import Deadline, Latency
-from oatkit.policies.generation.early_stop import AutoThresholds
+from oatkit.policies.generation.early_stop import AutoThresholds, require_thresholds
 from oatkit.policies.generation.latency_measurement import measure_latency
 from oatkit.policies.generation.prediction import Prediction, PredictionOptions, to_prediction
 from oatkit.policies.generation.random_rows import Generators, random_rows
@@ -78,7 +78,7 @@ class TokenPredictor:
             schedule,
             resolve_budget(self._tokenizer, schedule, options.budget),
             options.sampling,
-            _thresholds(options) if options.budget == "auto" else None,
+            require_thresholds(options.thresholds) if options.budget == "auto" else None,
         )
         batch, is_single_frame = self._episode.batch(observation)
         if options.deadline_ms is not None and self._can_stop_early():
@@ -86,7 +86,7 @@ class TokenPredictor:
             latency = self.latency(len(batch), schedule)
             began += time.perf_counter() - before  # measuring is not part of the prediction
             deadline = Deadline(began + options.deadline_ms / 1000, latency, self._net.device)
-            settings = _with_deadline(settings, deadline)
+            settings = replace(settings, deadline=deadline)
         generator = options.generator
         if generator is None and options.sampling.seed is not None:
             generator = torch.Generator().manual_seed(options.sampling.seed)
@@ -202,19 +202,3 @@ class TokenPredictor:
         if message not in self._warned:
             self._warned.add(message)
             warnings.warn(message, stacklevel=5)
-
-
-def _thresholds(options: PredictionOptions) -> AutoThresholds:
-    if options.thresholds is None:
-        raise ValueError(
-            "budget 'auto' has no thresholds: `oatkit policy train` finds them, or calibrate()"
-        )
-    return options.thresholds
-
-
-def _with_deadline(settings: GenerationSettings, deadline: Deadline) -> GenerationSettings:
-    if settings.thresholds is not None:  # decodes after every stage
-        latency = deadline.latency
-        stages_ms = tuple(ms + latency.decode_ms for ms in latency.stages_ms)
-        deadline = replace(deadline, latency=replace(latency, stages_ms=stages_ms))
-    return replace(settings, deadline=deadline)

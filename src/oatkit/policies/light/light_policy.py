@@ -223,6 +223,7 @@ class LightPolicy:
         generator: torch.Generator | None = None,
     ) -> None:
         """Find thresholds and how much to execute; see `Policy.calibrate`."""
+        self.extras.pop("auto", None)  # thresholds of an earlier rule
         self.auto = self.token_predictor.calibrate(
             observations, actions_BTA, generator, self.rows_at_once
         )

@@ -301,6 +301,7 @@ class VlmPolicy:
     ) -> None:
         """Find thresholds and how much to execute; see `Policy.calibrate`."""
         if "tokens" in self.heads:
+            self.extras.pop("auto", None)  # thresholds of an earlier rule
             self.auto = self.token_predictor.calibrate(
                 observations, actions_BTA, generator, self.rows_at_once
             )
