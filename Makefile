@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,lab,serve,dev
 
-.PHONY: setup demo test test-slow test-lerobot test-openpi check format bench docs lab clean
+.PHONY: setup demo test test-slow test-lerobot test-openpi check format bench bench-neighbors docs lab clean
 
 setup: $(STAMP)
 
@@ -77,6 +77,10 @@ bench: setup
 	$(BIN)/python -m benchmarks.vlm_padding
 	$(BIN)/python -m benchmarks.serve_load
 	$(BIN)/python -m benchmarks.report
+
+# LeRobot's ACT and Diffusion Policy beside ours, trained in LeRobot's own environment.
+bench-neighbors: setup .venv-lerobot/.installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.neighbors
 
 # The page of `oatkit lab`, from lab/src; what is built is kept in the repository.
 lab:

@@ -1,0 +1,58 @@
+"""LeRobot's policies in a fast simulator, with a stand-in for LeRobot in their process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import neighbors, record, report_neighbors
+from oatkit.errors import OatkitError
+
+STANDIN = Path(__file__).parent / "standin_for_neighbors"
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def standin(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [str(STANDIN), str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+
+
+def run(*flags: str) -> dict[str, Any]:
+    always = ["--tiny", "--data", "data", "--python", sys.executable]
+    neighbors.main([*always, *flags])
+    return record.read_results("neighbors")
+
+
+def test_settings_are_tried_and_the_best_one_acts_by_every_rule(
+    folder: Path, standin: None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found = run("--seeds", "0")
+    errors = {n: trial["held_out"]["mse"] for n, trial in found["trials"]["act"].items()}
+    assert set(errors) == set(neighbors.TINY["act"])
+    row = found["rows"]["act, seed 0"]
+    assert row["setting"] == min(errors, key=errors.__getitem__)
+    assert row["cpu_s"] >= 1
+    for kind, calls in (("act", 1), ("diffusion", 10)):
+        rules = found["rows"][f"{kind}, seed 0"]["rules"]
+        assert list(rules) == [rule.name for rule in neighbors.RULES[kind]]
+        for rule in rules.values():
+            assert rule["success"]["episodes"] == 4
+            assert {task: len(row) for task, row in rule["solved"].items()} == {"near": 2, "far": 2}
+            assert rule["calls"] == calls
+    capfd.readouterr()
+    assert run("--seeds", "0", "--only", "act")["rows"] == found["rows"]
+    printed = capfd.readouterr().out
+    assert "act, seed 0, 16 steps is finished" in printed
+    assert "trial" not in printed
+    section = report_neighbors.neighbors(record.read_result("neighbors"))
+    assert "| ACT | 16 steps |" in section
+
+
+def test_a_missing_environment_is_named(folder: Path) -> None:
+    with pytest.raises(OatkitError, match="make test-lerobot"):
+        neighbors.main(["--tiny", "--data", "data", "--python", "nowhere/python"])
