@@ -3,7 +3,8 @@
 The error of a chunk grows with its steps, faster where the policy is unsure. Held-out observations
 show how fast: their chunks are sorted into bins by the mean entropy of their tokens, and the error
 of each step is averaged in each bin. A chunk is executed up to the last step whose expected error
-is little more than that of first steps.
+is no more than that of first steps on average, and for an eighth to a quarter of its length: what
+demonstrations cannot show is how far a robot drifts that executes a chunk blindly.
 
 Shape letters: B batch, T step in the chunk, A action dimension, K token slot, C bin of entropy.
 """
@@ -24,10 +25,11 @@ from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer
 
-MARGIN = 1.5
-"""Largest expected error of a step that is executed, as a multiple of that of first steps."""
-MIN_STEPS = 4
-"""Number of steps that are executed at least, and over which the error of first steps is taken."""
+LEAST_PART = 8
+"""Part of a chunk that is executed at least, an eighth, and over which the error of first steps is
+taken."""
+LARGEST_PART = 4
+"""Part of a chunk that is executed at most, a quarter."""
 NUM_BINS = 4
 MIN_ROWS = 16
 """Smallest number of held-out chunks in a bin, where there are several."""
@@ -80,10 +82,9 @@ class AutoExecution:
     def bin_steps(self) -> tuple[int, ...]:
         """Number of steps to execute of a chunk of each bin."""
         error_CT = np.asarray(self.error)
-        horizon = error_CT.shape[1]
-        largest = MARGIN * error_CT[:, :MIN_STEPS].mean()
-        steps_C = (error_CT <= largest).sum(axis=1)
-        return tuple(steps_C.clip(min(MIN_STEPS, horizon), horizon).tolist())
+        least, most = (max(1, error_CT.shape[1] // part) for part in (LEAST_PART, LARGEST_PART))
+        steps_C = (error_CT <= error_CT[:, :least].mean()).sum(axis=1)
+        return tuple(steps_C.clip(least, most).tolist())
 
     def steps(self, entropy_B: Tensor) -> Tensor:
         """Number of steps to execute of each chunk, (B,) int64.
