@@ -104,7 +104,8 @@ def tokenizer_preset(name: str) -> TokenizerPreset:
 
 @dataclass(frozen=True)
 class PolicyPreset:
-    """A light policy, how many frames it sees and how it is trained."""
+    """A light policy, on tokens or with a flow head, how many frames it sees and how it is
+    trained."""
 
     net: LightConfig
     train: TrainConfig

@@ -72,7 +72,7 @@ def test_a_flow_without_tokens_needs_only_the_size_of_a_chunk(dataset: Dataset) 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_has_a_config_and_a_recipe_in_every_preset(policy: str) -> None:
-    presets = POLICY_PRESETS if policy == "light" else VLM_PRESETS
+    presets = VLM_PRESETS if POLICIES[policy].needs_backbone else POLICY_PRESETS
     for preset in presets:
         assert policy_config(policy, preset)
         assert policy_recipe(policy, preset).steps > 0

@@ -6,7 +6,14 @@ import pytest
 import torch
 from scipy import stats
 
-from oatkit.nn.flow import add_noise, euler_times, flow_times, integrate
+from oatkit.nn.flow import (
+    add_noise,
+    euler_times,
+    flow_matching_loss,
+    flow_times,
+    integrate,
+)
+from oatkit.nn.sample_random import SampleRandom
 
 
 def test_times_follow_the_papers_law() -> None:
@@ -51,3 +58,36 @@ def test_a_flow_to_a_normal_distribution_is_reproduced() -> None:
         errors.append(float((found - wanted).abs().max()))
     assert errors[0] < 0.2
     assert errors[2] < errors[1] / 5 < errors[0] / 25
+
+
+def test_the_loss_is_zero_for_the_true_velocity() -> None:
+    """Of a chunk a, the velocity at time t is (x - a) / t; draws of a sample follow each other."""
+    actions_BTA = torch.randn(3, 4, 2)
+    keys = torch.arange(3)
+
+    def true_velocity(noisy_RTA: torch.Tensor, time_R: torch.Tensor) -> torch.Tensor:
+        data_RTA = actions_BTA.repeat_interleave(5, dim=0)
+        return (noisy_RTA - data_RTA) / time_R[:, None, None]
+
+    loss = flow_matching_loss(true_velocity, actions_BTA, SampleRandom(keys), 5)
+    assert loss.item() == pytest.approx(0, abs=1e-6)
+
+
+def test_masked_steps_have_no_error_and_the_others_keep_their_weight() -> None:
+    actions_BTA, keys = torch.randn(3, 4, 2), torch.arange(3)
+    masked_BT = torch.zeros(3, 4, dtype=torch.bool)
+
+    def loss() -> float:
+        def zero(noisy_RTA: torch.Tensor, time_R: torch.Tensor) -> torch.Tensor:
+            return torch.zeros_like(noisy_RTA)
+
+        return flow_matching_loss(zero, actions_BTA, SampleRandom(keys), 2, masked_BT).item()
+
+    whole, parts = loss(), []
+    for step in range(4):
+        masked_BT[:] = True
+        masked_BT[:, step] = False
+        parts.append(loss())
+    assert sum(parts) == pytest.approx(whole, rel=1e-5)
+    masked_BT[:] = True
+    assert loss() == 0

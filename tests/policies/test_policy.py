@@ -1,4 +1,4 @@
-"""Both policies are what the protocol declares, argument by argument."""
+"""All policies are what the protocol declares, argument by argument."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from oatkit.policies import LightPolicy, VlmPolicy
+from oatkit.policies import LightFlowPolicy, LightPolicy, VlmPolicy
 from oatkit.policies.policy import ActingPolicy, Policy
 
 METHODS = sorted(
@@ -18,7 +18,7 @@ METHODS = sorted(
 )
 
 
-@pytest.mark.parametrize("policy", [LightPolicy, VlmPolicy])
+@pytest.mark.parametrize("policy", [LightPolicy, LightFlowPolicy, VlmPolicy])
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_have_the_declared_arguments(policy: type, name: str) -> None:
     declared = inspect.signature(getattr(Policy, name)).parameters

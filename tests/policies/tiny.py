@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from oatkit.data import Dataset
-from oatkit.policies import LightConfig, LightPolicy
+from oatkit.policies import LightConfig, LightFlowConfig, LightFlowPolicy, LightPolicy, Policy
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.tokenizers.codec import FittedCodec
 
@@ -80,7 +80,13 @@ def make_policy(kind: str, dataset: Dataset, **settings: Any) -> LightPolicy:
     return policy
 
 
-def batch(policy: LightPolicy, dataset: Dataset, size: int = 3) -> dict[str, Any]:
+def make_flow_policy(dataset: Dataset, **settings: Any) -> LightFlowPolicy:
+    tokenizer = make_tokenizer("bin", dataset)
+    torch.manual_seed(1)
+    return LightFlowPolicy.for_dataset(LightFlowConfig(CONFIG), tokenizer, dataset, **settings)
+
+
+def batch(policy: Policy, dataset: Dataset, size: int = 3) -> dict[str, Any]:
     chunks = dataset.chunks(
         HORIZON, history=policy.spec.history, cameras=tuple(policy.spec.cameras)
     )

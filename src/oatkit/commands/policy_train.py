@@ -18,7 +18,7 @@ from oatkit.commands.train_options import TrainFlags, TrainOptions
 from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.nn.image_augmentation import Augmentation
-from oatkit.policies import VlmConfig
+from oatkit.policies import LightFlowConfig, VlmConfig
 from oatkit.policies.policy_table import POLICIES, policy_kind
 from oatkit.policies.vlm.backbones.backbone_options import FREEZING, BackboneOptions
 
@@ -59,7 +59,7 @@ class TrainPolicy:
     """Number of frames that are observed, the current one included; the preset's by default, which
     is 2, and 1 for `served` and for vision-language policies."""
     horizon: int = 32
-    """Number of actions in a chunk, where no tokenizer says it (`vlm-flow`)."""
+    """Number of actions in a chunk, where no tokenizer says it (`light-flow`, `vlm-flow`)."""
     endpoints: tuple[int, ...] = ()
     """Generation schedule to train under; the tokenizer's own by default."""
     dropout: float | None = None
@@ -80,9 +80,9 @@ class TrainPolicy:
     has no adapters to train further."""
     flow_weight: float = 1.0
     """Weight of the flow loss beside the token loss (`vlm-tc`)."""
-    flow_draws: int = 1
+    flow_draws: int | None = None
     """Number of times and noises at which the flow loss of a chunk is computed, on one pass of the
-    backbone; 4 to 8 cost little."""
+    backbone, where 4 to 8 cost little; 1 by default, and 4 for `light-flow`."""
     expert_only: bool = False
     """Train the flow expert alone, on a backbone that stays as it is (`vlm-tc`, `vlm-flow`)."""
     expert_width: int | None = None
@@ -96,7 +96,8 @@ class TrainPolicy:
     backbone that tokens have trained (`vlm-tc`); 0 by default."""
     device: DeviceFlag = "auto"
     mask_padding: bool = False
-    """Leave steps past the end of an episode out of the flow loss (`vlm-tc`, `vlm-flow`)."""
+    """Leave steps past the end of an episode out of the flow loss (`light-flow`, `vlm-tc`,
+    `vlm-flow`)."""
     augmentation: Annotated[Augmentation, arg(name="")] = Augmentation()
     training: TrainFlags = TrainOptions()
     loading: Annotated[BackboneOptions, arg(name="")] = BackboneOptions()
@@ -117,18 +118,22 @@ class TrainPolicy:
             changes["endpoints"] = self.endpoints
         if self.dropout is not None:
             changes["dropout"] = self.dropout
-        for name in changes:
-            if not hasattr(config, name):
-                raise ValueError(f"{self.policy} has no {name}: leave --{name} out")
         is_vlm = isinstance(config, VlmConfig)
         if self.augmentation != Augmentation() and not is_vlm:
             raise ValueError(
                 f"{self.policy} has its own crop: leave --crop, --color-jitter and --uncropped out"
             )
+        flow = {name: getattr(self, name) for name in CHANGES if getattr(self, name) is not None}
+        if isinstance(config, LightFlowConfig):
+            own = {name: flow[name] for name in ("flow_draws", "mask_padding") if name in flow}
+            return replace(config, sizes=replace(config.sizes, **changes), **own)
+        for name in changes:
+            if not hasattr(config, name):
+                raise ValueError(f"{self.policy} has no {name}: leave --{name} out")
         if is_vlm:
             width = self.expert_width or config.expert.width
             changes |= {
-                **{name: getattr(self, name) for name in CHANGES},
+                **flow,
                 "expert": replace(config.expert, width=width, num_layers=self.expert_layers),
                 "backbone": self.loading,
             }

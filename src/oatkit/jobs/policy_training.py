@@ -87,7 +87,8 @@ def train_policy(
         cameras: Cameras to read.
         reads_state: Whether to read the state.
         history: Number of observed frames, the current one included; the preset's by default.
-        horizon: Number of actions in a chunk, where no tokenizer says it (`vlm-flow`).
+        horizon: Number of actions in a chunk, where no tokenizer says it (`light-flow`,
+            `vlm-flow`).
         train: How it is trained: a whole `TrainConfig`, or settings that differ from the preset's,
             such as `{"steps": 500}`. Its seed decides the initial weights too.
         held_out: Share of the episodes that is never trained on; the tokenizer's by default.

@@ -14,6 +14,7 @@ from oatkit.data import Dataset
 from oatkit.jobs.tokenizer_training import DEFAULT_HORIZON
 from oatkit.policies import (
     LightConfig,
+    LightFlowConfig,
     Policy,
     VlmConfig,
     VlmPolicy,
@@ -70,6 +71,8 @@ def policy_config(policy: str, preset: str = "small") -> Any:
     config = policy_kind(policy).config()
     if isinstance(config, LightConfig):
         return policy_preset(preset).net
+    if isinstance(config, LightFlowConfig):
+        return replace(config, sizes=policy_preset(preset).net)
     if isinstance(config, VlmConfig):
         return replace(config, expert=vlm_preset(preset, policy).expert)
     return config

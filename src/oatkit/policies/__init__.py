@@ -1,7 +1,8 @@
 """Observations to tokens to chunks."""
 
 from oatkit.policies.generation.prediction import Prediction
-from oatkit.policies.light.light_config import LightConfig
+from oatkit.policies.light.light_config import LightConfig, LightFlowConfig
+from oatkit.policies.light.light_flow_policy import LightFlowPolicy
 from oatkit.policies.light.light_policy import LightPolicy
 from oatkit.policies.policy import ActingPolicy, Policy
 from oatkit.policies.policy_table import load_policy
@@ -11,6 +12,8 @@ from oatkit.policies.vlm.vlm_policy import VlmPolicy
 __all__ = [
     "ActingPolicy",
     "LightConfig",
+    "LightFlowConfig",
+    "LightFlowPolicy",
     "LightPolicy",
     "Policy",
     "Prediction",

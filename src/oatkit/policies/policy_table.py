@@ -15,7 +15,8 @@ import torch
 from oatkit.errors import ArtifactError, unknown_name
 from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.weight_loading import Dtype
-from oatkit.policies.light.light_config import LightConfig
+from oatkit.policies.light.light_config import LightConfig, LightFlowConfig
+from oatkit.policies.light.light_flow_policy import LightFlowPolicy
 from oatkit.policies.light.light_policy import LightPolicy
 from oatkit.policies.policy import Head, Policy, PolicyConfig
 from oatkit.policies.vlm.vlm_config import OBJECTIVES, VlmConfig
@@ -52,6 +53,13 @@ POLICIES = {
         LightConfig,
         LightPolicy.for_dataset,
         LightPolicy.from_pretrained,
+    ),
+    "light-flow": PolicyKind(
+        "the same small transformer with a flow head in place of tokens",
+        LightFlowPolicy.heads,
+        LightFlowConfig,
+        LightFlowPolicy.for_dataset,
+        LightFlowPolicy.from_pretrained,
     ),
     **{
         name: PolicyKind(

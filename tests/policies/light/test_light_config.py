@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 
+from oatkit.policies import LightFlowConfig
 from tests.policies import tiny
 
 
@@ -21,3 +24,24 @@ from tests.policies import tiny
 def test_impossible_sizes_are_refused(changes: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         replace(tiny.CONFIG, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_steps": 0}, "num_steps is 0, expected at least 1"),
+        ({"flow_draws": 0}, "flow_draws is 0, expected at least 1"),
+        (
+            {"sizes": replace(tiny.CONFIG, endpoints=(8,))},
+            "light-flow has no schedule: leave --endpoints out",
+        ),
+    ],
+)
+def test_impossible_flows_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LightFlowConfig(**changes)
+
+
+def test_a_flow_config_is_json_and_back() -> None:
+    config = LightFlowConfig(tiny.CONFIG, num_steps=5, flow_draws=2, mask_padding=True)
+    assert LightFlowConfig.from_json(json.loads(json.dumps(asdict(config)))) == config

@@ -1,9 +1,10 @@
-"""Configuration of the light policy."""
+"""Configurations of the light policies: on tokens, and with a flow head."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 SMALLEST_CROP = 33
 
@@ -43,3 +44,31 @@ class LightConfig:
             )
         if self.crop_size > self.image_size:
             raise ValueError(f"crop_size {self.crop_size} exceeds image_size {self.image_size}")
+
+
+@dataclass(frozen=True)
+class LightFlowConfig:
+    """The light network with a flow head in place of tokens."""
+
+    kind: ClassVar[str] = "light-flow"
+    sizes: LightConfig = LightConfig()
+    """Sizes of the light policy, which encoder and head share."""
+    num_steps: int = 10
+    """Number of Euler steps from noise to actions."""
+    flow_draws: int = 4
+    """Number of times and noises at which training computes the velocity of a chunk; they share one
+    encoded observation."""
+    mask_padding: bool = False
+    """Whether steps past the end of an episode are left out of the loss."""
+
+    def __post_init__(self) -> None:
+        for name in ("num_steps", "flow_draws"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if self.sizes.endpoints is not None:
+            raise ValueError("light-flow has no schedule: leave --endpoints out")
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> LightFlowConfig:
+        """A config of what `dataclasses.asdict` makes of one."""
+        return cls(**{**values, "sizes": LightConfig(**values["sizes"])})

@@ -13,11 +13,10 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.captured_call import GraphPool
 from oatkit.nn.decoder_backend import Generation
-from oatkit.nn.flow import add_noise, flow_times
+from oatkit.nn.flow import flow_matching_loss
 from oatkit.nn.flow_acting import integrate_expert
 from oatkit.nn.flow_expert import FlowExpert, Memory
 from oatkit.nn.flow_graphs import FlowGraphs
@@ -111,6 +110,11 @@ class VlmNet(nn.Module):
     @property
     def device(self) -> torch.device:
         return self.backbone.mean.device
+
+    @property
+    def num_steps(self) -> int:
+        """Number of Euler steps where no budget is named."""
+        return self.config.expert.num_steps
 
     @property
     def mask_id(self) -> int:
@@ -209,17 +213,15 @@ class VlmNet(nn.Module):
             masked_BT: bool, steps whose error counts as zero, so that every other step has the same
                 weight in any batch.
         """
-        draws = self.config.flow_draws
-        time_R = flow_times(random.uniform(draws)).flatten()
-        noise_RTA = random.normal(draws, *self.chunk_shape).flatten(0, 1)
-        actions_RTA = actions_BTA.repeat_interleave(draws, dim=0)
-        noisy_RTA, velocity_RTA = add_noise(actions_RTA, noise_RTA, time_R)
-        memory = self.memory(context)
-        found_RTA = self._expert(noisy_RTA, time_R, memory if draws == 1 else memory.repeat(draws))
-        if masked_BT is not None:
-            masked_RT1 = masked_BT.repeat_interleave(draws, dim=0)[:, :, None]
-            velocity_RTA = torch.where(masked_RT1, found_RTA.detach(), velocity_RTA)
-        return F.mse_loss(found_RTA, velocity_RTA)
+        draws, memory = self.config.flow_draws, self.memory(context)
+        rows = memory if draws == 1 else memory.repeat(draws)
+        return flow_matching_loss(
+            lambda noisy_RTA, time_R: self._expert(noisy_RTA, time_R, rows),
+            actions_BTA,
+            random,
+            draws,
+            masked_BT,
+        )
 
     def flow(self, context: Context, noise_BTA: Tensor, num_steps: int | None = None) -> Tensor:
         """Normalized chunks (B, T, A), reached from noise; the context is not run again.
@@ -229,7 +231,7 @@ class VlmNet(nn.Module):
             noise_BTA: Where to start.
             num_steps: Number of Euler steps; that of the config by default.
         """
-        memory, count = self.memory(context), num_steps or self.config.expert.num_steps
+        memory, count = self.memory(context), num_steps or self.num_steps
         if self._flow_graphs is not None:
             return self._flow_graphs.integrate(noise_BTA, memory, count)
         return integrate_expert(self._expert, noise_BTA, memory, count)

@@ -24,6 +24,7 @@ from oatkit.nn.weight_loading import WithoutWeights
 from oatkit.policies.generation.auto_execution import AutoExecution, calibrate_execution
 from oatkit.policies.generation.budget_limits import step_choices
 from oatkit.policies.generation.early_stop import AutoThresholds
+from oatkit.policies.generation.flow_predictor import FlowPredictor
 from oatkit.policies.generation.prediction import Prediction, PredictionOptions
 from oatkit.policies.generation.random_rows import Generators
 from oatkit.policies.generation.token_generation import GeneratedChunks
@@ -46,7 +47,6 @@ from oatkit.policies.tokenizer_checks import require_endpoints, require_same_act
 from oatkit.policies.vlm.backbones.adapter_merging import merge_adapters
 from oatkit.policies.vlm.backbones.backbone import Backbone
 from oatkit.policies.vlm.backbones.trained_parts import train_parts
-from oatkit.policies.vlm.flow_predictor import FlowPredictor
 from oatkit.policies.vlm.vlm_config import VlmConfig, keep_precision, require_successor
 from oatkit.policies.vlm.vlm_net import VlmNet
 from oatkit.policies.vlm.vlm_reader import VlmReader

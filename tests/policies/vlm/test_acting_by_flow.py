@@ -1,4 +1,4 @@
-"""Acting by the flow expert: one pass over the context, then Euler steps."""
+"""Acting by a vision-language policy's flow expert: one pass over the context, then Euler steps."""
 
 from __future__ import annotations
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from oatkit.data import Normalizer
 from oatkit.nn.device import read_clock
@@ -20,10 +21,30 @@ from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
 from oatkit.policies.observation.observations import Observations
-from oatkit.policies.vlm.vlm_net import VlmNet
 from oatkit.types import Sampling, Tokens
 
 REPEATS = 5
+
+
+class FlowNet(Protocol):
+    """A network that integrates chunks from noise."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    @property
+    def chunk_shape(self) -> tuple[int, int]:
+        """Number of steps of a chunk, and of action dimensions."""
+
+    @property
+    def num_steps(self) -> int:
+        """Number of Euler steps where no budget is named."""
+
+    def encode(self, observations: Observations) -> Any:
+        """Contexts of a batch of observations."""
+
+    def flow(self, context: Any, noise_BTA: Tensor, num_steps: int) -> Tensor:
+        """Normalized chunks (B, T, A), reached from noise in so many Euler steps."""
 
 
 class FlowPredictor:
@@ -37,7 +58,7 @@ class FlowPredictor:
     """
 
     def __init__(
-        self, net: VlmNet, actions: Normalizer, spec: ObservationSpec, episode: EpisodeReader
+        self, net: FlowNet, actions: Normalizer, spec: ObservationSpec, episode: EpisodeReader
     ) -> None:
         self._net = net
         self._actions = actions
@@ -51,9 +72,8 @@ class FlowPredictor:
         """Integrate the flow; see `Policy.predict_action_chunk`."""
         began = time.perf_counter()
         if options.schedule is not None:
-            kind = self._net.config.objective
-            raise ValueError(f"{kind} acts by its flow expert, which has no schedules")
-        num_steps = resolve_steps(options.budget, self._net.config.expert.num_steps)
+            raise ValueError("a flow expert acts, which has no schedules: leave the schedule out")
+        num_steps = resolve_steps(options.budget, self._net.num_steps)
         batch, is_single_frame = self._episode.batch(observation)
         deadline = None
         if options.deadline_ms is not None:
@@ -82,7 +102,7 @@ class FlowPredictor:
     ) -> GeneratedChunks:
         """Raw chunks by the default settings; no tokens, and a call for every Euler step."""
         del thresholds  # there is nothing to stop
-        num_steps = self._net.config.expert.num_steps
+        num_steps = self._net.num_steps
         return self._integrate(observations, generator, Sampling(), num_steps)
 
     @torch.inference_mode()
@@ -121,7 +141,7 @@ class FlowPredictor:
     @torch.inference_mode()
     def _measure_step(self, observations: Observations) -> float:
         net = self._net
-        num_steps = net.config.expert.num_steps
+        num_steps = net.num_steps
         context = net.encode(observations)
         noise_BTA = torch.zeros(len(observations), *net.chunk_shape, device=net.device)
         times = []
