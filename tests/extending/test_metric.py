@@ -29,6 +29,6 @@ def test_a_metric_is_one_file_and_one_row(tmp_path: Path) -> None:
     wanted_BTA = oatkit.open_dataset(data).chunks(8).actions(np.arange(200))[0]
     decoded_BTA = tokenizer.decode(tokenizer.encode(torch.from_numpy(wanted_BTA))).numpy()
     expected = np.square(decoded_BTA[:, 0] - wanted_BTA[:, 0]).mean()
-    assert found["more"] == {"first_step_mse": pytest.approx(expected, rel=1e-4)}
+    assert found["more"]["first_step_mse"] == pytest.approx(expected, rel=1e-4)
     assert "first step" in printed
     assert f"{expected:.2e}" in printed

@@ -11,6 +11,7 @@ import torch
 
 from oatkit.measure import budget_metrics
 from oatkit.measure.gaussian import gaussian_distortion
+from oatkit.types import Tokens
 from tests.measure.decoded import decoded
 
 
@@ -41,3 +42,16 @@ def test_jerk_is_that_of_the_third_difference() -> None:
     assert budget_metrics.jerk_ratio(twice) == pytest.approx(4)
     short = decoded(cubic_BTA[:, :3], cubic_BTA[:, :3])
     assert budget_metrics.jerk_ratio(short) == 0, "three steps have no third difference"
+
+
+def test_overlap_counts_tokens_that_the_next_chunk_has_in_the_same_place() -> None:
+    steps_N = torch.arange(6.0)
+    chunks_BTA = torch.stack([steps_N[i : i + 3] for i in (0, 1, 3)])[..., None]
+    ids_BK = torch.tensor([[5, 7, 9], [5, 9, 9], [5, 9, 9]])
+    # only the second chunk follows its neighbor by one step
+    found = replace(decoded(chunks_BTA, chunks_BTA), tokens=Tokens.full(ids_BK))
+    assert budget_metrics.overlap(found) == pytest.approx(2 / 3)
+    shorter = Tokens(ids_BK, torch.tensor([3, 2, 3]))
+    assert budget_metrics.overlap(replace(found, tokens=shorter)) == pytest.approx(1 / 3)
+    alone = replace(decoded(chunks_BTA[1:], chunks_BTA[1:]), tokens=Tokens.full(ids_BK[1:]))
+    assert math.isnan(budget_metrics.overlap(alone))

@@ -17,12 +17,12 @@ def test_chunks_are_spread_over_a_large_dataset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset = walks(tmp_path)
-    monkeypatch.setattr(encoded_chunks, "MAX_CHUNKS", 3)
+    monkeypatch.setattr(encoded_chunks, "MAX_CHUNKS", 4)
     actions_BTA, is_pad_BT = chunks_to_measure(dataset, HORIZON)
-    assert actions_BTA.shape == (3, HORIZON, 3)
-    np.testing.assert_array_equal(actions_BTA[0, 0], dataset[0].actions[0])
-    np.testing.assert_array_equal(actions_BTA[2, 0], dataset[11].actions[-1])
-    assert is_pad_BT.sum(axis=1).tolist() == [0, HORIZON - 1, HORIZON - 1]
+    assert actions_BTA.shape == (4, HORIZON, 3)
+    for row, (episode, step) in enumerate([(0, 0), (0, 1), (11, -2), (11, -1)]):
+        np.testing.assert_array_equal(actions_BTA[row, 0], dataset[episode].actions[step])
+    assert is_pad_BT.sum(axis=1).tolist() == [0, 0, HORIZON - 2, HORIZON - 1]
 
 
 def test_tokens_are_those_of_the_chunks(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_a_further_metric_goes_into_more(monkeypatch: pytest.MonkeyPatch) -> Non
     found_BTA = wanted_BTA + torch.tensor([1.0, -3.0])
     monkeypatch.setitem(METRICS, "bias", Metric("bias", "mean error", lambda f: f.error.mean()))
     measured = measure_metrics(decoded(wanted_BTA, found_BTA), is_trained=True)
-    assert measured.more == {"bias": -1.0}
+    assert measured.more == {"overlap": 1.0, "bias": -1.0}
     assert (measured.budget, measured.is_trained) == (2, True)
     assert (measured.mae, measured.worst) == ((1.0, 3.0), (1.0, 3.0))
     assert (measured.mse, measured.bits) == (5.0, 8.0)

@@ -47,6 +47,18 @@ def gaussian_mse(found: DecodedBudget) -> float:
     return gaussian_distortion(found.eigenvalues, bits(found))
 
 
+def overlap(found: DecodedBudget) -> float:
+    """Share of the tokens that the chunk one step later has in the same place; NaN where no chunk
+    is followed by that of the next step."""
+    wanted_BTA, ids_BK = found.wanted, found.tokens.ids
+    is_next_P = (wanted_BTA[:-1, 1:] == wanted_BTA[1:, :-1]).flatten(1).all(dim=1)
+    slot_K = torch.arange(ids_BK.shape[1])
+    is_token_BK = slot_K < found.tokens.lengths[:, None]
+    is_token_PK = is_token_BK[:-1][is_next_P]
+    is_same_PK = (ids_BK[:-1] == ids_BK[1:])[is_next_P] & is_token_BK[1:][is_next_P]
+    return float((is_same_PK & is_token_PK).sum() / is_token_PK.sum())
+
+
 def jerk_ratio(found: DecodedBudget) -> float:
     """Mean squared third difference of decoded over true chunks."""
     decoded, wanted = (_squared_jerk(x, found) for x in (found.decoded, found.wanted))

@@ -15,7 +15,8 @@ from oatkit.tokenizers.codec import decode_in_parts
 from oatkit.types import Tokens
 
 MAX_CHUNKS = 8192
-"""Maximum number of chunks that are measured; they are spread evenly over a larger dataset."""
+"""Maximum number of chunks that are measured; of a larger dataset, pairs of successive ones, spread
+evenly."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,12 @@ def encode_chunks(tokenizer: ActionTokenizer, dataset: Dataset) -> EncodedChunks
 def chunks_to_measure(
     dataset: Dataset, horizon: int
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Raw chunks (B, T, A), spread evenly over the dataset, and their padding (B, T)."""
+    """Raw chunks (B, T, A), in the order of the dataset, and their padding (B, T)."""
     chunks = dataset.chunks(horizon)
-    count = min(len(chunks), MAX_CHUNKS)
-    return chunks.actions(np.linspace(0, len(chunks) - 1, count).astype(int))
+    if len(chunks) <= MAX_CHUNKS:
+        return chunks.actions(np.arange(len(chunks)))
+    first_P = np.linspace(0, len(chunks) - 2, MAX_CHUNKS // 2).astype(int)
+    return chunks.actions(np.stack([first_P, first_P + 1], axis=1).ravel())
 
 
 @torch.inference_mode()

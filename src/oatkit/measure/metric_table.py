@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
@@ -62,9 +63,15 @@ METRICS: dict[str, Metric] = {
         budget_metrics.jerk_ratio,
         ".2f",
     ),
+    "overlap": Metric(
+        "overlap",
+        "share of the tokens that the chunk one step later has too, in the same place",
+        budget_metrics.overlap,
+        ".0%",
+    ),
 }
 """Metrics by their names in the record. A number whose name is no field of `BudgetMeasurement` goes
-into its `more`."""
+into its `more`, unless it is NaN."""
 
 _FIELDS = frozenset(field.name for field in fields(BudgetMeasurement))
 
@@ -78,7 +85,11 @@ def measure_metrics(found: DecodedBudget, *, is_trained: bool) -> BudgetMeasurem
         is_trained=is_trained,
         mae=tuple(error_BTA.mean(axis=(0, 1)).tolist()),
         worst=tuple(error_BTA.max(axis=(0, 1)).tolist()),
-        more={name: number for name, number in numbers.items() if name not in _FIELDS},
+        more={
+            name: number
+            for name, number in numbers.items()
+            if name not in _FIELDS and not math.isnan(number)
+        },
         **{name: number for name, number in numbers.items() if name in _FIELDS},
     )
 
