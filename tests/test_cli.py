@@ -12,6 +12,7 @@ from rich.console import Console
 from oatkit import cli
 from oatkit.commands import doctor
 from oatkit.commands.doctor import Doctor
+from oatkit.errors import DivergedError
 from tests.commands.running import run_command
 
 
@@ -120,3 +121,25 @@ def test_the_file_of_a_command_has_its_name(words: list[str]) -> None:
     module = command(words).module
     assert module == {"lab": "lab_page"}.get("_".join(words), "_".join(words))
     assert (Path(cli.__file__).parent / "commands" / f"{module}.py").exists()
+
+
+def test_of_many_processes_one_says_that_the_loss_is_not_finite(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All see it; what only one process meets, such as a full disk, is said by that one."""
+    errors: list[Exception] = [DivergedError("not finite in step 3"), OSError("disk full")]
+
+    def fail(*_: object) -> int:
+        raise errors[0]
+
+    monkeypatch.setattr(cli, "_dispatch", fail)
+    monkeypatch.setenv("RANK", "1")
+    assert cli.main([]) == 2
+    assert capsys.readouterr().err == ""
+    errors.pop(0)
+    assert cli.main([]) == 2
+    assert "disk full" in capsys.readouterr().err
+    errors.insert(0, DivergedError("not finite in step 3"))
+    monkeypatch.setenv("RANK", "0")
+    assert cli.main([]) == 2
+    assert "not finite in step 3" in capsys.readouterr().err

@@ -7,6 +7,7 @@ A command is a file of `oatkit.commands`, which is imported when the command is 
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
-from oatkit.errors import OatkitError, unknown_name
+from oatkit.errors import DivergedError, OatkitError, unknown_name
 
 Options = TypeVar("Options")
 
@@ -126,6 +127,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OatkitError, ValueError, OSError) as error:
         if is_debug:
             raise
+        if isinstance(error, DivergedError) and os.environ.get("RANK", "0") != "0":
+            return 2  # the first process says it
         Console(stderr=True, highlight=False).print(
             f"[red]error:[/] {escape(str(error))}", soft_wrap=True
         )

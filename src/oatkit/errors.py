@@ -3,7 +3,8 @@
     OatkitError
     ├── DatasetError        a dataset is broken, unreadable or not what was asked for
     ├── ArtifactError       a saved tokenizer or policy is broken or not what was asked for
-    ├── TrainingError       a run that diverged
+    ├── TrainingError       a run that cannot go on
+    │   └── DivergedError   a run whose loss is not finite, which all its processes see
     ├── DecodeError         tokens that are no whole chunk (`fast`, strict decoding)
     └── MissingExtraError   an optional package is not installed (also an ImportError)
 
@@ -31,6 +32,10 @@ class ArtifactError(OatkitError):
 
 class TrainingError(OatkitError):
     """A run that cannot go on; the message names the step and the last good checkpoint."""
+
+
+class DivergedError(TrainingError):
+    """A run whose loss is not finite; all processes of a launcher raise it together."""
 
 
 class DecodeError(OatkitError):

@@ -32,6 +32,7 @@ def test_the_record_says_what_was_done(run: Eval, tmp_path: Path) -> None:
     assert record.settings["sampling"]["seed"] == 0
     assert record.settings["packages"] == {"numpy": np.__version__}
     assert {"python", "oatkit", "torch"} <= set(record.versions)
+    assert record.device == "the CPU"
     assert [(e.budget, e.task, e.episode) for e in record.episodes] == [
         (budget, task, episode)
         for budget in (1, 4)

@@ -67,6 +67,15 @@ def test_a_tokenizer_its_folder_and_the_command_are_the_same_training(
     assert all(other == first for other in others)
 
 
+def test_the_artifact_says_which_precision_computed(
+    dataset: Dataset, tokenizer: ActionTokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = {"preset": "tiny", "train": {"steps": 1, "batch_size": 4}}
+    assert train_policy(dataset, tokenizer, **short).extras["train"]["precision"] == "float32"
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
+    assert train_policy(dataset, tokenizer, **short).extras["train"]["precision"] == "bfloat16"
+
+
 def test_it_starts_from_a_policy_which_stays_as_it_was(
     dataset: Dataset, tokenizer: ActionTokenizer, tmp_path: Path
 ) -> None:

@@ -92,8 +92,13 @@ def test_a_recipe_is_changed_or_replaced(dataset: Dataset) -> None:
     assert plan(dataset, train=whole).recipe(9) == TrainConfig(steps=9, batch_size=3)
 
 
-def test_settings_hold_what_was_asked_for_and_what_it_became(dataset: Dataset) -> None:
+def test_settings_hold_what_was_asked_for_and_what_it_became(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = plan(dataset).settings()
+    assert settings["train.precision"] == "float32"
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
+    assert plan(dataset).settings()["train.precision"] == "bfloat16"
     assert (settings["steps"], settings["batch_size"], settings["seed"]) == (30, None, 0)
     assert settings["train.batch_size"] == tokenizer_preset("tiny").train.batch_size
     assert settings["fingerprint"] == dataset.fingerprint

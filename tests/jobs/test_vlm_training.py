@@ -19,6 +19,7 @@ from oatkit import cli
 from oatkit.data import Dataset
 from oatkit.jobs.policy_training import PolicyJob
 from oatkit.policies import VlmConfig, VlmPolicy
+from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.policies.vlm.backbones.loading import write_scratch
@@ -314,7 +315,10 @@ def test_a_trained_policy_goes_on_in_stages(
 
     assert go_on(ar, tc, "--policy", "vlm-tc", "--flow-draws", "2") == 0
     assert go_on(tc, expert, "--expert-only", "--flow-draws", "4") == 0
+    assert "not inherited" not in capsys.readouterr().out
     assert go_on(tc, flow, "--policy", "vlm-flow", "--freeze-vision") == 0
+    note = f"note: {tc} was trained with --flow-draws 2, which is not inherited: say so to train"
+    assert note in capsys.readouterr().out
     before, after = (load_file(folder / "model.safetensors") for folder in (tc, expert))
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert changed
@@ -329,5 +333,31 @@ def test_a_trained_policy_goes_on_in_stages(
     assert not oatkit.load_policy(tmp_path / "all").net.config.expert_only
     assert go_on(expert, tmp_path / "tokens", "--policy", "vlm-ar") == 0
     capsys.readouterr()
+    assert go_on(tc, tmp_path / "no", "--expert-only", "--expert-start", "1") == 2
+    error = capsys.readouterr().err
+    assert "--expert-only trains nothing in the steps before --expert-start: leave one" in error
     assert go_on(flow, tmp_path / "no", "--policy", "vlm-tc") == 2
     assert "has no action tokens that vlm-tc could start from" in capsys.readouterr().err
+
+
+def test_frozen_weights_of_bfloat16_go_on_in_float32(
+    data: Path, checkpoints: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """FSDP shards float32 alone. How a policy was trained is not inherited, nor is `--dtype`."""
+    flags = ("--policy", "vlm-flow", "--horizon", "4", "--steps", "1")
+    frozen = ("--dtype", "bfloat16", "--freeze-language")
+    first = tmp_path / "bfloat16"
+    how = (*frozen, "--crop", "0.9", "--mask-padding")
+    assert run(data, first, checkpoints["smolvlm"], *flags, *how) == 0
+    go_on = ("--init", str(first), "--steps", "1", "--batch-size", "2", "--preset", "tiny")
+    train = ["policy", "train", "--data", str(data), *go_on]
+    assert cli.main([*train, "--out", str(tmp_path / "a"), "--crop", "0.8"]) == 0
+    left = "--mask-padding --freeze-language --dtype bfloat16, which is not inherited"
+    assert f"note: {first} was trained with {left}" in capsys.readouterr().out
+    config = oatkit.load_policy(tmp_path / "a").net.config
+    assert config.backbone == BackboneOptions()
+    assert (config.augmentation.crop, config.mask_padding) == (0.8, False)
+    weights = load_file(tmp_path / "a/model.safetensors")
+    assert torch.bfloat16 not in {weight.dtype for weight in weights.values()}
+    assert cli.main([*train, "--out", str(tmp_path / "b"), *frozen]) == 0
+    assert oatkit.load_policy(tmp_path / "b").net.config.backbone.dtype == "bfloat16"

@@ -84,3 +84,14 @@ def test_a_device_without_a_number_gets_one(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("LOCAL_RANK", "3")
     assert resolve_device(torch.device("cuda")) == torch.device("cuda", 3)
     assert resolve_device(torch.device("cuda", 5)) == torch.device("cuda", 5)
+
+
+def test_a_launcher_that_is_told_to_use_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`accelerate launch --cpu` computes there; a line that names a GPU would be wrong."""
+    pretend_cuda(monkeypatch)
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "True")
+    assert resolve_device("auto") == torch.device("cpu")
+    with pytest.raises(ValueError, match="only cpu, because the launcher was told to use the CPU"):
+        resolve_device("cuda")
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "False")
+    assert resolve_device("auto") == torch.device("cuda:0")

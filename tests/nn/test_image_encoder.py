@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from oatkit.nn.image_encoder import ImageEncoder, SpatialSoftmax, resize_and_crop
 from oatkit.nn.sample_random import SampleRandom
@@ -48,3 +49,20 @@ def test_crops_are_drawn_from_the_samples() -> None:
     }
     assert len(starts) > 10
     assert resize_and_crop(images, 16, 16, None).shape == (3, 2, 3, 16, 16)
+
+
+def test_positions_keep_their_digits_under_autocast() -> None:
+    """The second of 1001 columns lies at -0.998, between -1 and -0.996 of bfloat16."""
+    encoder = ImageEncoder(1, num_channels=4, num_points=1)
+    encoder.trunk = nn.Sequential()
+    encoder.pool = SpatialSoftmax(3, 1)
+    image = torch.full((1, 3, 1, 1001), 0.5)
+    image[..., 1] = 1
+    with torch.no_grad():
+        encoder.pool.features.weight.fill_(100.0)
+        encoder.project.weight.copy_(torch.tensor([[1.0, 0.0]]))
+        encoder.project.bias.fill_(0)
+        with torch.autocast("cpu", torch.bfloat16):
+            points, found = encoder.pool(2 * image - 1), encoder(image)
+    assert points[0, 0].item() == pytest.approx(-0.998, abs=1e-6)
+    assert found.item() == pytest.approx(-0.998, abs=1e-6)

@@ -13,7 +13,7 @@ from torch import nn
 from oatkit.errors import TrainingError
 from oatkit.train import loop
 from oatkit.train.loop import TrainingRun
-from oatkit.train.precision import allow_tensor_cores, resolve_precision
+from oatkit.train.precision import allow_tensor_cores, resolve_precision, with_precision
 from tests.train.regression import CONFIG, Regression, assert_equal, trained
 
 CPU = torch.device("cpu")
@@ -125,3 +125,14 @@ def test_vision_language_networks_prefer_bfloat16() -> None:
     from oatkit.policies.vlm.vlm_net import VlmNet
 
     assert VlmNet.prefers_bfloat16
+
+
+def test_a_config_names_what_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An artifact would otherwise say None, or float32, of what eight GPUs computed in bfloat16."""
+    monkeypatch.delenv("ACCELERATE_MIXED_PRECISION", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: True)
+    assert with_precision(CONFIG, Large(1, 1), torch.device("cuda")).precision == "bfloat16"
+    assert with_precision(CONFIG, None, torch.device("cuda")).precision == "float32"
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
+    found = with_precision(CONFIG, None, CPU)
+    assert found == replace(CONFIG, precision="bfloat16")

@@ -21,11 +21,10 @@ from oatkit.nn.image_augmentation import Augmentation
 from oatkit.policies import LightFlowConfig, VlmConfig
 from oatkit.policies.policy_table import POLICIES, policy_kind
 from oatkit.policies.vlm.backbones.backbone_options import FREEZING, BackboneOptions
+from oatkit.policies.vlm.vlm_config import STAGE
 
 OWN_FLAGS = ("backbone", "tokenizer", "cameras", "history", "horizon", "endpoints", "dropout")
 """Flags of what a policy to start from has already."""
-CHANGES = ("flow_weight", "flow_draws", "expert_only", "augmentation", "mask_padding")
-"""Flags that change how a policy to start from is trained further."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,9 @@ class TrainPolicy:
     workers: int | None = None
     """Number of processes that read and prepare batches ahead; the preset's by default."""
     init: Annotated[Path | None, arg(metavar="DIR")] = None
-    """Start from this policy; its tokenizer, cameras, history and normalizer are kept. A
-    vision-language policy may get another objective (`--policy`)."""
+    """Start from this policy; its tokenizer, cameras, history, normalizer and adapters are kept. A
+    vision-language policy may get another objective (`--policy`). How it was trained (flags such as
+    --flow-draws, --crop, --freeze-vision and --dtype) is not inherited: say it again."""
     allow_drift: bool = False
     """Train even where the actions are not those that the tokenizer was fitted on."""
     merge_lora: bool = False
@@ -123,7 +123,7 @@ class TrainPolicy:
             raise ValueError(
                 f"{self.policy} has its own crop: leave --crop, --color-jitter and --uncropped out"
             )
-        flow = {name: getattr(self, name) for name in CHANGES if getattr(self, name) is not None}
+        flow = {name: getattr(self, name) for name in STAGE if getattr(self, name) is not None}
         if isinstance(config, LightFlowConfig):
             own = {name: flow[name] for name in ("flow_draws", "mask_padding") if name in flow}
             return replace(config, sizes=replace(config.sizes, **changes), **own)
@@ -140,17 +140,18 @@ class TrainPolicy:
         return replace(config, **changes)
 
     def changes(self) -> dict[str, Any] | None:
-        """Settings of the policy to start from that the flags change; None if they change none."""
+        """Settings of the policy to start from that the flags say; None if they say none."""
         default = TrainPolicy(self.data, self.out)
-        named = [name for name in CHANGES if getattr(self, name) != getattr(default, name)]
+        named = [name for name in STAGE if getattr(self, name) != getattr(default, name)]
         found = {name: getattr(self, name) for name in named}
         if self.policy != default.policy:
             found["objective"] = self.policy
         sizes = {"width": self.expert_width, "num_layers": self.expert_layers}
         if any(sizes.values()):
             found["expert"] = {name: size for name, size in sizes.items() if size is not None}
-        frozen = {name: True for name in FREEZING if getattr(self.loading, name)}
-        return found | ({"backbone": frozen} if frozen else {}) or None
+        given, usual = asdict(self.loading), asdict(default.loading)
+        loading = {n: given[n] for n in (*FREEZING, "dtype") if given[n] != usual[n]}
+        return found | ({"backbone": loading} if loading else {}) or None
 
     def start(self) -> dict[str, Any]:
         """What a new policy is made of, or the policy to start from, for `train_policy`."""
@@ -204,5 +205,5 @@ def run(options: TrainPolicy, console: Console) -> int:
 def _own(options: TrainPolicy) -> dict[str, Any]:
     """What the options say of the policy itself, by the name of the flag."""
     own = {name: getattr(options, name) for name in OWN_FLAGS}
-    loading = {k: v for k, v in asdict(options.loading).items() if k not in FREEZING}
+    loading = {k: v for k, v in asdict(options.loading).items() if k not in (*FREEZING, "dtype")}
     return own | loading | {"no_state": not options.state}

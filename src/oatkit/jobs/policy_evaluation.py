@@ -27,7 +27,7 @@ from oatkit.jobs.evaluation_plan import (
     make_rollout,
     plan_evaluation,
 )
-from oatkit.nn.device import Device
+from oatkit.nn.device import Device, describe_device
 from oatkit.nn.weight_loading import Dtype
 from oatkit.policies import Policy
 from oatkit.policies.policy import Head
@@ -163,7 +163,8 @@ class _Run:
             self._console.print(f"{len(record.episodes)} episodes were finished before")
         if plans:
             self._note_other_rate()
-            record = self._run(plans, record)
+            device = describe_device(self._plan.policy.device)
+            record = self._run(plans, replace(record, device=device))
         record = with_comparisons(replace(record, videos=self._videos(record)))
         self._write(record)
         return record

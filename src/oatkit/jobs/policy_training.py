@@ -34,7 +34,7 @@ from oatkit.jobs.untrained_policy import (
 from oatkit.jobs.working_folder import working_folder
 from oatkit.measure.held_out_losses import measure_losses
 from oatkit.measure.policy_metrics import observations_to_measure
-from oatkit.nn.device import Device
+from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies import Policy, VlmPolicy
@@ -44,6 +44,7 @@ from oatkit.policies.policy_artifact import CALIBRATED_KEYS
 from oatkit.storage.artifact import change_config
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.train import TrainConfig, load_latest, resolve_config, train
+from oatkit.train.precision import with_precision
 from oatkit.train.shard import is_sharding_asked
 from oatkit.train.training_job import Spread
 from oatkit.types import Tokens
@@ -121,11 +122,12 @@ def prepare_policy(
 ) -> PolicyTraining:
     """The training that `train_policy` runs, before its first step; the same arguments."""
     seed = resolve_config(train, TrainConfig()).seed
+    notes: list[str] = []
     if init is not None:
         if tokenizer is not None:
             raise ValueError("the policy to start from has its own tokenizer: leave it out")
         start.require_open()
-        make = continue_policy(init, dataset, seed, config, preset)
+        make = continue_policy(init, dataset, seed, config, preset, notes.append)
         policy = make()
         split = start.split(policy.extras)
     else:
@@ -149,6 +151,7 @@ def prepare_policy(
         },
         allow_drift=allow_drift,
         merge_lora=merge_lora,
+        notes=tuple(notes),
     )
 
 
@@ -165,6 +168,7 @@ class PolicyTraining:
         identity: JSON of what it starts from; a checkpoint of something else is refused.
         allow_drift: Whether actions may differ from those that the tokenizer was trained on.
         merge_lora: Whether adapters become part of the weights when training ends.
+        notes: What to tell before training, a line each.
     """
 
     policy: Policy
@@ -175,8 +179,14 @@ class PolicyTraining:
     identity: Mapping[str, Any]
     allow_drift: bool = False
     merge_lora: bool = False
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        is_vlm = isinstance(self.policy, VlmPolicy)
+        if self.config.expert_start and is_vlm and self.policy.net.config.expert_only:
+            raise ValueError(
+                "--expert-only trains nothing in the steps before --expert-start: leave one out"
+            )
         if self.merge_lora and not _has_adapters(self.policy):
             raise ValueError(
                 f"{self.policy.kind} has no adapters to merge: add them with --lora-rank, or leave "
@@ -196,6 +206,7 @@ class PolicyTraining:
         train_set, held_out = self.dataset.split(**self.split)
         job = PolicyJob(self.policy, train_set, held_out)
         policy = self.policy
+        config = with_precision(self.config, job.module, resolve_device(device))
         count = sum(p.numel() for p in job.module.parameters() if p.requires_grad)
         what = f" on {policy.tokenizer.kind}" if "tokens" in policy.heads else ""
         steps = f"{self.config.steps:,} steps"
@@ -203,7 +214,7 @@ class PolicyTraining:
         with working_folder(out) as folder:
             identity = self._identity(train_set)
             how: dict[str, Any] = {"device": device, "show_progress": show_progress}
-            if not train(job, self.config, folder, identity=identity, **how):
+            if not train(job, config, folder, identity=identity, **how):
                 return policy
             trained_on = policy.device
             if is_sharding_asked():
@@ -211,7 +222,7 @@ class PolicyTraining:
                 load_latest(folder, policy.net)
         if self.merge_lora and isinstance(policy, VlmPolicy):
             policy.merge_adapters()
-        policy.extras = self._extras(train_set)
+        policy.extras = self._extras(train_set, config)
         policy.auto = policy.execution = None
         if out is not None:
             policy.save_pretrained(out)
@@ -232,6 +243,8 @@ class PolicyTraining:
     def _check(self, console: Console) -> None:
         """Refuse actions that drifted, and note what is unusual."""
         policy, tokenizer = self.policy, self.policy.tokenizer
+        for line in self.notes:
+            _note(console, line)
         if policy.schedule != tokenizer.schedule and policy.head == "tokens":
             _note(
                 console,
@@ -268,11 +281,11 @@ class PolicyTraining:
             "data": train_set.fingerprint,
         }
 
-    def _extras(self, train_set: Dataset) -> dict[str, Any]:
+    def _extras(self, train_set: Dataset, config: TrainConfig) -> dict[str, Any]:
         state = self.dataset.state
         return {
             "split": {"held_out": self.split["fraction"], "seed": self.split["seed"]},
-            "train": asdict(self.config),
+            "train": asdict(config),
             "data": {
                 "fingerprint": train_set.fingerprint,
                 "fps": self.dataset.fps,

@@ -47,6 +47,7 @@ from oatkit.tokenizers import KINDS, ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.codec import doubling
 from oatkit.tokenizers.kind_table import kind_named
 from oatkit.train import TrainConfig, asked_settings, read_log, resolve_config, training_seconds
+from oatkit.train.precision import with_precision
 from oatkit.types import KindComparison, LossPoint, Reconstruction, TokenizerComparison
 
 RECORD = "comparison.json"
@@ -160,7 +161,7 @@ class ComparisonPlan:
             "fingerprint": self.dataset.fingerprint,
             "action_dims": self.dataset.action.names,
             **{f"train.{name}": value for name, value in recipe.settings().items()},
-            "train.precision": recipe.precision or "float32",
+            "train.precision": with_precision(recipe, None, resolve_device(self.device)).precision,
         }
 
     def recipe(self, steps: int | None = None) -> TrainConfig:

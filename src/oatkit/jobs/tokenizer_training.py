@@ -27,13 +27,14 @@ from torch import Tensor, nn
 from oatkit.data import Chunks, Dataset, Normalizer
 from oatkit.jobs.step_planning import steps_within
 from oatkit.jobs.working_folder import working_folder
-from oatkit.nn.device import Device
+from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.presets import tokenizer_preset
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_config
 from oatkit.tokenizers.codec import ChangesAfterStep, FittedCodec, LearnedCodec, trained_part
 from oatkit.train import TrainConfig, resolve_config, train
+from oatkit.train.precision import with_precision
 from oatkit.train.training_job import Spread
 from oatkit.types import NormalizationMode
 
@@ -171,9 +172,8 @@ class TokenizerTraining:
         console = Console(highlight=False, quiet=not show_progress)
         extras: dict[str, Any] = {"split": dict(self.split)}
         if isinstance(codec, LearnedCodec):
-            self._train(folder, device, console)
+            extras["train"] = asdict(self._train(folder, device, console))
             tokenizer.to("cpu")  # only the learned part of it was moved to the device
-            extras["train"] = asdict(self.config)
         if isinstance(codec, FittedCodec):
             console.print(f"fitting {tokenizer.kind} on {self.train_set.num_frames:,} chunks")
             with Progress(console=Console(stderr=True), disable=not show_progress) as progress:
@@ -194,15 +194,18 @@ class TokenizerTraining:
         job = TokenizerJob(copy.deepcopy(self.tokenizer), self.train_set, self.held_out_set)
         return steps_within(job, self.config, minutes, device)
 
-    def _train(self, folder: Path, device: Device, console: Console) -> None:
+    def _train(self, folder: Path, device: Device, console: Console) -> TrainConfig:
+        """Train the learned part; returns the config with the precision that it computed in."""
         job = TokenizerJob(self.tokenizer, self.train_set, self.held_out_set)
+        config = with_precision(self.config, job.module, resolve_device(device))
         count = sum(p.numel() for p in job.module.parameters())
-        steps = self.config.steps
-        console.print(f"training {self.tokenizer.kind}: {count:,} parameters, {steps:,} steps")
+        steps = f"{config.steps:,} steps"
+        console.print(f"training {self.tokenizer.kind}: {count:,} parameters, {steps}")
         facts = self.tokenizer.to_json()
         identity = {name: facts[name] for name in ("kind", "codec", "normalization", "data")}
         how: dict[str, Any] = {"device": device, "show_progress": not console.quiet}
-        train(job, self.config, folder, identity=identity, **how)
+        train(job, config, folder, identity=identity, **how)
+        return config
 
 
 class NormalizedBatches:

@@ -22,6 +22,8 @@ from oatkit.policies import (
 )
 from oatkit.policies.policy import PolicyConfig
 from oatkit.policies.policy_table import policy_kind
+from oatkit.policies.vlm.backbones.backbone_options import FREEZING
+from oatkit.policies.vlm.vlm_config import STAGE, stage_flags
 from oatkit.presets import policy_preset, vlm_preset
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_codec, make_config
 from oatkit.train import TrainConfig
@@ -91,8 +93,12 @@ def continue_policy(
     seed: int,
     changes: PolicyConfig | Mapping[str, Any] | str | None = None,
     preset: str = "small",
+    note: Callable[[str], None] = lambda _: None,
 ) -> Callable[[], Policy]:
     """How to make the policy that starts from another one.
+
+    What the policy is stays: tokenizer, observation, heads, adapters. How it was trained (see
+    `STAGE`) is not inherited.
 
     Args:
         init: Policy to start from, or folder or hub id of one.
@@ -102,6 +108,7 @@ def continue_policy(
             the settings that change (those of `expert` and `backbone` as mappings); None to leave
             it as it is.
         preset: Size of a flow expert that it does not have yet.
+        note: Function that is told what is not inherited, in one line.
     """
 
     def make() -> Policy:
@@ -115,7 +122,12 @@ def continue_policy(
                 raise ValueError(
                     f"{init} is for {wanted} {name} dimensions, {dataset.path} has {has}"
                 )
-        return changed_policy(policy, changes, preset).with_tasks(dataset.tasks)
+        changed = changed_policy(policy, changes, preset)
+        left = _left_behind(policy, changed)
+        if left:
+            name = str(init) if isinstance(init, str | os.PathLike) else "the policy to start from"
+            note(f"{name} was trained with {left}, which is not inherited: say so to train alike")
+        return changed.with_tasks(dataset.tasks)
 
     return make
 
@@ -124,27 +136,36 @@ def changed_policy(
     policy: Policy, changes: PolicyConfig | Mapping[str, Any] | str | None, preset: str
 ) -> Policy:
     """A policy under another config; see `continue_policy`."""
-    if not changes and not (isinstance(policy, VlmPolicy) and policy.net.config.expert_only):
-        return policy
     if not isinstance(policy, VlmPolicy):
-        raise ValueError(f"a {policy.kind} policy goes on as it is: leave its config out")
+        if changes:
+            raise ValueError(f"a {policy.kind} policy goes on as it is: leave its config out")
+        return policy
     if isinstance(changes, VlmConfig):
         return policy.with_config(changes)
     if isinstance(changes, str):
         changes = {"objective": changes}
     assert changes is None or isinstance(changes, Mapping)
-    changes = {"expert_only": False} | dict(changes or {})  # a stage of training, not inherited
-    config = policy.net.config
+    changes, default, config = dict(changes or {}), VlmConfig(), policy.net.config
     objective = changes.get("objective", config.objective)
     is_new = "flow" not in config.heads
     expert = vlm_preset(preset, objective).expert if is_new else config.expert
+    usual = {name: getattr(default.backbone, name) for name in (*FREEZING, "dtype")}
     parts = {
         "endpoints": config.endpoints if objective == config.objective else None,
         "expert": replace(expert, **changes.get("expert", {})),
-        "backbone": replace(config.backbone, **changes.get("backbone", {})),
+        "backbone": replace(config.backbone, **{**usual, **changes.get("backbone", {})}),
     }
-    changed = replace(config, **{**changes, **parts})
-    return policy.with_config(changed)
+    stage = {name: getattr(default, name) for name in STAGE}
+    changed = replace(config, **{**stage, **changes, **parts})
+    return policy if changed == config else policy.with_config(changed)
+
+
+def _left_behind(before: Policy, after: Policy) -> str:
+    """Flags that say how a policy was trained, and that the training of another one lacks."""
+    if not (isinstance(before, VlmPolicy) and isinstance(after, VlmPolicy)):
+        return ""
+    now = stage_flags(after.net.config)
+    return " ".join(f for name, f in stage_flags(before.net.config).items() if name not in now)
 
 
 def _copied(policy: Policy) -> Policy:

@@ -20,14 +20,17 @@ def resolve_device(device: Device = "auto") -> torch.device:
     """The device of a name; a ValueError names those that are there, if it is none of them.
 
     `auto` is CUDA where there is one, else MPS, else the CPU. A launcher of several processes gives
-    each its own CUDA device: there `auto` and `cuda` mean that one, and a number is refused. What
-    is a certain device already is taken as it is.
+    each its own CUDA device: there `auto` and `cuda` mean that one, and a number is refused. One
+    that is told to use the CPU (`accelerate launch --cpu`) leaves only that. What is a certain
+    device already is taken as it is.
     """
     if isinstance(device, torch.device) and (device.type != "cuda" or device.index is not None):
         return device
     name, is_one_of_several = str(device), int(os.environ.get("WORLD_SIZE", "1")) > 1
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    has_mps = torch.backends.mps.is_available() and not is_one_of_several
+    is_cpu_asked = os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("true", "1", "yes")
+    has_cuda = torch.cuda.is_available() and not is_cpu_asked
+    count = torch.cuda.device_count() if has_cuda else 0
+    has_mps = torch.backends.mps.is_available() and not (is_one_of_several or is_cpu_asked)
     there = [*(f"cuda:{number}" for number in range(count)), *(["mps"] if has_mps else []), "cpu"]
     if name == "auto":
         name = "cuda" if count else there[0]
@@ -35,7 +38,8 @@ def resolve_device(device: Device = "auto") -> torch.device:
         rank = int(os.environ.get("LOCAL_RANK", "0"))
         return torch.device("cuda", rank % count if is_one_of_several else _current_cuda())
     if name not in there:
-        raise ValueError(f"there is no device {name!r} here, only {', '.join(there)}")
+        why = ", because the launcher was told to use the CPU" if is_cpu_asked else ""
+        raise ValueError(f"there is no device {name!r} here, only {', '.join(there)}{why}")
     if is_one_of_several and name != "cpu":
         raise ValueError(
             f"the launcher gives each process a device of its own: leave --device {name} out, or "

@@ -38,7 +38,10 @@ class ResidualBlock(nn.Module):
 
 
 class SpatialSoftmax(nn.Module):
-    """Mean position in [-1, 1] of each of P learned features, (N, C, H, W) -> (N, 2 P)."""
+    """Mean position in [-1, 1] of each of P learned features, (N, C, H, W) -> (N, 2 P).
+
+    Positions are float32 also under autocast: bfloat16 has too few digits for them.
+    """
 
     def __init__(self, num_channels: int, num_points: int) -> None:
         super().__init__()
@@ -47,13 +50,13 @@ class SpatialSoftmax(nn.Module):
     def forward(self, x_NCHW: Tensor) -> Tensor:
         maps_NPHW = self.features(x_NCHW)
         height, width = maps_NPHW.shape[2:]
-        # in float32, because bfloat16 has too few digits for a position
-        share_NPHW = maps_NPHW.flatten(2).float().softmax(dim=-1).view_as(maps_NPHW)
-        rows_H = torch.linspace(-1, 1, height, device=x_NCHW.device)
-        columns_W = torch.linspace(-1, 1, width, device=x_NCHW.device)
-        down_NP = share_NPHW.sum(dim=3) @ rows_H
-        right_NP = share_NPHW.sum(dim=2) @ columns_W
-        return torch.cat([right_NP, down_NP], dim=1).to(maps_NPHW.dtype)
+        with torch.autocast(x_NCHW.device.type, enabled=False):  # which would multiply in bfloat16
+            share_NPHW = maps_NPHW.flatten(2).float().softmax(dim=-1).view_as(maps_NPHW)
+            rows_H = torch.linspace(-1, 1, height, device=x_NCHW.device)
+            columns_W = torch.linspace(-1, 1, width, device=x_NCHW.device)
+            down_NP = share_NPHW.sum(dim=3) @ rows_H
+            right_NP = share_NPHW.sum(dim=2) @ columns_W
+            return torch.cat([right_NP, down_NP], dim=1)
 
 
 class ImageEncoder(nn.Module):
@@ -80,7 +83,9 @@ class ImageEncoder(nn.Module):
         self.project = nn.Linear(2 * num_points, width)
 
     def forward(self, images_NCHW: Tensor) -> Tensor:
-        return self.project(self.pool(self.trunk(2 * images_NCHW - 1)))
+        points_NP = self.pool(self.trunk(2 * images_NCHW - 1))
+        with torch.autocast(images_NCHW.device.type, enabled=False):
+            return self.project(points_NP.to(self.project.weight.dtype))
 
 
 def resize_and_crop(

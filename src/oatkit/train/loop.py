@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -28,7 +27,7 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.optimizers import OPTIMIZERS
 from oatkit.train.parameter_groups import drop_early_gradients, make_optimizer, set_learning_rates
-from oatkit.train.precision import allow_tensor_cores, resolve_precision
+from oatkit.train.precision import allow_tensor_cores, with_precision
 from oatkit.train.prefetch import read_ahead
 from oatkit.train.shard import (
     average_gradients,
@@ -87,7 +86,7 @@ def train(
                 log.require_finite()
                 run.save(step + 1, is_final=is_last or stopped_by > 0)
             if stopped_by and not is_last:
-                end_stopped(stopped_by, step + 1)
+                end_stopped(stopped_by, step + 1, is_main=run.accelerator.is_main_process)
     run.use_average()
     return bool(run.accelerator.is_main_process)
 
@@ -129,8 +128,7 @@ class TrainingRun:
         if is_sharding_asked():
             _require_shardable(job.module, config)
         place = resolve_device(device)
-        precision = resolve_precision(config.precision, job.module, place)
-        config = replace(config, precision=precision)
+        config = with_precision(config, job.module, place)
         self.job, self.config, self.out = job, config, out
         self.accelerator = _make_accelerator(config, place, out)
         allow_tensor_cores(self.accelerator.device)
@@ -146,7 +144,9 @@ class TrainingRun:
         self.is_sharded = is_sharding_asked() and world > 1
         frozen = frozen_digest(job.module)
         if self.is_sharded:
-            shard(self.model, cast(Any, job.module).blocks, is_bfloat16=precision == "bfloat16")
+            shard(
+                self.model, cast(Any, job.module).blocks, is_bfloat16=config.precision == "bfloat16"
+            )
             gather_in(self.model, "compute")
         self.optimizer = make_optimizer(job.module, config)
         self.average = begin_average(job.module) if config.ema else None

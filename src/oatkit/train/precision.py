@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 
 import torch
 from torch import nn
 
 from oatkit.errors import TrainingError
-from oatkit.train.train_config import Precision
+from oatkit.train.train_config import Precision, TrainConfig
 
 LAUNCHED: dict[str, Precision] = {"bf16": "bfloat16"}
 """What `accelerate launch` calls the formats that a training can compute in."""
 
 
+def with_precision(
+    config: TrainConfig, module: nn.Module | None, device: torch.device
+) -> TrainConfig:
+    """A config that names the format to compute in; see `resolve_precision`."""
+    return replace(config, precision=resolve_precision(config.precision, module, device))
+
+
 def resolve_precision(
-    asked: Precision | None, module: nn.Module, device: torch.device
+    asked: Precision | None, module: nn.Module | None, device: torch.device
 ) -> Precision:
     """The format to compute in; weights are float32 in any case.
 
@@ -26,7 +34,7 @@ def resolve_precision(
 
     Args:
         asked: Format that the config names.
-        module: What is trained.
+        module: What is trained; None for what does not prefer bfloat16.
         device: Where it computes.
     """
     launched = os.environ.get("ACCELERATE_MIXED_PRECISION", "no").lower()

@@ -91,10 +91,16 @@ class StopRequest:
         self._before = {}
 
 
-def end_stopped(number: int, step: int) -> NoReturn:
-    """End the process as its signal would have, after a checkpoint of `step` was saved."""
+def end_stopped(number: int, step: int, *, is_main: bool = True) -> NoReturn:
+    """End the process as its signal would have, after a checkpoint of `step` was saved.
+
+    Args:
+        number: Number of the signal.
+        step: Number of steps that are done.
+        is_main: Whether this process is the one of all that speaks.
+    """
     message = f"stopped after step {step}; the same command again continues"
-    if number == signal.SIGINT:
+    if number == signal.SIGINT and is_main:
         raise KeyboardInterrupt(message)
-    Console(stderr=True, highlight=False).print(message, soft_wrap=True)
+    Console(stderr=True, highlight=False, quiet=not is_main).print(message, soft_wrap=True)
     raise SystemExit(128 + number)  # what shells and Slurm report of a process that a signal ended

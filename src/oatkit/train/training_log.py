@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oatkit.errors import TrainingError
+from oatkit.errors import DivergedError, TrainingError
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.progress_bar import TrainingProgress
@@ -105,7 +105,7 @@ class TrainingLog:
         self._progress.advance(step)
 
     def require_finite(self) -> None:
-        """Raise a `TrainingError` if the loss of a step since the last row is not finite.
+        """Raise a `DivergedError` if the loss of a step since the last row is not finite.
 
         All processes must call this together, and all raise it if one of them saw such a loss.
         """
@@ -121,7 +121,7 @@ class TrainingLog:
         # a launcher kills all processes when one has ended; the last checkpoint comes first
         self._checkpoints.wait()
         self._accelerator.wait_for_everyone()
-        raise TrainingError(self._advice(steps[first], has_finite_inputs_S[first]))
+        raise DivergedError(self._advice(steps[first], has_finite_inputs_S[first]))
 
     def _advice(self, step: int, has_finite_inputs: bool) -> str:
         """Where the loss became non-finite, and how to go on."""

@@ -239,6 +239,8 @@ class PolicyEvaluation:
     versions: dict[str, str]
     command: str = ""
     """Command line that was typed last."""
+    device: str = ""
+    """Where the policy ran last, such as "cuda:0 (NVIDIA A100)"; empty where nothing said it."""
     worker_deaths: int = 0
     """Number of worker processes that died and were started again."""
     worker_hangs: int = 0

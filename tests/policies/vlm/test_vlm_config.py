@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from oatkit.nn.image_augmentation import Augmentation
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
-from oatkit.policies.vlm.vlm_config import OBJECTIVES, ExpertConfig, VlmConfig
+from oatkit.policies.vlm.vlm_config import (
+    OBJECTIVES,
+    ExpertConfig,
+    VlmConfig,
+    require_successor,
+    stage_flags,
+)
 
 
 @pytest.mark.parametrize(
@@ -51,3 +58,29 @@ def test_objectives_and_their_heads() -> None:
     with pytest.raises(ValueError, match="unknown objective 'vlm-tk'; known, closest first: vlm-t"):
         VlmConfig("vlm-tk")
     assert VlmConfig("vlm-tc").heads == ("flow", "tokens")
+
+
+def test_how_a_policy_is_trained_as_flags() -> None:
+    assert stage_flags(VlmConfig("vlm-tc")) == {}
+    found = stage_flags(
+        VlmConfig(
+            "vlm-tc",
+            flow_draws=4,
+            expert_only=True,
+            augmentation=Augmentation(0.9, uncropped=("wrist", "top")),
+            backbone=BackboneOptions(dtype="bfloat16", freeze_vision=True, save_memory=True),
+        )
+    )
+    assert " ".join(found.values()) == (
+        "--flow-draws 4 --expert-only --crop 0.9 --uncropped wrist top --freeze-vision "
+        "--dtype bfloat16"
+    )
+
+
+def test_weights_are_not_rounded() -> None:
+    full = VlmConfig("vlm-tc")
+    half = replace(full, backbone=BackboneOptions(dtype="bfloat16"))
+    require_successor(half, half)
+    require_successor(half, full)
+    with pytest.raises(ValueError, match=r"are float32, which bfloat16 would round: leave --dtype"):
+        require_successor(full, half)

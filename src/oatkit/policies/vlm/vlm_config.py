@@ -38,6 +38,10 @@ OBJECTIVES = {
 LATER = ("flow_draws", "expert_only", "augmentation", "mask_padding")
 """Settings of `VlmConfig` that its first version did not have."""
 
+STAGE = ("flow_weight", "flow_draws", "expert_only", "augmentation", "mask_padding")
+"""Settings of `VlmConfig` that say how a policy is trained. Those of the backbone (`FREEZING` and
+`dtype`) beside, what starts from a policy inherits none of them."""
+
 
 @dataclass(frozen=True)
 class ExpertConfig:
@@ -142,6 +146,25 @@ class VlmConfig:
         )
 
 
+def stage_flags(config: VlmConfig) -> dict[str, str]:
+    """Flags of `oatkit policy train` that say how a policy is trained, by name; defaults are left
+    out."""
+    default = VlmConfig()
+    groups: list[tuple[Any, Any, tuple[str, ...]]] = [
+        (config, default, tuple(name for name in STAGE if name != "augmentation")),
+        (config.augmentation, default.augmentation, tuple(asdict(default.augmentation))),
+        (config.backbone, default.backbone, (*FREEZING, "dtype")),
+    ]
+    found = {}
+    for given, usual, names in groups:
+        for name in names:
+            value = getattr(given, name)
+            if value != getattr(usual, name):
+                values = value if isinstance(value, tuple) else () if value is True else (value,)
+                found[name] = " ".join([f"--{name.replace('_', '-')}", *map(str, values)])
+    return found
+
+
 def keep_precision(config: VlmConfig, wanted: VlmConfig) -> VlmConfig:
     """The wanted config, in float32 if it freezes a part that `config` trained.
 
@@ -171,6 +194,11 @@ def require_successor(config: VlmConfig, wanted: VlmConfig) -> None:
     own, options = config.backbone, wanted.backbone
     if options.dtype == "float32":  # which loses nothing
         own = replace(own, dtype="float32")
+    elif options.dtype != own.dtype:
+        raise ValueError(
+            f"the weights of the policy are {own.dtype}, which {options.dtype} would round: leave "
+            "--dtype out"
+        )
     if options != replace(own, **{name: getattr(options, name) for name in FREEZING}):
         raise ValueError(
             f"of the backbone's options only what is frozen may change, not {own} to {options}"
