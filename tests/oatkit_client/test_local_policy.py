@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -187,6 +188,51 @@ def test_a_local_policy_stops_as_the_policy_does(
         np.testing.assert_allclose(reply["actions"], wanted.chunk, atol=1e-3)
         used.add(reply["budget_used"])
     assert {2, 8} <= used
+
+
+def test_a_local_policy_says_how_much_to_execute_as_the_policy_does(
+    exported: tuple[Path, Path], dataset: Dataset, tmp_path: Path
+) -> None:
+    policy = oatkit.load_policy(exported[0])
+    assert isinstance(policy, LightPolicy)
+    frames = [
+        {"observation.state": episode.state[step], "task": episode.task}
+        for episode in (dataset[0], dataset[1])
+        for step in range(0, 20, 2)
+    ]
+    assert "execute_steps" not in LocalPolicy(exported[1]).infer(frames[0])
+
+    def predicted(budget: int) -> list[Any]:
+        rules: dict[str, Any] = {"budget": budget, "sampling": PolicySampling(0)}
+        return [policy.predict_action_chunk(frame, **rules) for frame in frames]
+
+    entropies = sorted(float(found.entropy_bits.mean()) for found in predicted(8))
+    policy.execution = table = tiny.two_lengths(edge_bits=sum(entropies[9:11]) / 2)
+    policy.save_pretrained(tmp_path / "policy")
+    assert main(["export", str(tmp_path / "policy")]) == 0
+    local = LocalPolicy(tmp_path / "policy" / "onnx", sampling=GREEDY)
+    for budget in (1, 4, 8):
+        steps = [local.infer(frame, budget=budget)["execute_steps"] for frame in frames]
+        assert steps == [found.execute_steps for found in predicted(budget)]
+    assert sorted(steps) == sorted(table.bin_steps * 10)
+    assert type(steps[0]) is int
+    queue = ChunkQueue(local, "auto", blend=0.1)
+    assert np.shape([queue.step(frames[0]) for _ in range(9)]) == (9, 3)
+
+
+def test_an_older_export_says_nothing_about_execution(
+    exported: tuple[Path, Path], tmp_path: Path
+) -> None:
+    shutil.copytree(exported[1], tmp_path / "onnx")
+    path = tmp_path / "onnx" / "export.json"
+    facts = json.loads(path.read_text())
+    del facts["policy"]["execution"]
+    path.write_text(json.dumps(facts))
+    local = LocalPolicy(tmp_path / "onnx")
+    observation = {"observation/state": np.zeros(5), "prompt": tiny.TASKS[0]}
+    assert "execute_steps" not in local.infer(observation)
+    with pytest.raises(ValueError, match="the reply has no execute_steps"):
+        ChunkQueue(local, "auto").step(observation)
 
 
 def test_a_local_policy_keeps_deadlines(exported: tuple[Path, Path]) -> None:

@@ -131,7 +131,7 @@ def test_settings_that_are_none(settings: dict[str, Any], problem: str) -> None:
     ("execute", "found", "problem"),
     [
         (7, reply(0), "execute is 7, expected 1 to 6, the steps of a chunk"),
-        ("auto", reply(0), "has no execute_steps: train the policy anew .* or give a number"),
+        ("auto", reply(0), "find them with `oatkit policy calibrate` .* or give"),
         (
             "auto",
             reply(0, execute_steps=7),

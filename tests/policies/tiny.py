@@ -10,6 +10,7 @@ import torch
 
 from oatkit.data import Dataset
 from oatkit.policies import LightConfig, LightFlowConfig, LightFlowPolicy, LightPolicy, Policy
+from oatkit.policies.generation.auto_execution import AutoExecution
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.tokenizers.codec import FittedCodec
 
@@ -84,6 +85,13 @@ def make_flow_policy(dataset: Dataset, **settings: Any) -> LightFlowPolicy:
     tokenizer = make_tokenizer("bin", dataset)
     torch.manual_seed(1)
     return LightFlowPolicy.for_dataset(LightFlowConfig(CONFIG), tokenizer, dataset, **settings)
+
+
+def two_lengths(edge_bits: float) -> AutoExecution:
+    """A table of two bins, of which the one of surer tokens, up to `edge_bits`, has more steps."""
+    table = AutoExecution((edge_bits,), ((0.1,) * HORIZON, (0.3,) + (9.0,) * (HORIZON - 1)))
+    assert table.bin_steps[0] > table.bin_steps[1]
+    return table
 
 
 def batch(policy: Policy, dataset: Dataset, size: int = 3) -> dict[str, Any]:

@@ -40,6 +40,7 @@ class SlowPolicy:
         self.head = policy.head
         self.budgets = policy.budgets
         self.digest = policy.digest
+        self.execution = policy.execution
         self.stage_s = stage_s
         self.gate = threading.Event()
         self.gate.set()

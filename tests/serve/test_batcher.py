@@ -17,6 +17,7 @@ from oatkit.policies.observation.observations import Observations
 from oatkit.serve.batcher import Answer, Batcher, BusyError
 from oatkit.serve.request import Request
 from oatkit.types import Sampling
+from tests.policies import tiny
 from tests.serve.slow import STATE, SlowPolicy, make_policy
 
 Start = Callable[..., Batcher]
@@ -121,6 +122,28 @@ def test_a_row_is_the_same_in_any_batch(policy: SlowPolicy, start: Start, ask: A
     for together, alone in zip(answers[:3], answers[3:], strict=True):
         assert together.tokens == alone.tokens
         np.testing.assert_allclose(together.actions, alone.actions, rtol=1e-4, atol=1e-5)
+
+
+def test_every_row_says_how_many_of_its_steps_are_worth_executing(
+    light: LightPolicy, policy: SlowPolicy, start: Start, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batcher = start()
+
+    async def main() -> list[Answer]:
+        rules = Sampling(temperature=0)
+        futures = [await held(policy, batcher, ask)]
+        futures += [batcher.submit(ask(state, sampling=rules)) for state in (-9, -3, 3, 9)]
+        policy.gate.set()
+        return await asyncio.gather(*futures)
+
+    assert [answer.execute_steps for answer in run(main())] == [None] * 5
+    entropies = [np.mean(answer.entropy_bits) for answer in run(main())[1:]]
+    edge_bits = float(np.sort(entropies)[1:3].mean())
+    table = tiny.two_lengths(edge_bits)
+    monkeypatch.setattr(light, "execution", table)
+    steps = [answer.execute_steps for answer in run(main())[1:]]
+    assert steps == [table.bin_steps[int(bits > edge_bits)] for bits in entropies]
+    assert set(steps) == set(table.bin_steps)
 
 
 def test_budgets_are_not_mixed(policy: SlowPolicy, start: Start, ask: Ask) -> None:

@@ -22,6 +22,7 @@ def test_metadata_comes_first(url: str, light: LightPolicy) -> None:
     }
     assert metadata["tokenizer_fingerprint"] == light.tokenizer.digest
     assert metadata["head"] == "tokens"
+    assert metadata["has_execute_steps"] is False
     assert metadata["fingerprint"] == light.digest
     assert metadata["tasks"] == list(light.spec.tasks)
     assert metadata["action_names"] == [f"action_{i}" for i in range(3)]

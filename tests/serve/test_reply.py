@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
-from oatkit_client import Client
+from oatkit_client import ChunkQueue, Client
 from oatkit_client.wire import pack, unpack
 from websockets.sync.client import connect
 
-from tests.serve.slow import OBSERVATION
+from oatkit.serve import ServeConfig, serving
+from tests.policies import tiny
+from tests.serve.slow import OBSERVATION, make_policy
 
 
 def test_a_reply_is_openpis_and_more(url: str) -> None:
@@ -23,6 +27,20 @@ def test_a_reply_is_openpis_and_more(url: str) -> None:
     assert set(reply["server_timing"]) == {"infer_ms", "queue_ms"}
     assert (second["budget_used"], second["calls"]) == (2, 2)
     assert second["server_timing"]["prev_total_ms"] >= reply["server_timing"]["infer_ms"]
+
+
+def test_a_calibrated_policy_says_how_much_to_execute(tmp_path: Path) -> None:
+    policy = make_policy(tmp_path)
+    policy.execution = table = tiny.two_lengths(edge_bits=99.0)
+    with serving(policy, ServeConfig(port=0, max_batch=1)) as url, Client(url) as client:
+        assert client.metadata["has_execute_steps"] is True
+        reply = client.infer(OBSERVATION)
+        tokens = client.infer({**OBSERVATION, "tokens_only": True})
+        queue = ChunkQueue(client, "auto")
+        for _ in range(9):
+            queue.step(OBSERVATION)
+    assert type(reply["execute_steps"]) is int
+    assert reply["execute_steps"] == tokens["execute_steps"] == table.bin_steps[0]
 
 
 def test_only_the_actions_are_an_array(url: str) -> None:

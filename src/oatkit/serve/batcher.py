@@ -55,6 +55,8 @@ class Answer:
             temperature, top-k and top-p.
         calls: Number of stages that the network was run for.
         budget_used: Number of tokens, or of Euler steps where a flow expert acts.
+        execute_steps: Number of steps that are worth executing, as the policy finds; None where it
+            was not calibrated.
         batch_size: Number of requests that were answered together.
         queue_ms: Time from the arrival of the message until the prediction began.
         infer_ms: Duration of the prediction.
@@ -66,6 +68,7 @@ class Answer:
     entropy_bits: list[float]
     calls: int
     budget_used: int
+    execute_steps: int | None
     batch_size: int
     queue_ms: float
     infer_ms: float
@@ -268,6 +271,7 @@ class Batcher:
             raise OatkitError("the policy gave actions that are not finite")
         used = [int(k) for k in found.budget]
         spent = used if self._policy.head == "tokens" else [int(k) for k in found.calls]
+        steps = [None] * len(batch) if found.execute_steps is None else found.execute_steps.tolist()
         if self.latencies.budgets:
             self.latencies.add_prediction(len(batch), max(spent), infer_ms)
         return [
@@ -277,6 +281,7 @@ class Batcher:
                 entropy_bits=[float(e) for e in found.entropy_bits[row][: used[row]]],
                 calls=int(found.calls[row]),
                 budget_used=spent[row],
+                execute_steps=steps[row],
                 batch_size=len(batch),
                 queue_ms=1000 * (began - request.received),
                 infer_ms=infer_ms,

@@ -45,4 +45,5 @@ def server_metadata(policy: Policy, keys: KeyMap, latencies: LatencyTable) -> Me
             "state": spec.state.to_json() if spec.state else None,
         },
         "fingerprint": policy.digest,
+        "has_execute_steps": policy.execution is not None,
     }

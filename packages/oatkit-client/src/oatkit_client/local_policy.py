@@ -80,6 +80,10 @@ class LocalPolicy:
             deadline = began + self._measure_once(context) + deadline_ms / 1000
         choose = self._choice(self._sampling if sampling is None else sampling)
         reply = self._generate(context, choose, max_tokens, thresholds, deadline)
+        execution = self.facts.get("execution")  # missing in folders that were exported earlier
+        if execution is not None:
+            entropy_bin = np.searchsorted(execution["entropy_bits"], np.mean(reply["entropy"]))
+            reply["execute_steps"] = execution["steps"][entropy_bin]
         if deadline is not None:
             reply["deadline_met"] = time.perf_counter() <= deadline
         elif deadline_ms is not None:

@@ -99,8 +99,8 @@ class PlannedActions:
             steps, name = reply.get("execute_steps"), "execute_steps of the reply"
             if steps is None:
                 raise ValueError(
-                    "execute is 'auto', but the reply has no execute_steps: train the policy anew "
-                    "with `oatkit policy train`, which calibrates them, or give a number of steps"
+                    "execute is 'auto', but the reply has no execute_steps: find them with `oatkit "
+                    "policy calibrate` where the policy lies, or give a number of steps"
                 )
         if not 1 <= steps <= horizon:
             raise ValueError(f"{name} is {steps}, expected 1 to {horizon}, the steps of a chunk")

@@ -55,6 +55,9 @@ class ServerTiming(TypedDict, total=False):
 
 
 class _SometimesInReply(TypedDict, total=False):
+    execute_steps: int
+    """Number of first steps of the chunk that are worth executing, as the policy finds; missing
+    where it was not calibrated for that."""
     server_timing: ServerTiming
     """Where the time went; missing in the replies of a local policy."""
     deadline_met: bool
@@ -135,6 +138,8 @@ class Metadata(TypedDict):
     """Normalizers of actions and state."""
     fingerprint: str
     """Digest of the policy, which changes when it would act otherwise."""
+    has_execute_steps: bool
+    """Whether replies hold `execute_steps`."""
 
 
 REQUEST_KEYS = tuple(RequestOptions.__annotations__)
