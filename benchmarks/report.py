@@ -42,6 +42,7 @@ SECTIONS = {
     "policy_table": report_policies.policy_table,
     "policy_pusht": report_policies.policy_pusht,
     "policy_latency": report_policies.policy_latency,
+    "auto_depth": report_policies.auto_depth,
     "serve_load": report_policies.serve_load,
     "vlm_pipeline": report_vlm.vlm_pipeline,
     "vlm_expert": report_expert.vlm_expert,

@@ -176,6 +176,43 @@ def policy_latency(record: dict[str, Any]) -> str:
     )
 
 
+def auto_depth(record: dict[str, Any]) -> str:
+    settings, result = record["settings"], record["results"]
+    rows = [
+        (
+            *(
+                name,
+                budget_name(row["budget"]),
+                "" if row["margin"] is None else str(row["margin"]),
+            ),
+            *(f"{row['tokens']:.3g}"),
+            *(f"{row['calls']:.3g}", f"{row['ms']:.1f}"),
+            *(f"{row['share_of_all']:.2f}", f"{row['distance']:.2f}"),
+        )
+        for name, policy in result.items()
+        for row in policy["rows"]
+    ]
+    headings = (
+        *("policy", "budget", "margin", "tokens", "calls", "ms", "ms, of all tokens"),
+        "distance",
+    )
+    return section(
+        'Time that `budget="auto"` saves',
+        paragraph(
+            "Each policy is calibrated on one half of the episodes that it held out and timed on "
+            "observations of the other, one at a time, on a machine that had other work too: "
+            "compare milliseconds within a policy only.",
+            f"They are means over observations of the median of {settings['repeats']} rounds in "
+            "which every budget was timed in turn, from the observation to the chunk.",
+            "The distance is the mean squared one to the chunk of all tokens, divided by what the "
+            "tokenizer itself loses; the margin is the limit of it that `auto` is calibrated to, "
+            f"{settings['margin']} unless a benchmark says otherwise.",
+        ),
+        table(headings, rows),
+        script="auto_depth",
+    )
+
+
 def serve_load(record: dict[str, Any]) -> str:
     settings, result = record["settings"], record["results"]
     loads = {

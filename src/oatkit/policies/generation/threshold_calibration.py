@@ -29,6 +29,7 @@ def calibrate_thresholds(
     *,
     generator: Generators = None,
     rows_at_once: int,
+    margin: float | None = None,
 ) -> AutoThresholds | None:
     """Thresholds from held-out observations; None where generation cannot stop early.
 
@@ -42,6 +43,7 @@ def calibrate_thresholds(
         actions_BTA: Raw actions that follow them.
         generator: Random numbers of the ids.
         rows_at_once: Number of observations that fit in memory together.
+        margin: Largest mean excess, as a share of the tokenizer's own error; `MARGIN` by default.
     """
     if not can_stop_early(tokenizer):
         return None
@@ -61,7 +63,8 @@ def calibrate_thresholds(
     lost = float(squared_distance(coded_BTA, wanted_BTA, scale_A).mean())
     first = next(iter(observations.split(1)))
     costs = measure_costs(net, tokenizer, schedule, first)
-    return find_thresholds(schedule.endpoints, entropy_BS, excess_BS, costs, MARGIN * lost)
+    allowed = (MARGIN if margin is None else margin) * lost
+    return find_thresholds(schedule.endpoints, entropy_BS, excess_BS, costs, allowed)
 
 
 def squared_distance(one_BTA: Tensor, other_BTA: Tensor, scale_A: Tensor) -> Tensor:
