@@ -51,12 +51,14 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--policies", nargs="+", type=Path, required=True)
     parser.add_argument("--observations", type=int, default=60)
     parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--note", default="", help="what a reader must know of these policies")
     args = parser.parse_args(argv)
     results = read_results(NAME)
     for path in args.policies:
         policy = load_policy(path, device=resolve_device())
         policy.head = "tokens"
-        results[title(policy)] = measure(policy, args.data, args.observations, args.repeats)
+        found = measure(policy, args.data, args.observations, args.repeats)
+        results[title(policy)] = {"note": args.note, **found}
     settings = {
         "repeats": args.repeats,
         "margin": MARGIN,

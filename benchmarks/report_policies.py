@@ -180,13 +180,9 @@ def auto_depth(record: dict[str, Any]) -> str:
     settings, result = record["settings"], record["results"]
     rows = [
         (
-            *(
-                name,
-                budget_name(row["budget"]),
-                "" if row["margin"] is None else str(row["margin"]),
-            ),
-            *(f"{row['tokens']:.3g}"),
-            *(f"{row['calls']:.3g}", f"{row['ms']:.1f}"),
+            *(f"{name}, {policy['steps']} steps", budget_name(row["budget"])),
+            "" if row["margin"] is None else str(row["margin"]),
+            *(f"{row['tokens']:.3g}", f"{row['calls']:.3g}", f"{row['ms']:.1f}"),
             *(f"{row['share_of_all']:.2f}", f"{row['distance']:.2f}"),
         )
         for name, policy in result.items()
@@ -199,6 +195,8 @@ def auto_depth(record: dict[str, Any]) -> str:
     return section(
         'Time that `budget="auto"` saves',
         paragraph(
+            "Policies are named with their tokens, the calls for all of them and the steps that "
+            "they were trained.",
             "Each policy is calibrated on one half of the episodes that it held out and timed on "
             "observations of the other, one at a time, on a machine that had other work too: "
             "compare milliseconds within a policy only.",
@@ -209,6 +207,7 @@ def auto_depth(record: dict[str, Any]) -> str:
             f"{settings['margin']} unless a benchmark says otherwise.",
         ),
         table(headings, rows),
+        paragraph(*(f"{name}: {row['note']}" for name, row in result.items() if row["note"])),
         script="auto_depth",
     )
 

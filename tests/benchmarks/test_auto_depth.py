@@ -19,7 +19,7 @@ def test_rows_of_all_budgets_and_auto(tmp_path: Path, monkeypatch: pytest.Monkey
     policy = tiny.make_policy("klt", oatkit.open_dataset(data, cache_dir=tmp_path / "cache"))
     policy.extras = {"split": {"held_out": 0.5, "seed": 0}, "train": {"steps": 0}}
     path = policy.save_pretrained(tmp_path / "policy")
-    few = ["--observations", "3", "--repeats", "1"]
+    few = ["--observations", "3", "--repeats", "1", "--note", "It is untrained."]
     auto_depth.main(["--data", str(data), "--policies", str(path), *few])
     (name,) = found = record.read_results("auto_depth")
     assert name == "light, klt, 6 calls"
@@ -30,3 +30,4 @@ def test_rows_of_all_budgets_and_auto(tmp_path: Path, monkeypatch: pytest.Monkey
     assert rows[-3]["share_of_all"] == 1
     assert 6 >= rows[-2]["calls"] >= rows[-1]["calls"]
     assert "| light, klt, 6 calls, 0 steps | auto | 0.25 |" in report.section("auto_depth")
+    assert "light, klt, 6 calls: It is untrained." in report.section("auto_depth")
