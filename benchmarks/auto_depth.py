@@ -77,7 +77,7 @@ def measure(policy: Policy, data: str, num_observations: int, repeats: int) -> d
     """Milliseconds, calls and distance to the chunk of all tokens, by budget."""
     held_out = select_episodes(policy.extras, DatasetOptions().open_for(policy, data), "val")
     seen, unseen = held_out.split(0.5, seed=SEED)
-    budgets = [*policy.tokenizer.budgets, *calibrated(policy, seen)]
+    budgets: list[int | Auto] = [*policy.tokenizer.budgets, *calibrated(policy, seen)]
     observations, actions_BTA, _ = observations_to_measure(policy, unseen, num_observations)
     times_NB, predictions = time_budgets(policy, list(observations.split(1)), budgets, repeats)
     scale_A = np.asarray(policy.tokenizer.normalizer.scale)
