@@ -28,29 +28,39 @@ def run(*flags: str) -> dict[str, Any]:
     return record.read_results("neighbors")
 
 
+def check_rules(row: dict[str, Any]) -> None:
+    assert list(row["rules"]) == [rule.name for rule in neighbors.RULES[row["kind"]]]
+    for rule in row["rules"].values():
+        assert rule["success"]["episodes"] == 4
+        assert {task: len(solved) for task, solved in rule["solved"].items()} == {
+            "near": 2,
+            "far": 2,
+        }
+        assert rule["calls"] == (10 if row["kind"] == "diffusion" else 1)
+
+
 def test_settings_are_tried_and_the_best_one_acts_by_every_rule(
     folder: Path, standin: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    found = run("--seeds", "0")
+    found = run("--only", "act", "--seeds", "0")
     errors = {n: trial["held_out"]["mse"] for n, trial in found["trials"]["act"].items()}
     assert set(errors) == set(neighbors.TINY["act"])
     row = found["rows"]["act, seed 0"]
     assert row["setting"] == min(errors, key=errors.__getitem__)
     assert row["cpu_s"] >= 1
-    for kind, calls in (("act", 1), ("diffusion", 10)):
-        rules = found["rows"][f"{kind}, seed 0"]["rules"]
-        assert list(rules) == [rule.name for rule in neighbors.RULES[kind]]
-        for rule in rules.values():
-            assert rule["success"]["episodes"] == 4
-            assert {task: len(row) for task, row in rule["solved"].items()} == {"near": 2, "far": 2}
-            assert rule["calls"] == calls
+    check_rules(row)
     capfd.readouterr()
-    assert run("--seeds", "0", "--only", "act")["rows"] == found["rows"]
+    assert run("--only", "act", "--seeds", "0") == found
     printed = capfd.readouterr().out
     assert "act, seed 0, 16 steps is finished" in printed
     assert "trial" not in printed
     section = report_neighbors.neighbors(record.read_result("neighbors"))
-    assert "| ACT | 16 steps |" in section
+    assert "| ACT | 16 steps | 1 |" in section
+
+
+@pytest.mark.slow
+def test_a_diffusion_reads_two_frames_and_acts_by_every_rule(folder: Path, standin: None) -> None:
+    check_rules(run("--only", "diffusion", "--seeds", "0")["rows"]["diffusion, seed 0"])
 
 
 def test_a_missing_environment_is_named(folder: Path) -> None:
