@@ -107,7 +107,7 @@ def _diffusion(*down_dims: int) -> Setting:
     """A chunk begins at the frame before the current one, so one action less is left to execute."""
     acting = {"noise_scheduler_type": "DDIM", "num_inference_steps": 10}
     whole = {"horizon": HORIZON, "n_action_steps": HORIZON - 1}
-    sizes = {"down_dims": list(down_dims), "diffusion_step_embed_dim": down_dims[0]}
+    sizes = {"down_dims": list(down_dims), "diffusion_step_embed_dim": 64}
     return Setting("diffusion", {**whole, **sizes, **acting}, frames=2, calls=10)
 
 
@@ -118,8 +118,8 @@ SETTINGS = {
         "width 256, no VAE": _act(256, use_vae=False),
     },
     "diffusion": {
+        "channels 32, 64, 128": _diffusion(32, 64, 128),
         "channels 64, 128, 256": _diffusion(64, 128, 256),
-        "channels 128, 256": _diffusion(128, 256),
     },
 }
 TINY = {

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 STATE, ENVIRONMENT_STATE, ACTION = "observation.state", "observation.environment_state", "action"
 NUM_ARM = 4
@@ -34,6 +34,7 @@ MEASURED = 512
 WARMUP, AVERAGE = 0.03, 0.995
 
 Arrays = Mapping[str, NDArray[Any]]
+Tensors = tuple[Tensor, ...] | list[Tensor]
 
 
 def pack(arrays: Arrays) -> bytes:
@@ -194,8 +195,7 @@ def _train_for(
     preset.lr = settings["learning_rate"]
     optimizer = preset.build(policy.get_optim_params())
     rates = [group["lr"] for group in optimizer.param_groups]
-    mean = get_ema_multi_avg_fn(AVERAGE)  # type: ignore[no-untyped-call]
-    average = AveragedModel(policy, multi_avg_fn=mean)
+    average = AveragedModel(policy, multi_avg_fn=_add_to_mean)
     usable = torch.nonzero(frames.left() >= getattr(config, "drop_n_last_frames", 0)).flatten()
     losses: list[float] = []
     policy.train()
@@ -217,6 +217,17 @@ def _train_for(
     policy.load_state_dict(average.module.state_dict())
     policy.eval()
     return len(losses), losses, time.process_time() - began
+
+
+@torch.no_grad()
+def _add_to_mean(means: Tensors, new: Tensors, number: Tensor | int) -> None:
+    """Move the mean of the weights towards new ones.
+
+    The mean forgets faster in the beginning: otherwise a trial of some hundred steps would be
+    judged by the weights that it began with.
+    """
+    count = int(number)
+    torch._foreach_lerp_(means, new, 1 - min(AVERAGE, (1 + count) / (10 + count)))
 
 
 def _rate(share: float) -> float:

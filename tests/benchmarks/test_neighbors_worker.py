@@ -7,7 +7,16 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from benchmarks.neighbors_worker import ENVIRONMENT_STATE, STATE, Frames, observed, pack, unpack
+from benchmarks.neighbors_worker import (
+    AVERAGE,
+    ENVIRONMENT_STATE,
+    STATE,
+    Frames,
+    _add_to_mean,
+    observed,
+    pack,
+    unpack,
+)
 
 NUM_FRAMES = (5, 4)
 """Lengths of two episodes."""
@@ -66,3 +75,13 @@ def test_one_frame_has_no_axis_of_frames() -> None:
     batch = frames().batch(torch.tensor([1, 4]), config)
     assert batch[STATE].shape == (2, 4)
     assert frames().left().tolist() == [4, 3, 2, 1, 0, 3, 2, 1, 0]
+
+
+def test_the_mean_of_few_steps_is_not_that_of_the_beginning() -> None:
+    mean = [torch.zeros(3)]
+    for step in range(1, 100):
+        _add_to_mean(mean, [torch.ones(3)], torch.tensor(step))
+    assert (mean[0] > 0.99).all()  # with one decay for all steps it would be 0.39
+    before = mean[0].clone()
+    _add_to_mean(mean, [torch.zeros(3)], torch.tensor(100_000))
+    torch.testing.assert_close(mean[0], AVERAGE * before)
