@@ -50,7 +50,7 @@ from oatkit.policies.generation.random_rows import Generators, random_rows
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
-from oatkit.types import Budget, Sampling, Schedule
+from oatkit.types import Budget, Execution, Sampling, Schedule
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
 NAME = "neighbors"
@@ -255,7 +255,7 @@ def _rules(label: str) -> dict[str, Any]:
 def measure_rule(policy: NeighborPolicy, rule: Rule, episodes: int) -> dict[str, Any]:
     """Successes by task with their intervals, and which episodes were solved."""
     simulator = simulator_kind("metaworld")
-    rollout = Rollout(rule.execute, Sampling(seed=SEED), (ENVIRONMENT_STATE,))
+    rollout = Rollout(Execution(rule.execute), Sampling(seed=SEED), (ENVIRONMENT_STATE,))
     runner = EpisodeRunner(policy, simulator, rollout)
     plans = [
         EpisodePlan(task, None, episode)
@@ -305,10 +305,11 @@ class NeighborPolicy:
         sampling: Sampling = Sampling(),
         generator: Generators = None,
         deadline_ms: float | None = None,
+        draws: int = 1,
     ) -> Prediction:
         """Chunks that follow a batch of observations; random numbers are all there is to choose."""
-        if (budget, schedule, deadline_ms) != (None, None, None):
-            raise ValueError("a policy of LeRobot has no budgets, schedules and deadlines")
+        if (budget, schedule, deadline_ms, draws) != (None, None, None, 1):
+            raise ValueError("a policy of LeRobot has no budgets, schedules, deadlines and draws")
         read = observation if isinstance(observation, Observations) else self.read(observation)
         noise_BTA = random_rows(torch.randn, generator, len(read), HORIZON, self._action_dim)
         asked = {

@@ -57,7 +57,7 @@ from oatkit.policies import Prediction, VlmConfig, VlmPolicy
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import load_tokenizer
-from oatkit.types import EpisodeResult, Sampling
+from oatkit.types import EpisodeResult, Execution, Sampling
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 NAME = "vlm_pipeline"
@@ -255,7 +255,7 @@ def closed_loop(
         budget: Number of tokens, or of Euler steps of a flow expert; all by default.
     """
     rollout = Rollout(
-        execute=options.horizon // 2,
+        Execution(options.horizon // 2),
         endpoints=endpoints,
         sampling=Sampling(temperature=temperature, seed=options.seed),
         state_keys=(STATE,),

@@ -86,6 +86,13 @@ def test_other_records_to_compare_with(
         (("--temperature", "-1"), "temperature is -1"),
         (("--top-k", "-1"), "top_k is -1, expected 0 or more"),
         (("--top-p", "2"), "top_p is 2.0, expected more than 0 and at most 1"),
+        (("--execute", "0"), "execute is 0, expected 1 or more"),
+        (("--execute", "33"), "execute is 33, expected 1 to 8, a whole chunk"),
+        (("--execute", "auto"), "execute 'auto' needs a policy that knows how many steps"),
+        (("--delay", "-1"), "delay is -1, expected 0 or more"),
+        (("--execute", "6", "--delay", "3"), "delay is 3, expected at most 2"),
+        (("--blend", "-1"), "blend is -1.0, expected 0 or more"),
+        (("--draws", "0"), "draws is 0, expected 1 or more"),
         (("--no-shadows",), "--no-shadows is for policies that read images of metaworld"),
     ],
 )
@@ -100,6 +107,34 @@ def test_wrong_flags(
     assert cli.main(["policy", "eval", policy, *where, *flags]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "e").exists()
+
+
+def test_a_word_that_is_no_number_of_steps(
+    policy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--env", "pusht", "--out", str(tmp_path / "e"), "--execute", "often")
+    with pytest.raises(SystemExit):
+        cli.main(["policy", "eval", policy, *flags])
+    assert "Error parsing --execute" in capsys.readouterr().err
+
+
+def test_execution_is_chosen_by_flags(
+    policy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ("--env", "pusht", "--tasks", "never", "--episodes", "1", "--workers", "1")
+    how = ("--execute", "3", "--blend", "0.1", "--delay", "2", "--draws", "2")
+    assert cli.main(["policy", "eval", policy, *few, *how, "--out", str(tmp_path / "a")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "3 of 8 steps executed, averaged with older chunks (decay 0.1), 2 steps late" in shown
+    record = read(tmp_path / "a" / RECORD)
+    named = {name: record.settings[name] for name in ("execute", "blend", "delay", "draws")}
+    assert named == {"execute": 3, "blend": 0.1, "delay": 2, "draws": 2}
+    (episode,), (result,) = record.episodes, record.budgets
+    assert (episode.steps, episode.queries, result.steps_per_query) == (30, 10, 3)
+    assert episode.seam_jump is not None
+    assert result.calls_per_s is not None
+    # other settings are other episodes: the same folder refuses them
+    assert cli.main(["policy", "eval", policy, *few, "--out", str(tmp_path / "a")]) == 2
 
 
 def train(data: Path, folder: Path, kind: str, horizon: int, *flags: str) -> None:
@@ -134,6 +169,11 @@ def test_from_demonstrations_to_success_in_metaworld(
     assert [b.budget for b in record.budgets] == [4, "auto"]
     assert record.settings["state_keys"] == ["observation.environment_state"]
     assert sum(e.is_success for e in record.episodes) >= 1
+    auto = ("--tasks", "drawer-close", "--episodes", "1", "--execute", "auto")
+    where = ("--env", "metaworld", "--out", str(tmp_path / "auto"))
+    assert cli.main(["policy", "eval", str(tmp_path / "p"), *where, *auto]) == 0
+    (episode,) = read(tmp_path / "auto" / RECORD).episodes
+    assert 4 * (episode.queries - 1) < episode.steps <= 32 * episode.queries
 
 
 def test_pusht(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

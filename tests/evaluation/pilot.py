@@ -28,6 +28,7 @@ class Pilot:
         self.spec = ObservationSpec(history, state, cameras or {}, tuple(TASKS.values()))
         self.asked: list[dict[str, Any]] = []
         self.noise = 0.3
+        self.worth: int | None = None
 
     def read(self, observation: Mapping[str, Any], *, allow_more: bool = False) -> Observations:
         return read_observation(self.spec, observation, allow_more=allow_more)
@@ -41,6 +42,7 @@ class Pilot:
         sampling: Sampling = Sampling(),
         generator: Any = None,
         deadline_ms: float | None = None,
+        draws: int = 1,
     ) -> Prediction:
         read = observation if isinstance(observation, Observations) else self.read(observation)
         self.asked.append(self._seen(read) | {"budget": budget})
@@ -56,16 +58,18 @@ class Pilot:
                 at = at + 0.1 * action
                 chunk.append(action)
             rows.append(chunk)
-        size = len(rows)
+        size, chunk_BTA = len(rows), self.spoil(np.array(rows))
         tokens = np.full(size, 4 if budget == "auto" else budget)
         return Prediction(
-            chunk=self.spoil(np.array(rows)),
+            chunk=chunk_BTA,
             ids=None,
             entropy_bits=None,
             budget=tokens,
             calls=tokens,
             attempts=np.ones(size, int),
             elapsed_ms=1.0,
+            execute_steps=None if self.worth is None else np.full(size, self.worth),
+            draws=None if draws == 1 else self.more(chunk_BTA, draws),
         )
 
     def _seen(self, read: Observations) -> dict[str, Any]:
@@ -76,6 +80,11 @@ class Pilot:
             TASK: [self.spec.tasks[index] for index in read.task],
             **{f"{IMAGES}{name}": image.movedim(2, -1).numpy() for name, image in images},
         }
+
+    def more(self, chunk_BTA: np.ndarray, draws: int) -> np.ndarray:
+        """All draws, of which the later ones lead ever more astray."""
+        astray_D = 5.0 * np.arange(draws)
+        return chunk_BTA[:, None] + astray_D[:, None, None]
 
     def spoil(self, chunk_BTA: np.ndarray) -> np.ndarray:
         return chunk_BTA

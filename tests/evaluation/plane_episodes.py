@@ -6,12 +6,12 @@ from typing import Any
 
 from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.evaluation.rollout import EpisodePlan, Rollout
-from oatkit.types import Budget, EpisodeResult
+from oatkit.types import Budget, EpisodeResult, Execution
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 from tests.evaluation.pilot import Pilot
 from tests.evaluation.plane import PLANE
 
-ROLLOUT = Rollout(execute=4, state_keys=(STATE, ENVIRONMENT_STATE))
+ROLLOUT = Rollout(Execution(4), state_keys=(STATE, ENVIRONMENT_STATE))
 
 
 def plans(num_episodes: int = 3, **changed: Any) -> list[EpisodePlan]:

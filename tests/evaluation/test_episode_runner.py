@@ -12,7 +12,7 @@ from oatkit.envs.simulator import evaluation_seed
 from oatkit.errors import OatkitError
 from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.evaluation.rollout import EpisodePlan, Rollout
-from oatkit.types import EpisodeResult, Sampling
+from oatkit.types import EpisodeResult, Execution, Sampling
 from oatkit.types.observation_keys import STATE
 from tests.evaluation.pilot import Pilot
 from tests.evaluation.plane import (
@@ -44,7 +44,7 @@ def by_hand(plan: EpisodePlan, rollout: Rollout = ROLLOUT) -> tuple[bool, int, f
             generator=[rollout.generator(plan, queries)],
         )
         queries += 1
-        for action in found.chunk[0][: rollout.execute]:
+        for action in found.chunk[0][: rollout.execution.steps]:
             result = plane.step(np.clip(action, -1, 1))
             frames.append(np.concatenate(list(result.observation.values())))
             steps += 1
@@ -90,7 +90,7 @@ def test_all_budgets_see_the_same_seeds(found: dict[Any, EpisodeResult]) -> None
 def test_the_policy_is_asked_every_so_many_steps(execute: int) -> None:
     wanted = plans(1, tasks=("never",), budgets=(4,))
     pilot = Pilot()
-    (episode,) = run(wanted, pilot, replace(ROLLOUT, execute=execute)).values()
+    (episode,) = run(wanted, pilot, replace(ROLLOUT, execution=Execution(execute))).values()
     assert (episode.steps, episode.is_success) == (MAX_STEPS, False)
     assert episode.queries == -(-MAX_STEPS // execute)
     assert (episode.tokens, episode.calls, episode.latency_ms) == (4, 4, 1)
@@ -98,7 +98,7 @@ def test_the_policy_is_asked_every_so_many_steps(execute: int) -> None:
 
 def test_history_is_of_successive_frames() -> None:
     pilot = Pilot(history=3)
-    rollout = replace(ROLLOUT, execute=2, sampling=Sampling(0))
+    rollout = replace(ROLLOUT, execution=Execution(2), sampling=Sampling(0))
     run(plans(1, tasks=("never",), budgets=(4,)), pilot, rollout)
     seen = [asked[STATE][0, :, 0] for asked in pilot.asked[6:]]  # after measuring latency
     np.testing.assert_array_equal(seen[0], [0, 0, 0])
@@ -187,7 +187,9 @@ def test_an_error_of_the_simulator_is_raised_here() -> None:
     ("change", "message"),
     [
         ({"task": "nar"}, "unknown plane task 'nar'; known, closest first: near"),
-        ({"execute": 0}, "execute is 0, expected 1 or more"),
+        ({"execution": Execution(9)}, r"is \(8, 2\), expected \(9 or more, 2\)"),
+        ({"execution": Execution("auto")}, "`oatkit policy calibrate POLICY --data DATA` finds it"),
+        ({"execution": Execution(4, delay=5)}, r"is \(8, 2\), expected \(9 or more, 2\)"),
         ({"num_workers": 0}, "workers is 0, expected 1 or more"),
         ({"timeout_s": 0}, "timeout_s is 0, expected more than 0"),
         ({"state_keys": (STATE,)}, "reads a state of 4, observation.state of plane has 2"),
@@ -200,7 +202,7 @@ def test_what_does_not_fit_is_said(change: dict[str, Any], message: str) -> None
     pilot = Pilot(cameras=change.get("cameras"))
     if "tasks" in change:
         pilot.spec = replace(pilot.spec, tasks=change["tasks"])
-    decisive = {k: v for k, v in change.items() if k in ("execute", "state_keys")}
+    decisive = {k: v for k, v in change.items() if k in ("execution", "state_keys")}
     settings = {k: v for k, v in change.items() if k in ("num_workers", "timeout_s")}
     wanted = [EpisodePlan(change.get("task", "near"), 4, 0)]
     with pytest.raises(ValueError, match=message):

@@ -8,20 +8,25 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oatkit.evaluation.action_plan import ActionPlan
 from oatkit.evaluation.policy_queries import LATENCY_REPEATS, PolicyQueries
 from oatkit.evaluation.rollout import EpisodePlan
 from oatkit.evaluation.running_episode import RunningEpisode
 from oatkit.policies.observation.frame_history import FrameHistory
-from oatkit.types import Sampling
+from oatkit.types import Execution, Sampling
 from oatkit.types.observation_keys import STATE, TASK
 from tests.evaluation.pilot import Mute, Pilot
 from tests.evaluation.plane import PLANE, TASKS
 from tests.evaluation.plane_episodes import ROLLOUT, plans, run
 
+WIDE = replace(PLANE, action_low=(-99.0, -99.0), action_high=(99.0, 99.0))
+
 
 def waiting(task: str, budget: Any = 4, goal: float = 0.5) -> RunningEpisode:
     """An episode that has seen its first frame."""
-    episode = RunningEpisode(EpisodePlan(task, budget, 0), 0, FrameHistory(2))
+    episode = RunningEpisode(
+        EpisodePlan(task, budget, 0), 0, FrameHistory(2), ActionPlan(ROLLOUT.execution)
+    )
     episode.history.add({STATE: np.array([0, 0, goal, goal], np.float32)})
     return episode
 
@@ -63,6 +68,57 @@ def test_a_policy_without_a_chunk_fails_the_episode() -> None:
         assert (e.is_success, e.steps, e.queries) == (False, 0, 0)
         assert e.error == "1 of 1 sequences did not decode in 10 attempts"
     assert all(e.is_success for e in found.values() if not e.error)
+
+
+class Dated(Pilot):
+    """Chunks that name the query they are of: the first has only zeros, the next only ones, ..."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries = -(LATENCY_REPEATS + 1)
+
+    def spoil(self, chunk_BTA: np.ndarray) -> np.ndarray:
+        self.queries += 1
+        return np.full_like(chunk_BTA, self.queries - 1)
+
+
+def executed(execution: Execution, pilot: Pilot) -> list[float]:
+    """First dimension of what an episode executes after its first three queries."""
+    queries = PolicyQueries(pilot, WIDE, replace(ROLLOUT, execution=execution))
+    episode = replace(waiting("near"), upcoming=ActionPlan(execution))
+    queries.latency_ms(episode, 4)
+    for _ in range(3):
+        queries.ask([episode])
+    return np.concatenate(episode.actions)[:, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("execution", "wanted"),
+    [
+        (Execution(2), [0, 0, 1, 1, 2, 2]),
+        (Execution(2, delay=1), [0, 0, 0, 1, 1, 2]),
+        (Execution(2, delay=3), [0, 0, 0, 0, 0, 1]),
+        (Execution(2, blend=0.0), [0, 0, 0.5, 0.5, 1, 1]),
+        (Execution("auto"), [0, 0, 0, 1, 1, 1, 2, 2, 2]),
+        (Execution("auto", delay=6), [0, 0, 0, 0, 0, 0]),
+    ],
+)
+def test_what_is_executed_after_queries(execution: Execution, wanted: list[float]) -> None:
+    pilot = Dated()
+    pilot.worth = 3
+    assert executed(execution, pilot) == wanted
+
+
+def test_the_draw_that_goes_on_with_the_plan_is_executed() -> None:
+    found = executed(Execution(2, draws=3), Dated())
+    assert found[:2] == [5, 5]  # the middle one of 0, 5 and 10
+    assert found[2:] == [6, 6, 7, 7]  # of 1, 6 and 11, then of 2, 7 and 12, the nearest
+    assert executed(Execution(2, draws=2), Dated()) == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_policy_that_does_not_say_how_many_steps_are_worth_it() -> None:
+    with pytest.raises(ValueError, match="execute 'auto' needs a policy that knows"):
+        executed(Execution("auto"), Pilot())
 
 
 class Spoilt(Pilot):

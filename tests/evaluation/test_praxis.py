@@ -65,6 +65,15 @@ def test_half_a_chunk_is_executed_before_the_next_query() -> None:
     assert [acted(every)[0] for _ in range(3)] == [0.1, 0.2, 0.3]
 
 
+def test_as_many_steps_as_the_policy_finds_worth_it() -> None:
+    pilot = numbered([0.1, 0.2, 0.3])
+    pilot.worth = 3
+    policy = made(pilot, execute="auto")
+    assert [acted(policy)[0] for _ in range(4)] == [0.1, 0.11, 0.12, 0.2]
+    with pytest.raises(ValueError, match="execute 'auto' needs a policy that knows how many steps"):
+        acted(made(numbered([0.1]), execute="auto"))
+
+
 def test_every_episode_has_its_own_queue() -> None:
     policy = made(numbered([0.1, 0.2, 0.3]))
     assert acted(policy, ["a"]) == [0.1]

@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from oatkit.envs.simulator import evaluation_seed
 from oatkit.evaluation.rollout import EpisodePlan, Rollout, seeded_generator
-from oatkit.types import Sampling, Schedule
+from oatkit.types import Execution, Sampling, Schedule
 
 
 def seeds(seed: int | None) -> Rollout:
-    return Rollout(execute=4, sampling=Sampling(seed=seed))
+    return Rollout(Execution(4), sampling=Sampling(seed=seed))
 
 
 def test_the_random_numbers_of_budgets_are_the_same() -> None:
@@ -39,8 +39,8 @@ def test_one_seed_decides_goals_and_random_numbers() -> None:
 
 
 def test_a_schedule_is_made_of_endpoints() -> None:
-    assert Rollout(execute=4).schedule is None
-    assert Rollout(execute=4, endpoints=(1, 2, 4)).schedule == Schedule((1, 2, 4))
+    assert Rollout(Execution(4)).schedule is None
+    assert Rollout(Execution(4), endpoints=(1, 2, 4)).schedule == Schedule((1, 2, 4))
 
 
 @given(st.lists(st.integers(0, 2**32), min_size=1, max_size=4), st.integers(0, 3))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -127,3 +128,24 @@ def test_an_episode_without_a_step_scores_nothing() -> None:
     scored, failed = episode(1, True, score=0.8), episode(3, False, steps=0, error="no chunk")
     assert summarize(4, [scored, failed], latency_ms=None).score == 0.4
     assert summarize(4, [failed], latency_ms=None).score is None
+
+
+def test_steps_and_calls_are_those_of_all_queries() -> None:
+    long, short = episode(1, False, steps=60), episode(3, True, steps=20)
+    found = summarize(
+        4, [replace(long, queries=9), replace(short, queries=1)], latency_ms=1, fps=80
+    )
+    assert found.steps_per_query == 8
+    assert found.calls_per_s == 3 * 80 / 8
+    assert summarize(4, [replace(long, queries=0)], latency_ms=None).steps_per_query is None
+
+
+def test_jumps_are_means_over_the_episodes_that_have_some() -> None:
+    jumps = [(0.2, 0.1), (0.4, None), (None, None)]
+    episodes = [
+        replace(episode(seed, True), seam_jump=seam, inner_jump=inner)
+        for seed, (seam, inner) in enumerate(jumps)
+    ]
+    found = summarize(4, episodes, latency_ms=None)
+    assert (found.seam_jump, found.inner_jump) == (pytest.approx(0.3), 0.1)
+    assert summarize(4, episodes[2:], latency_ms=None).seam_jump is None

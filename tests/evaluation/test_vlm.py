@@ -19,7 +19,7 @@ from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.loading import write_scratch
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import ActionTokenizer, make_config
-from oatkit.types import Sampling
+from oatkit.types import Execution, Sampling
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE, TASK
 from tests.evaluation.plane import HORIZON, PLANE, TASKS
 
@@ -57,7 +57,7 @@ def make(
 @pytest.mark.parametrize("objective", ["vlm-ar", "vlm-tc", "vlm-flow"])
 def test_episodes_are_run(objective: str, data: oatkit.Dataset, tmp_path: Path) -> None:
     policy = make(objective, data, tmp_path)
-    rollout = Rollout(execute=HORIZON, state_keys=(STATE, ENVIRONMENT_STATE))
+    rollout = Rollout(Execution(HORIZON), state_keys=(STATE, ENVIRONMENT_STATE))
     budget = policy.budgets[-1]
     plans = [EpisodePlan(task, budget, episode) for task in ("near", "far") for episode in range(2)]
     found = list(EpisodeRunner(policy, PLANE, rollout).run(plans))

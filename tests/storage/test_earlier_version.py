@@ -15,7 +15,7 @@ from oatkit.data import Dataset
 from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.jobs.evaluation_plan import make_rollout, plan_evaluation
 from oatkit.jobs.policy_evaluation import RECORD
-from oatkit.types import PolicyEvaluation, Sampling
+from oatkit.types import Execution, PolicyEvaluation, Sampling
 from tests.evaluation.plane import PLANE, TASKS
 
 HERE = Path(__file__).parent
@@ -135,14 +135,17 @@ def dataset_of_then(folder: Path) -> Dataset:
     return dataset
 
 
+LATER = ("latency_ms", "redrawn", "seam_jump", "inner_jump")
+
+
 def _outcome(episode: dict[str, Any]) -> dict[str, Any]:
     """What decides a result: neither its time nor what was not yet counted then."""
-    return {k: v for k, v in episode.items() if k not in ("latency_ms", "redrawn")}
+    return {k: v for k, v in episode.items() if k not in LATER}
 
 
 def test_the_digest_of_a_policy_in_an_evaluation_is_what_it_was() -> None:
     policy = oatkit.load_policy(POLICIES / "light")
     plan = plan_evaluation(
-        policy, PLANE, make_rollout(policy, None, Sampling(), (), None), ("near",), (None,)
+        policy, PLANE, make_rollout(policy, Execution(), Sampling(), (), None), ("near",), (None,)
     )
     assert plan.settings()["digest"] == DIGESTS["light"]

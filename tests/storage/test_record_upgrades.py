@@ -12,6 +12,9 @@ from oatkit.types import PolicyEvaluation, PolicyMeasurement, PolicySweep, Sampl
 FOLDER = Path(__file__).parent / "records_v1"
 
 
+PLAIN = {"blend": None, "delay": 0, "draws": 1}
+
+
 def old(name: str) -> Any:
     return json.loads((FOLDER / f"{name}.json").read_text())
 
@@ -43,7 +46,16 @@ def test_the_sampling_rules_of_an_evaluation_are_one_object() -> None:
     assert sampling == Sampling(temperature=1.0, top_k=10, seed=0)
     rules = ("temperature", "top_k", "seed")
     kept = {k: v for k, v in before["settings"].items() if k not in rules}
-    assert {k: v for k, v in now.settings.items() if k != "sampling"} == kept
+    assert {k: v for k, v in now.settings.items() if k != "sampling"} == kept | PLAIN
+
+
+def test_an_evaluation_from_before_followed_the_latest_chunk_at_once() -> None:
+    path = FOLDER.parent / "records_v4/policy-evaluation.json"
+    before = json.loads(path.read_text())
+    assert before["version"] == 4
+    now = read_record(path, PolicyEvaluation)
+    assert now.settings == before["settings"] | PLAIN
+    assert {e.seam_jump for e in now.episodes} == {b.steps_per_query for b in now.budgets} == {None}
 
 
 def test_the_budget_of_a_flow_expert_becomes_its_euler_steps() -> None:

@@ -20,10 +20,10 @@ from oatkit.errors import MissingExtraError
 from oatkit.evaluation.episode_runner import TIMEOUT_S
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.policy_evaluation import RECORD, evaluate
-from oatkit.measure.reports.report_words import acts_by_flow, result_name
+from oatkit.measure.reports.report_words import acts_by_flow, execution_words, maybe, result_name
 from oatkit.policies.policy import Head
 from oatkit.storage.records import read_record, write_record
-from oatkit.types import Budget, PolicyEvaluation, Sampling, Schedule, SuccessRate
+from oatkit.types import Budget, ExecuteSteps, PolicyEvaluation, Sampling, Schedule, SuccessRate
 
 WIDTHS = (8, 10, 18, 8)
 """Characters of the columns: name, rate, interval, then all others."""
@@ -50,8 +50,17 @@ class EvalPolicy:
     """Number of episodes of each task and budget, on the same seeds."""
     budgets: tuple[Budget, ...] = ()
     """How many tokens to generate, or `auto`; all tokens by default."""
-    execute: int | None = None
-    """Steps of a chunk that are executed before the next query; the first half by default."""
+    execute: ExecuteSteps = None
+    """Steps of a chunk that are executed before the next query, or `auto` for as many as the policy
+    finds worth it; the first half by default."""
+    blend: float | None = None
+    """Average each action with those of older chunks, whose weights are exp(-blend * age in steps);
+    by default the latest chunk is followed alone."""
+    delay: int = 0
+    """Steps that a chunk comes late, as on a robot that does not wait; the older one goes on."""
+    draws: int = 1
+    """Chunks to generate for an observation; the one that goes on best with the plan under way is
+    executed."""
     head: Head | None = None
     """Which output of a co-trained policy produces the actions: its flow expert by default, or its
     tokens."""
@@ -85,6 +94,9 @@ def run(options: EvalPolicy, console: Console) -> int:
         episodes=options.episodes,
         budgets=options.budgets,
         execute=options.execute,
+        blend=options.blend,
+        delay=options.delay,
+        draws=options.draws,
         head=options.head,
         schedule=Schedule(options.endpoints) if options.endpoints else None,
         sampling=options.sampling,
@@ -130,20 +142,26 @@ def render_evaluation(record: PolicyEvaluation) -> Text:
     what = "by its flow expert" if acts_by_flow(record) else f"on {record.kind} tokens"
     text = titled(
         f"\n{record.policy}",
-        f"{what} in {record.settings['env']}, {record.settings['execute']} of "
-        f"{record.settings['horizon']} steps executed",
+        f"{what} in {record.settings['env']}, {execution_words(record)}",
     )
     has_score = any(b.score is not None for b in record.budgets)
-    names = ["tokens", "calls", "ms", *(["steps", "score"] if has_score else [])]
+    names = ["tokens", "calls", "ms", "a query", "seams", "else"]
+    names += ["steps", "score"] if has_score else []
     text.append(table_row("budget", "success", "95 % interval", *names, widths=WIDTHS), "dim")
     for b in record.budgets:
-        ms = "-" if b.latency_ms is None else f"{b.latency_ms:.3g}"
-        cells = [f"{b.tokens:.3g}", f"{b.calls:.3g}", ms]
+        cells = [f"{b.tokens:.3g}", f"{b.calls:.3g}", maybe(b.latency_ms, ".3g")]
+        cells += [maybe(b.steps_per_query, ".3g")]
+        cells += [maybe(jump, ".2g") for jump in (b.seam_jump, b.inner_jump)]
         cells += [f"{b.steps:.0f}", f"{b.score or 0:.3f}"] if has_score else []
         text.append(_success_row(result_name(record, b.budget), b.success, *cells))
         for task in b.tasks if len(b.tasks) > 1 else ():
             row = _success_row("", task.success)
             text.append(row.rstrip("\n") + f"  {task.task}\n", style="dim")
+    text.append(
+        "a query: steps executed after it; seams, else: mean jump between successive actions where "
+        "a chunk begins and elsewhere, normalized units\n",
+        "dim",
+    )
     for c in record.comparisons:
         text.append(
             f"{c.second} against {c.first}: {c.difference:+.1%} ({c.low:+.1%} to {c.high:+.1%}, "

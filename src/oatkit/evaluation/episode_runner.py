@@ -15,16 +15,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import wait
 
-import numpy as np
-
 from oatkit.envs.simulator import SimulatorKind
 from oatkit.errors import OatkitError
+from oatkit.evaluation.action_plan import ActionPlan
 from oatkit.evaluation.episode_video import Film
 from oatkit.evaluation.policy_queries import PolicyQueries
 from oatkit.evaluation.policy_view import require_tasks
 from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.evaluation.running_episode import RunningEpisode
-from oatkit.evaluation.simulator_workers import Begin, Order, Play, Report, View, Worker
+from oatkit.evaluation.simulator_workers import Begin, Frame, Order, Play, Report, View, Worker
 from oatkit.policies import ActingPolicy
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.types import Budget, EpisodeResult
@@ -42,7 +41,7 @@ class EpisodeRunner:
     Args:
         policy: What acts.
         simulator: Simulator that the policy acts in.
-        rollout: Settings of an episode: steps to execute, sampling, state keys, schedule.
+        rollout: Settings of an episode: execution, sampling, state keys, schedule.
         num_workers: Number of worker processes.
         num_slots: Number of episodes that a worker has under way.
         timeout_s: Seconds after which a worker that does not answer is killed and treated like one
@@ -65,9 +64,8 @@ class EpisodeRunner:
         num_slots: int = 4,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        for name, value in (("workers", num_workers), ("execute", rollout.execute)):
-            if value < 1:
-                raise ValueError(f"{name} is {value}, expected 1 or more")
+        if num_workers < 1:
+            raise ValueError(f"workers is {num_workers}, expected 1 or more")
         if not timeout_s > 0:
             raise ValueError(f"timeout_s is {timeout_s}, expected more than 0")
         self._spec = policy.spec
@@ -156,7 +154,7 @@ class EpisodeRunner:
                     orders[worker].append(Play(episode.slot, episode.actions[-1]))
                     going_on.append(episode)
                     continue
-                finished.append(episode.result(self._rollout.goal_seed(episode.plan)))
+                finished.append(episode.result(self._rollout))
                 orders[worker] += self._film(episode)
                 if waiting:
                     fresh = self._new(waiting.popleft(), episode.slot)
@@ -166,7 +164,9 @@ class EpisodeRunner:
         return finished, orders
 
     def _new(self, plan: EpisodePlan, slot: int, repeats: int = 0) -> RunningEpisode:
-        return RunningEpisode(plan, slot, FrameHistory(self._queries.view.history), repeats)
+        history: FrameHistory[Frame] = FrameHistory(self._queries.view.history)
+        upcoming = ActionPlan(self._rollout.execution, self._rollout.action_scale)
+        return RunningEpisode(plan, slot, history, upcoming, repeats)
 
     def _begin(self, episode: RunningEpisode) -> Begin:
         goal_seed = self._rollout.goal_seed(episode.plan)
@@ -192,9 +192,8 @@ class EpisodeRunner:
         plan = episode.plan
         if plan.video_path is None or not episode.actions:
             return []
-        actions_NA = np.concatenate(episode.actions)[: episode.steps]
-        goal_seed = self._rollout.goal_seed(plan)
-        return [Film(plan.task, goal_seed, actions_NA, self._simulator.fps, plan.video_path)]
+        goal_seed, fps = self._rollout.goal_seed(plan), self._simulator.fps
+        return [Film(plan.task, goal_seed, episode.executed, fps, plan.video_path)]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Checks a predicted chunk, and cuts out and clips what is executed of it.
+"""Checks a predicted chunk, and clips what is executed of it.
 
 Shape letters: T step in the chunk, N executed steps, A action.
 """
@@ -11,32 +11,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def executable(
-    chunk: Any,
-    num_steps: int,
-    low_A: NDArray[np.float32],
-    high_A: NDArray[np.float32],
-    what: str,
-) -> tuple[NDArray[np.float32], list[bool]]:
-    """The first part of a chunk (T, A), within bounds, and which of its steps were clipped.
-
-    A chunk of the wrong shape, too short or not finite is an error. What lies outside the bounds
-    is clipped: decoders overshoot a little where demonstrations touch them.
+def checked_chunk(chunk: Any, num_steps: int, action_dim: int, what: str) -> NDArray[np.float32]:
+    """A chunk (T, A) as float32; one of the wrong shape, too short or not finite is an error.
 
     Args:
         chunk: Chunk that the policy predicted, (T, A).
-        num_steps: Number of steps to execute.
-        low_A: Lowest action, (A,), infinite where there is no bound.
-        high_A: Highest action, (A,), infinite where there is no bound.
+        num_steps: Number of steps that it must have.
+        action_dim: Number of action dimensions.
         what: Name of the chunk in error messages.
     """
     chunk_TA = np.asarray(chunk, np.float32)
-    if chunk_TA.ndim != 2 or len(chunk_TA) < num_steps or chunk_TA.shape[1:] != low_A.shape:
+    if chunk_TA.ndim != 2 or len(chunk_TA) < num_steps or chunk_TA.shape[1] != action_dim:
         raise ValueError(
-            f"{what} is {chunk_TA.shape}, expected ({num_steps} or more, {len(low_A)})"
+            f"{what} is {chunk_TA.shape}, expected ({num_steps} or more, {action_dim})"
         )
-    chunk_NA = chunk_TA[:num_steps]
-    if not np.isfinite(chunk_NA).all():
+    if not np.isfinite(chunk_TA).all():
         raise ValueError(f"{what} is not finite")
-    clipped_NA = chunk_NA.clip(low_A, high_A)
-    return clipped_NA, (clipped_NA != chunk_NA).any(axis=1).tolist()
+    return chunk_TA
+
+
+def clip_actions(
+    actions_NA: NDArray[np.float32], low_A: NDArray[np.float32], high_A: NDArray[np.float32]
+) -> tuple[NDArray[np.float32], list[bool]]:
+    """Actions within bounds, and which of them were clipped.
+
+    Decoders overshoot a little where demonstrations touch the bounds.
+
+    Args:
+        actions_NA: Actions to execute.
+        low_A: Lowest action, (A,), infinite where there is no bound.
+        high_A: Highest action, (A,), infinite where there is no bound.
+    """
+    clipped_NA = actions_NA.clip(low_A, high_A)
+    return clipped_NA, (clipped_NA != actions_NA).any(axis=1).tolist()

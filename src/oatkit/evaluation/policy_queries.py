@@ -1,6 +1,6 @@
 """Queries of the policy: one batch of all episodes that wait for a chunk at the same budget.
 
-Shape letters: N executed steps, A action.
+Shape letters: D draw, T step in the chunk, N executed steps, A action.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from oatkit.envs.simulator import SimulatorKind
 from oatkit.errors import DecodeError
-from oatkit.evaluation.executable_actions import executable
+from oatkit.evaluation.executable_actions import checked_chunk, clip_actions
 from oatkit.evaluation.policy_view import needs_task, policy_view
 from oatkit.evaluation.rollout import Rollout
 from oatkit.evaluation.running_episode import RunningEpisode, batch_of
@@ -76,6 +76,7 @@ class PolicyQueries:
             schedule=self._rollout.schedule,
             sampling=self._rollout.sampling,
             generator=[self._rollout.generator(e.plan, len(e.calls)) for e in episodes],
+            draws=self._rollout.execution.draws,
         )
 
     def _require_state(self, observation: dict[str, Any]) -> None:
@@ -88,11 +89,15 @@ class PolicyQueries:
             )
 
     def _add_actions(self, episodes: Sequence[RunningEpisode], found: Prediction) -> None:
-        """Give each episode the first part of its chunk, within the simulator's bounds."""
+        """Add a chunk to the plan of each episode and give it the next actions, within bounds."""
+        execution, (low_A, high_A) = self._rollout.execution, self._simulator.bounds
+        num_steps = execution.delay + (execution.steps if isinstance(execution.steps, int) else 1)
         for row, episode in enumerate(episodes):
-            plan = episode.plan
+            plan, upcoming = episode.plan, episode.upcoming
             what = f"the chunk for {plan.task}, episode {plan.episode}, step {episode.steps}"
-            actions_NA, is_clipped = executable(
-                found.chunk[row], self._rollout.execute, *self._simulator.bounds, what
-            )
-            episode.add_query(found, row, actions_NA, is_clipped)
+            draws = found.chunk[row][None] if found.draws is None else found.draws[row]
+            draws_DTA = [checked_chunk(draw, num_steps, len(low_A), what) for draw in draws]
+            worth = None if found.execute_steps is None else int(found.execute_steps[row])
+            planned_NA, is_seam = upcoming.take(upcoming.add(np.stack(draws_DTA), worth))
+            actions_NA, is_clipped = clip_actions(planned_NA, low_A, high_A)
+            episode.add_query(found, row, actions_NA, is_clipped, is_seam)

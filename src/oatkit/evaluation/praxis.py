@@ -26,12 +26,13 @@ import torch
 from numpy.typing import NDArray
 
 from oatkit.errors import unknown_name
-from oatkit.evaluation.executable_actions import executable
+from oatkit.evaluation.action_plan import not_calibrated
+from oatkit.evaluation.executable_actions import checked_chunk, clip_actions
 from oatkit.evaluation.rollout import seeded_generator
 from oatkit.policies import ActingPolicy, Prediction
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.policies.observation.observations import Observations
-from oatkit.types import Budget, Sampling
+from oatkit.types import Budget, ExecuteSteps, Execution, Sampling
 from oatkit.types.observation_keys import STATE
 
 
@@ -78,8 +79,8 @@ class PraxisPolicy:
 
     Args:
         policy: What acts.
-        execute: Number of steps of a chunk that are executed before the next query; its first half
-            by default, as in the paper.
+        execute: Number of steps of a chunk that are executed before the next query, or "auto" for
+            as many as the policy finds worth it; the first half by default, as in the paper.
         budget: Largest number of tokens, or "auto"; all by default.
         sampling: Rules by which ids are chosen. Random numbers depend on its seed (0 where it has
             none), the episode's id and the query alone.
@@ -91,16 +92,14 @@ class PraxisPolicy:
         self,
         policy: ActingPolicy,
         *,
-        execute: int | None = None,
+        execute: ExecuteSteps = None,
         budget: Budget = None,
         sampling: Sampling = Sampling(),
         state_keys: Sequence[str] = (STATE,),
         action_spec: ActionSpec | None = None,
     ) -> None:
-        if execute is not None and execute < 1:
-            raise ValueError(f"execute is {execute}, expected 1 or more")
         self._policy = policy
-        self._execute = execute
+        self._execution = Execution(execute)
         self._budget = budget
         self._sampling = sampling
         self._state_keys = tuple(state_keys)
@@ -197,15 +196,11 @@ class PraxisPolicy:
             generator=[_generator(sampling, episode) for episode in episodes],
         )
         for index, episode in enumerate(episodes):
-            chunk_TA = found.chunk[index]
-            low_A, high_A = _bounds(spec, chunk_TA.shape[-1])
-            actions_NA, is_clipped = executable(
-                chunk_TA,
-                self._execute or max(1, len(chunk_TA) // 2),
-                low_A,
-                high_A,
-                f"the chunk for episode {episode.name!r}",
-            )
+            low_A, high_A = _bounds(spec, found.chunk.shape[-1])
+            steps = self._num_steps(found, index)
+            what = f"the chunk for episode {episode.name!r}"
+            chunk_TA = checked_chunk(found.chunk[index], steps, len(low_A), what)
+            actions_NA, is_clipped = clip_actions(chunk_TA[:steps], low_A, high_A)
             episode.queue.extend(actions_NA)
             episode.queries += 1
             self._info.append(
@@ -216,6 +211,17 @@ class PraxisPolicy:
                     "latency_ms": found.elapsed_ms,
                 }
             )
+
+    def _num_steps(self, found: Prediction, index: int) -> int:
+        """How many steps of a chunk are executed."""
+        steps, horizon = self._execution.steps, found.chunk.shape[1]
+        if isinstance(steps, int):
+            return steps
+        if steps is None:
+            return max(1, horizon // 2)
+        if found.execute_steps is None:
+            raise ValueError(not_calibrated())
+        return int(found.execute_steps[index])
 
 
 def _generator(sampling: Sampling, episode: _Episode) -> torch.Generator:

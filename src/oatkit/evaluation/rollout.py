@@ -13,9 +13,10 @@ from zlib import crc32
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from oatkit.envs.simulator import evaluation_seed
-from oatkit.types import Budget, Sampling, Schedule
+from oatkit.types import Budget, Execution, Sampling, Schedule
 
 
 @dataclass(frozen=True)
@@ -23,17 +24,24 @@ class Rollout:
     """The protocol of an episode.
 
     Attributes:
-        execute: Number of steps of a chunk that are executed before the next query.
+        execution: How chunks become actions.
         sampling: Rules by which ids are chosen. Its seed (0 where it has none) decides the goals
             and the random numbers, which are the same for every policy and budget.
         state_keys: Parts of the simulator's observation that are joined to the policy's state.
         endpoints: Endpoints of the schedule to generate by; None for the policy's own schedule.
+        scale: Raw units in a normalized one of each action dimension; empty where all are 1.
     """
 
-    execute: int
+    execution: Execution
     sampling: Sampling = Sampling(seed=0)
     state_keys: tuple[str, ...] = ()
     endpoints: tuple[int, ...] | None = None
+    scale: tuple[float, ...] = ()
+
+    @property
+    def action_scale(self) -> NDArray[np.float64] | float:
+        """Raw units in a normalized one, (A,)."""
+        return np.asarray(self.scale) if self.scale else 1.0
 
     @property
     def schedule(self) -> Schedule | None:

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oatkit.evaluation.rollout import EpisodePlan
+from oatkit.evaluation.action_plan import ActionPlan
+from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.evaluation.simulator_workers import Frame, Report
+from oatkit.evaluation.smoothness import mean_jumps
 from oatkit.policies.generation.prediction import Prediction
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.types import EpisodeResult
@@ -25,6 +27,7 @@ class RunningEpisode:
         plan: The episode that is run.
         slot: Number of its place in the worker process.
         history: The last frames, as many as the policy reads.
+        upcoming: Chunks that the next actions come from.
         repeats: How often it was begun again because its worker process died or hung.
         is_over: Whether the simulator has ended it.
         steps: Number of executed actions.
@@ -37,11 +40,13 @@ class RunningEpisode:
         latencies_ms: Time of each query.
         actions: Actions to execute after each query, (N, A).
         is_clipped: Whether each of these actions was clipped.
+        is_seam: Whether a chunk begins at each of them.
     """
 
     plan: EpisodePlan
     slot: int
     history: FrameHistory[Frame]
+    upcoming: ActionPlan
     repeats: int = 0
     is_over: bool = False
     steps: int = 0
@@ -54,6 +59,7 @@ class RunningEpisode:
     latencies_ms: list[float] = field(default_factory=list)
     actions: list[NDArray[np.float32]] = field(default_factory=list)
     is_clipped: list[bool] = field(default_factory=list)
+    is_seam: list[bool] = field(default_factory=list)
 
     def add_report(self, report: Report) -> None:
         """Take in what happened in the simulator."""
@@ -66,23 +72,37 @@ class RunningEpisode:
             self.score = report.score if self.score is None else max(self.score, report.score)
 
     def add_query(
-        self, found: Prediction, row: int, actions_NA: NDArray[np.float32], is_clipped: list[bool]
+        self,
+        found: Prediction,
+        row: int,
+        actions_NA: NDArray[np.float32],
+        is_clipped: list[bool],
+        is_seam: list[bool],
     ) -> None:
-        """Take in a row of a prediction and the actions that come of it."""
+        """Take in a row of a prediction and the actions to execute after it."""
         self.calls.append(int(found.calls[row]))
         self.tokens.append(int(found.budget[row]))
         self.attempts.append(int(found.attempts[row]))
         self.latencies_ms.append(found.elapsed_ms)
         self.actions.append(actions_NA)
         self.is_clipped += is_clipped
+        self.is_seam += is_seam
 
-    def result(self, goal_seed: int) -> EpisodeResult:
+    @property
+    def executed(self) -> NDArray[np.float32]:
+        """All executed actions, (N, A)."""
+        found = np.concatenate(self.actions) if self.actions else np.zeros((0, 1), np.float32)
+        return found[: self.steps]
+
+    def result(self, rollout: Rollout) -> EpisodeResult:
         """The episode as it is written into records."""
+        is_seam = self.is_seam[: self.steps]
+        seam_jump, inner_jump = mean_jumps(self.executed, is_seam, rollout.action_scale)
         return EpisodeResult(
             task=self.plan.task,
             budget=self.plan.budget,
             episode=self.plan.episode,
-            seed=goal_seed,
+            seed=rollout.goal_seed(self.plan),
             is_success=self.is_success,
             score=self.score,
             steps=self.steps,
@@ -94,6 +114,8 @@ class RunningEpisode:
             repeats=self.repeats,
             error=self.error,
             redrawn=sum(count > 1 for count in self.attempts),
+            seam_jump=seam_jump,
+            inner_jump=inner_jump,
         )
 
 

@@ -91,14 +91,28 @@ def _correlation(both: int, only_first: int, only_second: int, neither: int) -> 
 
 
 def summarize(
-    budget: Budget, episodes: Sequence[EpisodeResult], *, latency_ms: float | None
+    budget: Budget,
+    episodes: Sequence[EpisodeResult],
+    *,
+    latency_ms: float | None,
+    fps: float | None = None,
 ) -> BudgetResult:
-    """Means over all episodes of one budget."""
+    """Means over all episodes of one budget.
+
+    Args:
+        budget: Budget of the episodes.
+        episodes: Episodes of all tasks.
+        latency_ms: Time of a query for one observation alone.
+        fps: Steps a second of the simulator.
+    """
     by_task: dict[str, list[EpisodeResult]] = {}
     for episode in episodes:
         by_task.setdefault(episode.task, []).append(episode)
     tasks = tuple(TaskResult(task, _rate(own), _score(own)) for task, own in by_task.items())
     asked = [episode for episode in episodes if episode.queries] or list(episodes)
+    queries = sum(episode.queries for episode in episodes)
+    steps_per_query = sum(episode.steps for episode in episodes) / queries if queries else None
+    calls = fmean(episode.calls for episode in asked)
     return BudgetResult(
         budget=budget,
         tasks=tasks,
@@ -106,10 +120,20 @@ def summarize(
         mean_success=fmean(task.success.rate for task in tasks),
         score=_score(episodes),
         steps=fmean(episode.steps for episode in episodes),
-        calls=fmean(episode.calls for episode in asked),
+        calls=calls,
         tokens=fmean(episode.tokens for episode in asked),
         latency_ms=latency_ms,
+        steps_per_query=steps_per_query,
+        calls_per_s=calls * fps / steps_per_query if fps and steps_per_query else None,
+        seam_jump=_mean([episode.seam_jump for episode in episodes]),
+        inner_jump=_mean([episode.inner_jump for episode in episodes]),
     )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Mean of those that are there; None where none is."""
+    found = [value for value in values if value is not None]
+    return fmean(found) if found else None
 
 
 def _rate(episodes: Sequence[EpisodeResult]) -> SuccessRate:

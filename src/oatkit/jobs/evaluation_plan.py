@@ -8,12 +8,13 @@ from typing import Any
 
 from oatkit.envs.simulator import SimulatorKind
 from oatkit.envs.simulator_table import SIMULATORS, simulator_kind
+from oatkit.evaluation.action_plan import not_calibrated
 from oatkit.evaluation.policy_view import require_tasks
 from oatkit.evaluation.rollout import Rollout
 from oatkit.policies import Policy
 from oatkit.policies.generation.budget_limits import policy_budget
 from oatkit.policies.generation.early_stop import require_thresholds
-from oatkit.types import Budget, Sampling, Schedule
+from oatkit.types import Budget, Execution, Sampling, Schedule
 from oatkit.types.observation_keys import STATE
 
 
@@ -37,12 +38,18 @@ class EvaluationPlan:
 
     def settings(self) -> dict[str, Any]:
         """All that decides an episode, beside its task, budget and number, as JSON values."""
-        policy, simulator = self.policy, self.simulator
+        policy, simulator, rollout = self.policy, self.simulator, self.rollout
+        execution = rollout.execution
         has_shadows = simulator.make is not simulator.make_without_shadows
         return {
             "env": self.simulator.name,
-            **asdict(self.rollout),
-            "state_keys": list(self.rollout.state_keys),
+            "execute": execution.steps,
+            "blend": execution.blend,
+            "delay": execution.delay,
+            "draws": execution.draws,
+            "sampling": asdict(rollout.sampling),
+            "state_keys": list(rollout.state_keys),
+            "endpoints": rollout.endpoints,
             "horizon": policy.tokenizer.horizon,
             "history": policy.spec.history,
             "max_steps": self.simulator.max_steps,
@@ -92,21 +99,21 @@ def choose_simulator(
 
 def make_rollout(
     policy: Policy,
-    execute: int | None,
+    execution: Execution,
     sampling: Sampling,
     state_keys: Sequence[str],
     schedule: Schedule | None,
 ) -> Rollout:
     """The protocol of an episode; what is left open is as the policy was trained."""
-    horizon = policy.tokenizer.horizon
-    if execute is not None and not 1 <= execute <= horizon:
-        raise ValueError(f"execute is {execute}, expected 1 to {horizon}, a whole chunk")
+    if execution.steps == "auto" and policy.execution is None:
+        raise ValueError(not_calibrated())
     trained_on = policy.extras.get("data", {}).get("state_keys", (STATE,))
     return Rollout(
-        execute=execute or max(1, horizon // 2),
+        execution=execution.within(policy.tokenizer.horizon),
         sampling=replace(sampling, seed=sampling.seed or 0),
         state_keys=tuple(state_keys) or tuple(trained_on),
         endpoints=None if schedule is None else schedule.endpoints,
+        scale=tuple(policy.tokenizer.normalizer.scale.tolist()),
     )
 
 

@@ -38,6 +38,8 @@ from oatkit.types import (
     Budget,
     EpisodeResult,
     EpisodeVideo,
+    ExecuteSteps,
+    Execution,
     PolicyEvaluation,
     Sampling,
     Schedule,
@@ -56,7 +58,10 @@ def evaluate(
     tasks: Sequence[str] = (),
     episodes: int = 50,
     budgets: Sequence[Budget] = (None,),
-    execute: int | None = None,
+    execute: ExecuteSteps = None,
+    blend: float | None = None,
+    delay: int = 0,
+    draws: int = 1,
     head: Head | None = None,
     schedule: Schedule | None = None,
     sampling: Sampling = Sampling(seed=0),
@@ -79,40 +84,43 @@ def evaluate(
         tasks: Task names; those that the policy was trained on by default.
         episodes: Number of episodes of each task and budget, on the same seeds.
         budgets: How many tokens to generate: numbers, "auto", or None for all.
-        execute: Steps of a chunk that are executed before the next query; half by default.
-        head: Which output of a co-trained policy produces the actions: its flow expert by default,
-            or its tokens.
+        execute: Steps of a chunk to execute, or "auto", see `Execution.steps`; half by default.
+        blend: Decay by which actions are averaged with those of older chunks; None for no average.
+        delay: Steps that a chunk comes late; the older one goes on meanwhile.
+        draws: Chunks to generate for an observation, of which the one nearest to the plan is taken.
+        head: What acts of a co-trained policy: its flow expert by default, or its tokens.
         schedule: Generation schedule; the policy's own by default.
-        sampling: Rules by which ids are chosen. Its seed (0 where it has none) decides the goals
-            too; no seed has a goal of a demonstration.
+        sampling: Rules by which ids are chosen. Its seed (0 where it has none) decides goals too.
         state_keys: Parts of the observation that are the policy's state; as trained by default.
         shadows: Whether images of metaworld have shadows, as those of training had.
         out: Folder of the record and the videos; None to keep the record in memory.
         videos: Number of episodes of each task and budget to film, of those that are run now.
         workers: Number of simulator processes; one per core by default.
         timeout_s: Seconds after which a silent simulator process is killed and started again.
-        device: Where a policy that is opened here runs; one that is given stays where it is, unless
-            a device is named. See `resolve_device`.
+        device: Where a policy that is opened here runs, or a given one if named; `resolve_device`.
         dtype: Type of the weights of a policy that is opened here; as trained by default.
         command: What the record says was typed.
         show_progress: Whether to show a progress bar.
     """
-    folder = None if out is None else Path(out)
-    _check_counts(folder, episodes, videos, workers, timeout_s)
+    folder = _checked_folder(out, episodes, videos, workers, timeout_s)
     opened = open_policy(policy, device, dtype)
     choose_head(opened, head)
     kind = choose_simulator(simulator, opened, shadows=shadows)
-    rollout = make_rollout(opened, execute, sampling, state_keys, schedule)
+    execution = Execution(execute, blend, delay, draws)
+    rollout = make_rollout(opened, execution, sampling, state_keys, schedule)
     plan = plan_evaluation(opened, kind, rollout, tasks, budgets or (None,))
-    console = Console(highlight=False, quiet=not show_progress)
-    run = _Run(plan, folder, workers or os.cpu_count() or 1, timeout_s, console)
-    name = opened.kind if opened is policy else str(policy)
-    return run.finish(name, command, episodes, videos)
+    run = _Run(plan, folder, workers or os.cpu_count() or 1, timeout_s, show_progress)
+    return run.finish(opened.kind if opened is policy else str(policy), command, episodes, videos)
 
 
-def _check_counts(
-    folder: Path | None, episodes: int, videos: int, workers: int | None, timeout_s: float
-) -> None:
+def _checked_folder(
+    out: str | os.PathLike[str] | None,
+    episodes: int,
+    videos: int,
+    workers: int | None,
+    timeout_s: float,
+) -> Path | None:
+    """The folder of an evaluation whose numbers make sense."""
     for name, value in (("episodes", episodes), ("workers", workers)):
         if value is not None and value < 1:
             raise ValueError(f"{name} is {value}, expected 1 or more")
@@ -120,10 +128,11 @@ def _check_counts(
         raise ValueError(f"videos is {videos}, expected 0 or more")
     if not timeout_s > 0:
         raise ValueError(f"timeout_s is {timeout_s:g}, expected more than 0")
-    if videos and folder is None:
+    if videos and out is None:
         raise ValueError("videos need a folder: name one as `out`")
     if videos:
         import oatkit.data.video  # noqa: F401  says now what it lacks
+    return None if out is None else Path(out)
 
 
 class _Run:
@@ -135,11 +144,11 @@ class _Run:
         folder: Path | None,
         num_workers: int,
         timeout_s: float,
-        console: Console,
+        show_progress: bool,
     ) -> None:
         self._plan = plan
         self._folder = folder
-        self._console = console
+        self._console = Console(highlight=False, quiet=not show_progress)
         self._runner = EpisodeRunner(
             plan.policy,
             plan.simulator,
@@ -194,7 +203,8 @@ class _Run:
                     seconds=record.seconds + time.monotonic() - began,
                     latencies_ms=latencies | record.latencies_ms,
                     episodes=(*record.episodes, *ended),
-                )
+                ),
+                self._plan.simulator.fps,
             )
 
         with (
@@ -256,14 +266,20 @@ def _video_path(task: str, budget: Budget, episode: int) -> str:
     return f"videos/{task}-budget-{budget_name(budget)}-{episode:03d}.mp4"
 
 
-def summarized(record: PolicyEvaluation) -> PolicyEvaluation:
-    """The record with its episodes in order, and the results of each budget."""
+def summarized(record: PolicyEvaluation, fps: float) -> PolicyEvaluation:
+    """The record with its episodes in order, and the results of each budget.
+
+    Args:
+        record: Record whose episodes are summarized.
+        fps: Steps a second of the simulator.
+    """
     episodes = sorted(record.episodes, key=lambda e: (budget_order(e.budget), e.task, e.episode))
     budgets = [
         summarize(
             budget,
             [e for e in episodes if e.budget == budget],
             latency_ms=record.latencies_ms.get(budget_name(budget)),
+            fps=fps,
         )
         for budget in dict.fromkeys(e.budget for e in episodes)
     ]

@@ -60,6 +60,7 @@ class ActingPolicy(Protocol):
         sampling: Sampling = Sampling(),
         generator: Generators = None,
         deadline_ms: float | None = None,
+        draws: int = 1,
     ) -> Prediction:
         """Chunks that follow the observations.
 
@@ -75,6 +76,9 @@ class ActingPolicy(Protocol):
             generator: One for the batch or one for each row, instead of the seed of `sampling`.
             deadline_ms: Time after which the chunk must be there: generation stops at the last
                 trained budget that fits, at the first at the latest.
+            draws: Number of chunks for each observation, all in `Prediction.draws`. The first is as
+                it would be alone; the others have random numbers of their own, and sample where
+                `sampling` is greedy.
 
         Where a flow expert acts, a budget is a number of Euler steps (there is no "auto"), a
         deadline chooses how many fit, the temperature scales the noise that it starts from (0 is

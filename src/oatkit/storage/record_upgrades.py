@@ -39,6 +39,11 @@ def _policy_evaluation_from_3(record: Json) -> Json:
     return record | parts | {"latencies_ms": latencies}
 
 
+def _policy_evaluation_from_4(record: Json) -> Json:
+    """Chunks were neither blended nor late, and there was one draw of each."""
+    return record | {"settings": {**record["settings"], "blend": None, "delay": 0, "draws": 1}}
+
+
 def _policy_measurement_from_1(record: Json) -> Json:
     return record | {"auto": record["auto"] and with_auto(record["auto"])}
 
@@ -71,9 +76,10 @@ UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
         1: _policy_evaluation_from_1,
         2: _unchanged,
         3: _policy_evaluation_from_3,
+        4: _policy_evaluation_from_4,
     },
     "oatkit/policy-measurement": {1: _policy_measurement_from_1},
-    "oatkit/policy-sweep": {1: _policy_sweep_from_1},
+    "oatkit/policy-sweep": {1: _policy_sweep_from_1, 2: _unchanged},
     "oatkit/tokenizer-comparison": {1: _unchanged},
     "oatkit/tokenizer-measurement": {1: _unchanged},
     "oatkit/tokenizer-sweep": {1: _unchanged},

@@ -161,6 +161,11 @@ class EpisodeResult:
     redrawn: int | None = None
     """Number of queries whose tokens did not decode at first and were generated again; None in a
     record that is older than this count."""
+    seam_jump: float | None = None
+    """Mean root mean square difference to the action before, normalized units, of actions at which
+    a chunk begins; None in older records and where there are none."""
+    inner_jump: float | None = None
+    """The same of all other actions."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +198,14 @@ class BudgetResult:
     """Mean number of tokens that were decoded in a query."""
     latency_ms: float | None
     """Median time of a query for one observation alone, measured apart from the episodes."""
+    steps_per_query: float | None = None
+    """Mean number of steps that are executed after a query; None in older records."""
+    calls_per_s: float | None = None
+    """Mean number of generation stages for a second of acting; None in older records."""
+    seam_jump: float | None = None
+    """Mean jump of the episodes at the beginnings of chunks, normalized units."""
+    inner_jump: float | None = None
+    """Mean jump of the episodes elsewhere, normalized units."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +266,7 @@ class PolicyEvaluation:
     comparisons: tuple[PairedComparison, ...] = ()
     videos: tuple[EpisodeVideo, ...] = ()
     schema: str = "oatkit/policy-evaluation"
-    version: int = 4
+    version: int = 5
 
 
 @dataclass(frozen=True)
@@ -317,4 +330,4 @@ class PolicySweep:
     """Everything that decides the result, which must be the same when a sweep goes on."""
     rows: tuple[PolicySweepRow, ...] = ()
     schema: str = "oatkit/policy-sweep"
-    version: int = 2
+    version: int = 3

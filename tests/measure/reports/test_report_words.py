@@ -5,7 +5,9 @@ from __future__ import annotations
 from oatkit.measure.reports.report_words import (
     axis_name,
     count_tokens,
+    execution_words,
     fixed_budgets,
+    maybe,
     means_of_acting,
     result_name,
     tasks_of,
@@ -34,3 +36,17 @@ def test_a_flow_expert_is_named_instead_of_a_budget() -> None:
 
 def test_tokens_are_counted_in_words() -> None:
     assert [count_tokens(count) for count in (1, 5.125)] == ["1 token", "5.12 tokens"]
+
+
+def test_execution_is_told_in_words() -> None:
+    plain = evaluation({8: [True]})
+    assert execution_words(plain) == "8 of 16 steps executed"
+    rich = evaluation({8: [True]}, execute="auto", blend=0.1, delay=2, draws=4)
+    assert execution_words(rich) == (
+        "as many steps executed as the policy finds worth it, averaged with older chunks "
+        "(decay 0.1), 2 steps late, the best of 4 draws"
+    )
+
+
+def test_a_number_may_be_missing() -> None:
+    assert [maybe(value, ".2g") for value in (None, 0.125)] == ["-", "0.12"]

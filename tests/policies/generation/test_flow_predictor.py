@@ -50,6 +50,20 @@ def test_a_batch_is_its_rows(policy: LightFlowPolicy, dataset: Dataset) -> None:
         np.testing.assert_allclose(alone.chunk[0], together.chunk[i], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("sampling", [Sampling(), GREEDY])
+def test_the_first_draw_is_as_it_would_be_alone(
+    sampling: Sampling, policy: LightFlowPolicy, dataset: Dataset
+) -> None:
+    observation = tiny.batch(policy, dataset)
+    own = [seeded(seed) for seed in range(3)]
+    alone = policy.predict_action_chunk(observation, sampling=sampling, generator=own)
+    own = [seeded(seed) for seed in range(3)]
+    four = policy.predict_action_chunk(observation, sampling=sampling, generator=own, draws=4)
+    np.testing.assert_allclose(four.chunk, alone.chunk, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(four.draws[:, 0], four.chunk)
+    assert len(np.unique(four.draws.reshape(12, -1).round(3), axis=0)) == 12
+
+
 def test_a_budget_is_a_number_of_euler_steps(policy: LightFlowPolicy, dataset: Dataset) -> None:
     observation = tiny.batch(policy, dataset)
     assert policy.budgets == (1, 2, 5, 10)

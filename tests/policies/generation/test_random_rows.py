@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
+from torch import Tensor
 
-from oatkit.policies.generation.random_rows import random_rows
+from oatkit.policies.generation.random_rows import Generators, random_draws, random_rows
+from tests.policies.tiny import seeded
 
 
 @pytest.mark.parametrize("sample", [torch.rand, torch.randn])
@@ -24,3 +28,36 @@ def test_rows_with_their_own_generators_sample_as_if_alone(sample) -> None:  # t
 def test_one_generator_is_for_the_whole_batch() -> None:
     found = random_rows(torch.rand, torch.Generator().manual_seed(1), 2, 3)
     assert torch.equal(found, torch.rand(2, 3, generator=torch.Generator().manual_seed(1)))
+
+
+@pytest.mark.parametrize("sample", [torch.rand, torch.randn])
+@pytest.mark.parametrize("is_single", [True, False])
+def test_the_first_draw_has_the_numbers_it_would_have_alone(
+    sample: Callable[..., Tensor], is_single: bool
+) -> None:
+    def generators() -> Generators:
+        return seeded(3) if is_single else [seeded(3), seeded(4)]
+
+    alone = generators()
+    wanted = random_rows(sample, alone, 2, 20)
+    used = generators()
+    found = random_draws(sample, used, 2, 3, 20)
+    torch.testing.assert_close(found[:2], wanted, rtol=0, atol=0)
+    assert len(found.unique()) > 100
+    torch.testing.assert_close(random_draws(sample, generators(), 2, 3, 20), found, rtol=0, atol=0)
+    # neither are later numbers of the caller's generators touched, nor later draws the same again
+    after, wanted_after = (random_rows(sample, each, 2, 20) for each in (used, alone))
+    torch.testing.assert_close(after, wanted_after, rtol=0, atol=0)
+    assert not torch.equal(random_draws(sample, used, 2, 3, 20)[2:], found[2:])
+    torch.testing.assert_close(random_draws(sample, generators(), 2, 1, 20), wanted, rtol=0, atol=0)
+
+
+def test_torchs_own_generator_goes_on() -> None:
+    torch.manual_seed(0)
+    wanted = torch.rand(2, 5)
+    torch.manual_seed(0)
+    found = random_draws(torch.rand, None, 2, 2, 5)
+    torch.testing.assert_close(found[:2], wanted, rtol=0, atol=0)
+    assert not torch.equal(found[2:], wanted)
+    with pytest.raises(ValueError, match="draws is 0, expected 1 or more"):
+        random_draws(torch.rand, None, 2, 0, 5)

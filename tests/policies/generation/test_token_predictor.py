@@ -12,7 +12,8 @@ from torch import Tensor
 
 from oatkit.data import Dataset
 from oatkit.errors import DecodeError
-from oatkit.policies import LightPolicy
+from oatkit.policies import LightPolicy, Prediction
+from oatkit.policies.observation.observations import Observations
 from oatkit.types import Sampling, Schedule, Tokens
 from tests.policies import tiny
 from tests.policies.tiny import seeded
@@ -149,3 +150,70 @@ def test_another_schedule_warns_once(dataset: Dataset) -> None:
     with pytest.warns(UserWarning, match="stage by stage"):
         found = policy.predict_action_chunk(observation, schedule=Schedule((1, 3)))
     assert found.budget.tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0)])
+@pytest.mark.parametrize("kind", ["oat-pow2", "bin"])
+def test_the_first_draw_is_as_it_would_be_alone(
+    kind: str, sampling: Sampling, policies: dict[str, LightPolicy], dataset: Dataset
+) -> None:
+    policy = policies[kind]
+    observation = tiny.batch(policy, dataset)
+
+    def predict(draws: int) -> Prediction:
+        own = [seeded(seed) for seed in range(3)]
+        return policy.predict_action_chunk(
+            observation, sampling=sampling, generator=own, draws=draws
+        )
+
+    alone, four = predict(1), predict(4)
+    assert alone.draws is None
+    np.testing.assert_array_equal(four.ids, alone.ids)
+    np.testing.assert_allclose(four.chunk, alone.chunk, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(four.draws[:, 0], four.chunk)
+    assert four.draws.shape == (3, 4, tiny.HORIZON, tiny.ACTION_DIM)
+    assert len(np.unique(four.draws, axis=1).reshape(-1, tiny.HORIZON, tiny.ACTION_DIM)) == 12
+    np.testing.assert_array_equal(predict(4).draws, four.draws)
+
+
+def test_observations_are_encoded_once_for_all_draws(
+    policies: dict[str, LightPolicy], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = policies["oat-pow2"]
+    sizes: list[int] = []
+    real = policy.net.encode
+
+    def counted(observations: Observations) -> Any:
+        sizes.append(len(observations))
+        return real(observations)
+
+    monkeypatch.setattr(policy.net, "encode", counted)
+    policy.predict_action_chunk(tiny.batch(policy, dataset), draws=5)
+    assert sizes == [3]
+
+
+def test_draws_that_do_not_decode_are_generated_again(dataset: Dataset) -> None:
+    policy = tiny.make_policy("fast", dataset)
+    observation = tiny.batch(policy, dataset)
+    tokens = policy.tokenizer.encode(observation["action"])
+    rows = torch.arange(6) % 3
+    wanted = Tokens(tokens.ids[rows], tokens.lengths[rows])
+    broken = Tokens(wanted.ids.clone(), wanted.lengths.clone())
+    broken.lengths[[1, 4]] = 0  # one sequence of each draw
+    starts = []
+
+    def start(context: Any, batch_size: int, num_slots: int) -> Saying:
+        starts.append(batch_size)
+        if len(starts) == 1:
+            return Saying(broken, policy)
+        return Saying(Tokens(wanted.ids[[1, 4]], wanted.lengths[[1, 4]]), policy)
+
+    policy.net.start = start  # type: ignore[method-assign, assignment]
+    found = policy.predict_action_chunk(
+        observation, draws=2, generator=[seeded(seed) for seed in range(3)]
+    )
+    assert starts == [6, 2]
+    np.testing.assert_allclose(
+        found.draws[:, 1], policy.tokenizer.decode(tokens).numpy(), atol=1e-5
+    )
+    assert found.attempts.tolist() == [1, 2, 1]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from oatkit.data import Dataset
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Prediction, VlmPolicy
 from oatkit.policies.vlm.backbones.backbone import Backbone
 from oatkit.types import Sampling
 from oatkit.types.observation_keys import IMAGES
@@ -55,6 +55,26 @@ def test_a_batch_is_its_rows(
     for i in range(3):
         alone = policy.predict_action_chunk(tiny.row(observation, i), generator=[seeded(i)])
         np.testing.assert_allclose(alone.chunk[0], together.chunk[i], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_the_first_draw_is_as_it_would_be_alone(
+    temperature: float, cotrained: dict[str, VlmPolicy], dataset: Dataset
+) -> None:
+    policy = cotrained["qwen3-vl"]
+    observation = tiny_vlm.batch(policy, dataset)
+
+    def predict(draws: int) -> Prediction:
+        own, sampling = [seeded(seed) for seed in range(3)], Sampling(temperature=temperature)
+        return policy.predict_action_chunk(
+            observation, sampling=sampling, generator=own, draws=draws
+        )
+
+    alone, three = predict(1), predict(3)
+    np.testing.assert_allclose(three.chunk, alone.chunk, rtol=1e-3, atol=1e-3)
+    np.testing.assert_array_equal(three.draws[:, 0], three.chunk)
+    spread = np.abs(three.draws[:, 1:] - three.chunk[:, None]).max(axis=(2, 3))
+    assert (spread > 1e-3).all()  # the others have noise of their own
 
 
 def test_a_missing_camera_is_masked_for_the_expert_too(

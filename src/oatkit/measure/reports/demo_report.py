@@ -22,6 +22,7 @@ from oatkit.measure.reports.html_page import (
     warning,
 )
 from oatkit.measure.reports.rate_distortion_chart import plot_rate_distortion
+from oatkit.measure.reports.report_words import execution_words
 from oatkit.types import DemoRecord, KindComparison, PolicyEvaluation, TokenizerComparison
 
 STAGES = {
@@ -153,7 +154,7 @@ def _tokenizer_row(comparison: TokenizerComparison, kind: KindComparison) -> lis
 
 def _made(demo: DemoRecord, evaluation: PolicyEvaluation) -> str:
     stages = [[stage.name, f"{stage.seconds:.0f} s", STAGES[stage.name]] for stage in demo.stages]
-    rule = f"{evaluation.settings['execute']} of {evaluation.settings['horizon']} steps of a chunk"
+    rule = execution_words(evaluation)
     facts = {
         "seeds": "0 everywhere; goals of episodes never occur in demonstrations",
         "executed": rule,

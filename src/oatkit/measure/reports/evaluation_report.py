@@ -9,7 +9,7 @@ from oatkit.measure.reports.chart_table import EVALUATION_CHARTS
 from oatkit.measure.reports.evaluation_findings import cautions, sentences
 from oatkit.measure.reports.evaluation_tables import evaluation_tables
 from oatkit.measure.reports.html_page import bullets, figures, how_made, page, video, warning
-from oatkit.measure.reports.report_words import acts_by_flow, has_budgets
+from oatkit.measure.reports.report_words import acts_by_flow, execution_words, has_budgets
 from oatkit.types import (
     EpisodeResult,
     EpisodeVideo,
@@ -31,14 +31,12 @@ def write_evaluation_report(record: PolicyEvaluation, folder: Path) -> Path:
 
 def evaluation_page(record: PolicyEvaluation, folder: Path) -> str:
     """The page; the videos are below `folder`."""
-    s = record.settings
     means = "acting by its flow expert"
     if not acts_by_flow(record):
         means = f"on <b>{escape(record.kind)}</b> tokens"
     lead = (
-        f"<code>{escape(record.policy)}</code>, {means}, in {s['env']}: "
-        f"{len(record.episodes)} episodes, {s['execute']} of {s['horizon']} steps of a chunk "
-        "executed before the next query."
+        f"<code>{escape(record.policy)}</code>, {means}, in {record.settings['env']}: "
+        f"{len(record.episodes)} episodes, {execution_words(record)}."
     )
     charts = {title: figures(plot(record)) for title, plot in EVALUATION_CHARTS.items()}
     return page(

@@ -6,7 +6,13 @@ from html import escape
 
 from oatkit.measure.reports.evaluation_findings import format_interval, format_points
 from oatkit.measure.reports.html_page import table
-from oatkit.measure.reports.report_words import acts_by_flow, has_budgets, result_name, tasks_of
+from oatkit.measure.reports.report_words import (
+    acts_by_flow,
+    has_budgets,
+    maybe,
+    result_name,
+    tasks_of,
+)
 from oatkit.types import BudgetResult, PolicyEvaluation, TaskResult
 
 
@@ -50,7 +56,11 @@ def _time_table(record: PolicyEvaluation) -> str:
             result_name(record, b.budget),
             f"{b.tokens:.3g}",
             f"{b.calls:.3g}",
-            "-" if b.latency_ms is None else f"{b.latency_ms:.3g}",
+            maybe(b.latency_ms, ".3g"),
+            maybe(b.steps_per_query, ".3g"),
+            maybe(b.calls_per_s, ".3g"),
+            maybe(b.seam_jump, ".2g"),
+            maybe(b.inner_jump, ".2g"),
             f"{b.steps:.0f}",
             f"{_share_clipped(record, b):.0%}",
         ]
@@ -58,10 +68,12 @@ def _time_table(record: PolicyEvaluation) -> str:
     ]
     note = (
         "Means. Clipped: actions outside the simulator's bounds, moved to them; decoders overshoot "
-        "where demonstrations touch a bound."
+        "where demonstrations touch a bound. Jumps: root mean square difference of successive "
+        "actions where a chunk begins and elsewhere, normalized units."
     )
     name = "budget" if has_budgets(record) else "head"
-    headings = (name, "tokens", "calls", "ms a query", "steps an episode", "actions clipped")
+    headings = [name, "tokens", "calls", "ms a query", "steps a query", "calls a second"]
+    headings += ["jump at seams", "jump elsewhere", "steps an episode", "actions clipped"]
     return table(note, headings, rows)
 
 

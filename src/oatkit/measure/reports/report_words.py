@@ -34,6 +34,27 @@ def axis_name(record: PolicyEvaluation) -> str:
     return "budget, Euler steps" if acts_by_flow(record) else "budget, tokens"
 
 
+def execution_words(record: PolicyEvaluation) -> str:
+    """How chunks became actions: `16 of 32 steps executed`, and what was done beside it."""
+    s = record.settings
+    steps = "as many steps executed as the policy finds worth it"
+    words = [
+        steps if s["execute"] == "auto" else f"{s['execute']} of {s['horizon']} steps executed"
+    ]
+    if s.get("blend") is not None:
+        words.append(f"averaged with older chunks (decay {s['blend']:g})")
+    if s.get("delay"):
+        words.append(f"{s['delay']} steps late")
+    if s.get("draws", 1) > 1:
+        words.append(f"the best of {s['draws']} draws")
+    return ", ".join(words)
+
+
+def maybe(value: float | None, how: str) -> str:
+    """A number in a format such as `.3g`, or a dash where there is none."""
+    return "-" if value is None else f"{value:{how}}"
+
+
 def count_tokens(count: float) -> str:
     """A number of tokens in words: `1 token`, `5.12 tokens`."""
     return f"{count:.3g} token{'s' * (count != 1)}"

@@ -16,12 +16,12 @@ from oatkit.policies.generation.budget_limits import resolve_steps, step_choices
 from oatkit.policies.generation.deadline import Deadline, Latency
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Prediction, PredictionOptions, to_prediction
-from oatkit.policies.generation.random_rows import Generators, random_rows
+from oatkit.policies.generation.random_rows import Generators, random_draws
 from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
 from oatkit.policies.observation.observations import Observations
-from oatkit.types import Sampling, Tokens
+from oatkit.types import Tokens
 
 REPEATS = 5
 
@@ -42,6 +42,9 @@ class FlowNet(Protocol):
 
     def encode(self, observations: Observations) -> Any:
         """Contexts of a batch of observations."""
+
+    def select_rows(self, context: Any, rows_N: Tensor) -> Any:
+        """The context of some rows of the batch."""
 
     def flow(self, context: Any, noise_BTA: Tensor, num_steps: int) -> Tensor:
         """Normalized chunks (B, T, A), reached from noise in so many Euler steps."""
@@ -78,20 +81,21 @@ class FlowPredictor:
         deadline = None
         if options.deadline_ms is not None:
             before = time.perf_counter()
-            latency = Latency((self.step_ms(len(batch)),) * num_steps, decode_ms=0.0)
+            step_ms = self.step_ms(len(batch) * options.draws)
+            latency = Latency((step_ms,) * num_steps, decode_ms=0.0)
             began += time.perf_counter() - before  # measuring is not part of the prediction
             at = began + options.deadline_ms / 1000
             deadline = Deadline(at, latency, self._net.device)
         generator = options.generator
         if generator is None and options.sampling.seed is not None:
             generator = torch.Generator().manual_seed(options.sampling.seed)
-        generated = self._integrate(batch, generator, options.sampling, num_steps, deadline)
+        generated = self._integrate(batch, generator, options, num_steps, deadline)
         return to_prediction(
             generated,
             observation,
             is_single_frame=is_single_frame,
             began=began,
-            execution=options.execution,
+            options=options,
         )
 
     def generate_once(
@@ -103,31 +107,36 @@ class FlowPredictor:
         """Raw chunks by the default settings; no tokens, and a call for every Euler step."""
         del thresholds  # there is nothing to stop
         num_steps = self._net.num_steps
-        return self._integrate(observations, generator, Sampling(), num_steps)
+        return self._integrate(observations, generator, PredictionOptions(), num_steps)
 
     @torch.inference_mode()
     def _integrate(
         self,
         observations: Observations,
         generator: Generators,
-        sampling: Sampling,
+        options: PredictionOptions,
         num_steps: int,
         deadline: Deadline | None = None,
     ) -> GeneratedChunks:
-        net, count = self._net, len(observations)
-        noise_BTA = random_rows(torch.randn, generator, count, *net.chunk_shape).to(net.device)
-        noise_BTA = noise_BTA * (0.0 if sampling.is_greedy else sampling.temperature)
+        net, count, sampling = self._net, len(observations), options.sampling
+        noise = random_draws(torch.randn, generator, count, options.draws, *net.chunk_shape)
+        noise_NTA = noise.to(net.device)
+        noise_NTA[:count] *= 0.0 if sampling.is_greedy else sampling.temperature
+        noise_NTA[count:] *= sampling.for_redraw.temperature
         context = net.encode(observations.to(net.device))
+        if options.draws > 1:
+            rows_N = torch.arange(len(noise_NTA), device=net.device) % count
+            context = net.select_rows(context, rows_N)
         if deadline is not None:
             choices = step_choices(num_steps)
             fits = (steps for steps in reversed(choices) if deadline.allows(0, steps))
             num_steps = next(fits, choices[0])
-        chunk_BTA = self._actions.unnormalize(net.flow(context, noise_BTA, num_steps))
-        none_B0 = torch.zeros(count, 0, device=net.device)
-        calls_B = torch.full((count,), num_steps, device=net.device)
-        tokens = Tokens(none_B0.long(), torch.zeros_like(calls_B))
+        chunk_NTA = self._actions.unnormalize(net.flow(context, noise_NTA, num_steps))
+        none_N0 = torch.zeros(len(chunk_NTA), 0, device=net.device)
+        calls_N = torch.full((len(chunk_NTA),), num_steps, device=net.device)
+        tokens = Tokens(none_N0.long(), torch.zeros_like(calls_N))
         return GeneratedChunks(
-            chunk_BTA, tokens, none_B0, calls_B, torch.ones_like(calls_B), undecodable={}
+            chunk_NTA, tokens, none_N0, calls_N, torch.ones_like(calls_N), undecodable={}
         )
 
     def step_ms(self, batch_size: int = 1) -> float:

@@ -34,6 +34,8 @@ class Prediction:
         elapsed_ms: Time from the observation to the chunk.
         execute_steps: (B,) number of steps that are worth executing, as the policy itself finds;
             None where that was not calibrated.
+        draws: (B, D, horizon, action_dim) chunks of all draws, the first of which is `chunk`; None
+            where there is one draw. All else is of the first draw.
     """
 
     chunk: Any
@@ -44,6 +46,7 @@ class Prediction:
     attempts: Any
     elapsed_ms: float
     execute_steps: Any = None
+    draws: Any = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class PredictionOptions:
         deadline_ms: Time in which the chunk must be there; None for no hurry.
         thresholds: Thresholds of "auto"; None where they were not calibrated.
         execution: How many steps are worth executing; None where that was not calibrated.
+        draws: Number of chunks for each observation.
     """
 
     budget: Budget = None
@@ -68,6 +72,7 @@ class PredictionOptions:
     deadline_ms: float | None = None
     thresholds: AutoThresholds | None = None
     execution: AutoExecution | None = None
+    draws: int = 1
 
 
 def to_prediction(
@@ -76,26 +81,32 @@ def to_prediction(
     *,
     is_single_frame: bool,
     began: float,
-    execution: AutoExecution | None = None,
+    options: PredictionOptions,
 ) -> Prediction:
     """The arrays of a prediction, like those of the observation.
 
     Args:
-        generated: Tensors of the whole batch.
+        generated: Tensors of the whole batch, draw after draw.
         observation: The observation as it was given.
         is_single_frame: Whether it was one frame, which is answered without a batch axis.
         began: When the prediction began, on the clock of `time.perf_counter`.
-        execution: How many steps are worth executing; None where that was not calibrated.
+        options: How it was asked for.
     """
     given: list[Tensor] = []
     if not isinstance(observation, Observations):
         given = [value for value in observation.values() if isinstance(value, Tensor)]
 
+    batch_size = len(generated.chunk) // options.draws
+
     def converted(values: Tensor) -> Any:
-        values = values[0] if is_single_frame else values
+        values = values[0] if is_single_frame else values[:batch_size]
         return values.to(given[0].device) if given else values.cpu().numpy()
 
-    steps_B = None if execution is None else execution.steps(mean_entropy(generated))
+    shape = (options.draws, batch_size, *generated.chunk.shape[1:])
+    draws_BDTA = generated.chunk.reshape(shape).transpose(0, 1)
+    steps_B = None
+    if options.execution is not None:
+        steps_B = options.execution.steps(mean_entropy(generated))
     return Prediction(
         chunk=converted(generated.chunk),
         ids=converted(generated.tokens.ids),
@@ -105,4 +116,5 @@ def to_prediction(
         attempts=converted(generated.attempts),
         elapsed_ms=1000 * (read_clock(generated.chunk.device) - began),
         execute_steps=None if steps_B is None else converted(steps_B),
+        draws=None if options.draws == 1 else converted(draws_BDTA),
     )

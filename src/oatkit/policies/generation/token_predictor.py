@@ -21,7 +21,7 @@ from oatkit.policies.generation.deadline import Deadline, Latency
 from oatkit.policies.generation.early_stop import AutoThresholds, require_thresholds
 from oatkit.policies.generation.latency_measurement import measure_latency
 from oatkit.policies.generation.prediction import Prediction, PredictionOptions, to_prediction
-from oatkit.policies.generation.random_rows import Generators, random_rows
+from oatkit.policies.generation.random_rows import Generators, random_draws, random_rows
 from oatkit.policies.generation.threshold_calibration import calibrate_thresholds
 from oatkit.policies.generation.token_generation import (
     GeneratedChunks,
@@ -83,41 +83,48 @@ class TokenPredictor:
         batch, is_single_frame = self._episode.batch(observation)
         if options.deadline_ms is not None and self._can_stop_early():
             before = time.perf_counter()
-            latency = self.latency(len(batch), schedule)
+            latency = self.latency(len(batch) * options.draws, schedule)
             began += time.perf_counter() - before  # measuring is not part of the prediction
             deadline = Deadline(began + options.deadline_ms / 1000, latency, self._net.device)
             settings = replace(settings, deadline=deadline)
         generator = options.generator
         if generator is None and options.sampling.seed is not None:
             generator = torch.Generator().manual_seed(options.sampling.seed)
-        generated = self._generate(batch, settings, generator)
+        generated = self._generate(batch, settings, generator, options.draws)
         return to_prediction(
             generated,
             observation,
             is_single_frame=is_single_frame,
             began=began,
-            execution=options.execution,
+            options=options,
         )
 
     @torch.inference_mode()
     def _generate(
-        self, batch: Observations, settings: GenerationSettings, generator: Generators
+        self,
+        batch: Observations,
+        settings: GenerationSettings,
+        generator: Generators,
+        num_draws: int,
     ) -> GeneratedChunks:
-        """Generate and decode; a sequence that does not decode is generated again, then sampled."""
+        """Generate and decode draw after draw, in one batch; a sequence that does not decode is
+        generated again, then sampled."""
         device = self._net.device
         context = self._net.encode(batch.to(device))
         packing = self._net.pack(settings.schedule, device)
         batch_size, num_slots = batch.task.shape[0], len(packing.positions)
-        rows_N, own = torch.arange(batch_size, device=device), context
+        rows_N = torch.arange(num_draws * batch_size, device=device)
+        own = context if num_draws == 1 else self._net.select_rows(context, rows_N % batch_size)
+        uniform_NK = random_draws(torch.rand, generator, batch_size, num_draws, num_slots)
+        if num_draws > 1 and settings.sampling.is_greedy:
+            uniform_NK[:batch_size] = 0  # which chooses the likeliest id by rules that sample
+            settings = replace(settings, sampling=settings.sampling.for_redraw)
         generated: GeneratedChunks | None = None
         for _ in range(MAX_ATTEMPTS):
-            generators = generator
-            if isinstance(generator, list | tuple) and len(generator) == batch_size:
-                generators = [generator[row] for row in rows_N.tolist()]
             new = generate_chunks(
                 self._net.start(own, len(rows_N), num_slots),
                 packing.stages,
-                random_rows(torch.rand, generators, len(rows_N), num_slots).to(device),
+                uniform_NK.to(device),
                 self._tokenizer,
                 settings,
                 mask_id=self._net.mask_id,
@@ -128,11 +135,15 @@ class TokenPredictor:
                 return generated
             settings = replace(settings, sampling=settings.sampling.for_redraw)
             rows_N = torch.tensor(list(generated.undecodable), device=device)
-            own = self._net.select_rows(context, rows_N)
+            own = self._net.select_rows(context, rows_N % batch_size)
+            generators = generator
+            if isinstance(generator, list | tuple):
+                generators = [generator[row % batch_size] for row in rows_N.tolist()]
+            uniform_NK = random_rows(torch.rand, generators, len(rows_N), num_slots)
         assert generated is not None
         raise DecodeError(
-            f"{len(rows_N)} of {batch_size} sequences did not decode in {MAX_ATTEMPTS} attempts; "
-            f"the last: {next(iter(generated.undecodable.values()))}"
+            f"{len(rows_N)} of {num_draws * batch_size} sequences did not decode in {MAX_ATTEMPTS} "
+            f"attempts; the last: {next(iter(generated.undecodable.values()))}"
         )
 
     @torch.inference_mode()

@@ -65,6 +65,10 @@ class LightFlowNet(nn.Module):
         pairs: Pairs = self.head.keys_values(context_BSD)
         return pairs
 
+    def select_rows(self, context: Pairs, rows_N: Tensor) -> Pairs:
+        """The context of some rows of the batch."""
+        return [(keys[rows_N], values[rows_N]) for keys, values in context]
+
     def shrink_images(self, observations: Observations) -> Observations:
         """The same with images as small as the network reads them, to keep many in memory."""
         return shrink_images(self.config.sizes, observations)

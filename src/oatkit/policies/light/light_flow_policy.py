@@ -197,10 +197,11 @@ class LightFlowPolicy:
         sampling: Sampling = Sampling(),
         generator: Generators = None,
         deadline_ms: float | None = None,
+        draws: int = 1,
     ) -> Prediction:
         """Integrate the flow; see `Policy.predict_action_chunk`."""
         options = PredictionOptions(
-            budget, schedule, sampling, generator, deadline_ms, execution=self.execution
+            budget, schedule, sampling, generator, deadline_ms, None, self.execution, draws
         )
         return self.flow_predictor.predict(observation, options)
 

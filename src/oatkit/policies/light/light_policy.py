@@ -199,10 +199,12 @@ class LightPolicy:
         sampling: Sampling = Sampling(),
         generator: Generators = None,
         deadline_ms: float | None = None,
+        draws: int = 1,
     ) -> Prediction:
         """Generate tokens and decode them; see `Policy.predict_action_chunk`."""
+        calibrated = (self.auto, self.execution)
         options = PredictionOptions(
-            budget, schedule, sampling, generator, deadline_ms, self.auto, self.execution
+            budget, schedule, sampling, generator, deadline_ms, *calibrated, draws
         )
         return self.token_predictor.predict(observation, options)
 

@@ -277,10 +277,12 @@ class VlmPolicy:
         sampling: Sampling = Sampling(),
         generator: Generators = None,
         deadline_ms: float | None = None,
+        draws: int = 1,
     ) -> Prediction:
         """Generate tokens or integrate the flow; see `Policy.predict_action_chunk`."""
+        calibrated = (self.auto, self.execution)
         options = PredictionOptions(
-            budget, schedule, sampling, generator, deadline_ms, self.auto, self.execution
+            budget, schedule, sampling, generator, deadline_ms, *calibrated, draws
         )
         return self._predictor.predict(observation, options)
 
