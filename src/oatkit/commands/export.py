@@ -52,6 +52,9 @@ def run(options: Export, console: Console) -> int:
     if exported.left_out is not None:
         kind = exported.left_out
         print_lines(console, f"a {kind} policy stays where torch is: only its decoder was written")
-    call = f"oatkit_client.LocalDecoder({str(options.folder)!r}).decode(tokens)"
+    folder = repr(str(options.folder))
+    call = f"oatkit_client.LocalDecoder({folder}).decode(tokens)"
+    if "decoder.onnx" not in {path.name for path in exported.file_bytes}:
+        call = f"oatkit_client.LocalPolicy({folder}).infer(observation)"
     print_lines(console, f"next: {call}")
     return 0

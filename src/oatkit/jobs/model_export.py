@@ -1,4 +1,4 @@
-"""A tokenizer's decoder, and the light policy, as ONNX files and a JSON about them."""
+"""A tokenizer's decoder, and the light policies, as ONNX files and a JSON about them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,13 @@ from oatkit.errors import ArtifactError
 from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.nn.onnx.graph import open_session, ports
 from oatkit.nn.onnx.stage_decoder import OnnxDecoder
-from oatkit.policies import LightPolicy, Policy, VlmPolicy, load_policy
+from oatkit.policies import LightFlowPolicy, LightPolicy, Policy, VlmPolicy, load_policy
 from oatkit.policies.generation.packing import pack
+from oatkit.policies.light.light_flow_onnx import (
+    flow_encoder_model,
+    flow_facts,
+    flow_step_model,
+)
 from oatkit.policies.light.light_onnx import encoder_model, generation_facts, stage_model
 from oatkit.policies.observation.observation_spec import blank_observation
 from oatkit.storage.artifact import local_folder
@@ -55,7 +60,7 @@ class ModelExport:
 def export_model(
     artifact: Policy | ActionTokenizer | str | os.PathLike[str], out: Path
 ) -> ModelExport:
-    """Write a tokenizer's decoder, and a light policy, as ONNX files that agree with torch.
+    """Write a tokenizer's decoder, or a light policy, as ONNX files that agree with torch.
 
     Args:
         artifact: A policy or a tokenizer, or the folder or hub id of one.
@@ -64,19 +69,28 @@ def export_model(
     opened = _open(local_folder(artifact)) if isinstance(artifact, str | os.PathLike) else artifact
     tokenizer = opened if isinstance(opened, ActionTokenizer) else opened.tokenizer
     light = opened if isinstance(opened, LightPolicy) else None
-    models = {"decoder": decoder_model(tokenizer)}
-    differences = {"decoder": _decoder_difference(tokenizer, models["decoder"])}
+    flow = opened if isinstance(opened, LightFlowPolicy) else None
+    policy_facts: dict[str, Any] | None = None
+    if flow is not None:
+        models = {"encoder": flow_encoder_model(flow), "step": flow_step_model(flow)}
+        differences = _flow_differences(flow, models)
+        policy_facts = _policy_facts(flow, flow_facts(flow), models)
+    else:
+        models = {"decoder": decoder_model(tokenizer)}
+        differences = {"decoder": _decoder_difference(tokenizer, models["decoder"])}
     if light is not None:
-        models |= {"encoder": encoder_model(light), "stage": stage_model(light)}
-        differences["encoder"] = _encoder_difference(light, models["encoder"])
-        differences["stage"] = _stage_difference(light, models["stage"])
+        own = {"encoder": encoder_model(light), "stage": stage_model(light)}
+        differences["encoder"] = _encoder_difference(light, own["encoder"])
+        differences["stage"] = _stage_difference(light, own["stage"])
+        policy_facts = _policy_facts(light, generation_facts(light), own)
+        models |= own
     for name, difference in differences.items():
         if not difference <= TOLERANCE:
             raise ArtifactError(f"{name}.onnx differs from torch by {difference:g}")
     facts = {
         **_tokenizer_facts(tokenizer),
-        "decoder": _file("decoder", models),
-        "policy": None if light is None else _policy_facts(light, models),
+        "decoder": _file("decoder", models) if "decoder" in models else None,
+        "policy": policy_facts,
         "difference_from_torch": differences,
     }
     return ModelExport(
@@ -130,14 +144,15 @@ def _tokenizer_facts(tokenizer: ActionTokenizer) -> dict[str, Any]:
     }
 
 
-def _policy_facts(policy: LightPolicy, models: Mapping[str, bytes]) -> dict[str, Any]:
+def _policy_facts(
+    policy: Policy, generation: Mapping[str, Any], models: Mapping[str, bytes]
+) -> dict[str, Any]:
     return {
         **policy.spec.to_json(),
         "auto": None if policy.auto is None else asdict(policy.auto),
         "execution": None if policy.execution is None else policy.execution.summary(),
-        **generation_facts(policy),
-        "encoder": _file("encoder", models),
-        "stage": _file("stage", models),
+        **generation,
+        **{name: _file(name, models) for name in models},
     }
 
 
@@ -205,8 +220,34 @@ def _stage_difference(policy: LightPolicy, model: bytes) -> float:
     return largest
 
 
+@torch.inference_mode()
+def _flow_differences(policy: LightFlowPolicy, models: Mapping[str, bytes]) -> dict[str, float]:
+    """Largest difference of contexts and of velocities, relative to the largest number."""
+    rng, head = np.random.default_rng(0), policy.net.head
+    encoder, step = (open_session(models[name]) for name in ("encoder", "step"))
+    largest = {"encoder": 0.0, "step": 0.0}
+    for batch_size in BATCH_SIZES:
+        observation = _random_observation(policy, batch_size, rng)
+        observations = policy.read(observation)
+        pairs = policy.net.encode(observations)
+        context = [torch.cat(parts).numpy() for parts in zip(*pairs, strict=True)]
+        inputs = {name: value for name, value in observation.items() if name != TASK}
+        found = encoder.run(None, {TASK: observations.task.numpy(), **inputs})
+        off = max(_relative(one, other) for one, other in zip(found, context, strict=True))
+        largest["encoder"] = max(largest["encoder"], off)
+        shape = (batch_size, *policy.net.chunk_shape)
+        point = rng.normal(size=shape).astype(np.float32)
+        now = rng.uniform(size=batch_size).astype(np.float32)
+        encoded = head.encode_time(torch.from_numpy(now))
+        wanted = head(torch.from_numpy(point), encoded, pairs).numpy()
+        given = {"point": point, "time": now, "keys": context[0], "values": context[1]}
+        (velocity,) = step.run(None, given)
+        largest["step"] = max(largest["step"], _relative(velocity, wanted))
+    return largest
+
+
 def _random_observation(
-    policy: LightPolicy, batch_size: int, rng: np.random.Generator
+    policy: Policy, batch_size: int, rng: np.random.Generator
 ) -> dict[str, Any]:
     observation = blank_observation(policy.spec, batch_size)
     for key, value in observation.items():

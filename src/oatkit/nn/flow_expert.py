@@ -210,10 +210,14 @@ class FlowExpert(nn.Module):
 
 def time_code(time_B: Tensor, width: int) -> Tensor:
     """Sines and cosines (B, width) of the flow time, with periods from 0.004 to 4."""
-    steps = torch.linspace(0, 1, width // 2, device=time_B.device)
-    period = SHORTEST_PERIOD * (LONGEST_PERIOD / SHORTEST_PERIOD) ** steps
-    angle = 2 * math.pi * time_B[:, None] / period
+    angle = 2 * math.pi * time_B[:, None] / time_periods(width, time_B.device)
     return F.pad(torch.cat([angle.sin(), angle.cos()], dim=1), (0, width % 2))
+
+
+def time_periods(width: int, device: torch.device) -> Tensor:
+    """Periods (width // 2,) of the sines and cosines of `time_code`."""
+    steps = torch.linspace(0, 1, width // 2, device=device)
+    return SHORTEST_PERIOD * (LONGEST_PERIOD / SHORTEST_PERIOD) ** steps
 
 
 def _rotated(x_BHTC: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:

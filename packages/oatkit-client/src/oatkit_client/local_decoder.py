@@ -35,6 +35,8 @@ class LocalDecoder:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.facts = read_description(folder)
+        if self.facts["decoder"] is None:
+            raise ValueError(f"{folder} holds a policy that has no tokens: open it as LocalPolicy")
         self._model = open_model(Path(folder) / self.facts["decoder"]["file"])
 
     @property

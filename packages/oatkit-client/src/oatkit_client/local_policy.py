@@ -18,9 +18,10 @@ from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
-from oatkit_client.exported_files import open_model
+from oatkit_client.exported_files import open_model, read_description
 from oatkit_client.key_map import TASK, KeyMap
 from oatkit_client.local_decoder import LocalDecoder
+from oatkit_client.local_flow import LocalFlow
 from oatkit_client.protocol import Budget, Reply
 from oatkit_client.sampling import Sampling
 
@@ -34,18 +35,25 @@ class LocalPolicy:
     Args:
         folder: Folder that `oatkit export` wrote for a light policy.
         sampling: How ids are chosen. With a seed, an episode of the same observations gets the same
-            actions.
+            actions. The temperature scales the noise of a flow head.
+
+    Attributes:
+        facts: The policy's part of its `export.json`.
+        decoder: Decodes the tokens; a policy with a flow head has none.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, sampling: Sampling = Sampling()) -> None:
-        self.decoder = LocalDecoder(folder)
-        if self.decoder.facts["policy"] is None:
+        facts = read_description(folder)
+        if facts["policy"] is None:
             raise ValueError(
                 f"{folder} holds a tokenizer's decoder, expected a light policy's files"
             )
-        self.facts: dict[str, Any] = self.decoder.facts["policy"]
+        self.facts: dict[str, Any] = facts["policy"]
         self._encoder = open_model(Path(folder) / self.facts["encoder"]["file"])
-        self._stage = open_model(Path(folder) / self.facts["stage"]["file"])
+        self._flow = LocalFlow(folder, facts) if "step" in self.facts else None
+        if self._flow is None:
+            self.decoder = LocalDecoder(folder)
+            self._stage = open_model(Path(folder) / self.facts["stage"]["file"])
         self._keys = KeyMap.for_parts(self.facts["encoder"]["inputs"])
         self._times_s: list[float] = []
         self._sampling = sampling
@@ -65,16 +73,20 @@ class LocalPolicy:
         Args:
             obs: Observation by openpi's or LeRobot's keys. A policy with history takes a leading
                 time axis; otherwise the frame is repeated.
-            budget: Maximum number of tokens, or "auto"; all by default.
+            budget: Maximum number of tokens, or "auto"; all by default. Where a flow head acts, the
+                number of Euler steps.
             deadline_ms: Time after which generation stops at the last trained budget that fits, at
                 the first at the latest. A kind without prefixes cannot stop, and the reply warns.
             sampling: How ids are chosen, instead of what the policy was opened with.
         """
         began = time.perf_counter()
-        max_tokens, thresholds = self._limits(budget)
         if deadline_ms is not None and not deadline_ms > 0:
             raise ValueError(f"deadline_ms is {deadline_ms}, expected more than 0")
-        context = dict(zip(("into", "back"), self._encoder.run(None, self._observation(obs))))
+        if self._flow is not None:
+            num_steps = self._flow.resolve_steps(budget)
+            return self._integrate(self._flow, obs, num_steps, deadline_ms, sampling)
+        max_tokens, thresholds = self._limits(budget)
+        context = self._encode(obs)
         deadline = None
         if deadline_ms is not None and self.decoder.has_prefixes:
             deadline = began + self._measure_once(context) + deadline_ms / 1000
@@ -96,14 +108,50 @@ class LocalPolicy:
 
     def _choice(self, sampling: Sampling) -> Callable[[Any], list[int]]:
         """The function from a stage's logits to its ids, with the episode's random numbers."""
-        if self._rng is None or self._seed != sampling.seed:
-            self._rng, self._seed = np.random.default_rng(sampling.seed), sampling.seed
-        rng = self._rng
+        rng = self._random(sampling)
 
         def choose(logits_GV: Any) -> list[int]:
             return [int(i) for i in sampling.choose(logits_GV, rng.random(len(logits_GV)))]
 
         return choose
+
+    def _random(self, sampling: Sampling) -> np.random.Generator:
+        """The episode's random numbers."""
+        if self._rng is None or self._seed != sampling.seed:
+            self._rng, self._seed = np.random.default_rng(sampling.seed), sampling.seed
+        return self._rng
+
+    def _integrate(
+        self,
+        flow: LocalFlow,
+        obs: Mapping[str, Any],
+        num_steps: int,
+        deadline_ms: float | None,
+        sampling: Sampling | None,
+    ) -> Reply:
+        """Integrate a chunk from noise, in fewer steps where the deadline is near."""
+        began = time.perf_counter()
+        rules = self._sampling if sampling is None else sampling
+        noise_TA = self._random(rules).standard_normal(flow.chunk_shape)
+        noise_TA = noise_TA * (0 if rules.is_greedy else rules.temperature)
+        context = self._encode(obs)
+        deadline = None
+        if deadline_ms is not None:
+            deadline = began + flow.measure_once(context) + deadline_ms / 1000
+            num_steps = flow.steps_until(deadline, num_steps)
+        reply: Reply = {
+            "actions": flow.integrate(context, noise_TA, num_steps),
+            "tokens": [],
+            "entropy": [],
+            "budget_used": num_steps,
+            "calls": num_steps,
+        }
+        execution = self.facts.get("execution")
+        if execution is not None:
+            reply["execute_steps"] = execution["steps"][0]  # without tokens there is one bin
+        if deadline is not None:
+            reply["deadline_met"] = time.perf_counter() <= deadline
+        return reply
 
     def _generate(
         self,
@@ -188,6 +236,11 @@ class LocalPolicy:
         needed = 1 + sum(end < goal for end in self.facts["endpoints"])
         needed_s = sum(self._times_s[calls:needed]) + self._times_s[-1]
         return time.perf_counter() + needed_s <= deadline
+
+    def _encode(self, obs: Mapping[str, Any]) -> dict[str, Any]:
+        """What the encoder gives of an observation, by name."""
+        names = list(self.facts["encoder"]["outputs"])
+        return dict(zip(names, self._encoder.run(names, self._observation(obs))))
 
     def _observation(self, obs: Mapping[str, Any]) -> dict[str, Any]:
         given = self._keys.translate(obs)

@@ -6,20 +6,18 @@ symbols, positions, bias, cache ───────┴── stage ── logi
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import torch
 
 from oatkit.nn.frozen_decoder import FrozenDecoder
-from oatkit.nn.image_encoder import ImageEncoder
 from oatkit.nn.onnx import layers as modules
 from oatkit.nn.onnx.graph import Graph, Port
 from oatkit.nn.onnx.stage_decoder import token_decoder_model
 from oatkit.policies.generation.packing import pack
 from oatkit.policies.light.light_net import LightNet
 from oatkit.policies.light.light_policy import LightPolicy
-from oatkit.policies.observation.observation_spec import ObservationSpec
-from oatkit.types.observation_keys import IMAGES, STATE, TASK
+from oatkit.policies.light.observation_onnx import add_encoder, observation_ports
 
 
 def stage_model(policy: LightPolicy) -> bytes:
@@ -29,34 +27,21 @@ def stage_model(policy: LightPolicy) -> bytes:
 
 @torch.inference_mode()
 def encoder_model(policy: LightPolicy) -> bytes:
-    """The file that is run once per observation.
+    """The file that is run once per observation; `observation_ports` are its inputs.
 
-    task                          (B,) int64, place among the tasks
-    observation.state             (B, history, state_dim) float32, raw units
-    observation.images.<camera>   (B, history, height, width, 3) uint8
-    into, back                    what the stages read
+    into, back   what the stages read
     """
     graph, net, spec = Graph(), policy.net, policy.spec
     width = net.config.width
-    parts = [
-        graph.reshape(graph.add("Gather", graph.weight(net.task.weight), TASK), [-1, 1, width])
-    ]
-    if spec.state is not None and net.state is not None:
-        scale, offset = (
-            graph.weight(torch.tensor(values, dtype=torch.float32))
-            for values in (spec.state.scale, spec.state.offset)
-        )
-        normed = graph.add("Div", graph.add("Sub", STATE, offset), scale)
-        parts.append(modules.linear(graph, net.state, normed))
-    for camera, encoder in zip(spec.cameras, net.cameras, strict=True):
-        parts.append(_images(graph, net, cast(ImageEncoder, encoder), camera, spec))
-    slots = graph.add("Add", graph.add("Concat", *parts, axis=1), graph.weight(net.slots))
-    into, back = _folded(graph, net, modules.transformer(graph, net.context, slots))
+    context = add_encoder(graph, net, net.config, spec)
+    into, back = _folded(graph, net, context)
     outputs = {
         "into": (into, Port("float32", ("LB", width, "X"))),
         "back": (back, Port("float32", ("LB", "X", width))),
     }
-    return graph.model(_inputs(spec), outputs, opset=modules.OPSET, ir_version=modules.IR_VERSION)
+    return graph.model(
+        observation_ports(spec), outputs, opset=modules.OPSET, ir_version=modules.IR_VERSION
+    )
 
 
 def generation_facts(policy: LightPolicy) -> dict[str, Any]:
@@ -79,28 +64,6 @@ def generation_facts(policy: LightPolicy) -> dict[str, Any]:
             for stage in stages
         ],
     }
-
-
-def _inputs(spec: ObservationSpec) -> dict[str, Port]:
-    inputs = {TASK: Port("int64", ("B",))}
-    if spec.state is not None:
-        inputs[STATE] = Port("float32", ("B", spec.history, spec.state_dim))
-    for camera, size in spec.cameras.items():
-        inputs[f"{IMAGES}{camera}"] = Port("uint8", ("B", spec.history, *size, 3))
-    return inputs
-
-
-def _images(
-    graph: Graph, net: LightNet, encoder: ImageEncoder, camera: str, spec: ObservationSpec
-) -> str:
-    size, crop = net.config.image_size, net.config.crop_size
-    shape = spec.cameras[camera]
-    flat = graph.reshape(f"{IMAGES}{camera}", [-1, *shape, 3])
-    turned = graph.add("Transpose", flat, perm=[0, 3, 1, 2])
-    images = graph.add("Div", graph.add("Cast", turned, to=1), graph.weight(255.0))
-    cropped = modules.resize_and_crop(graph, images, shape, size, crop)
-    encoded = modules.image_encoder(graph, encoder, cropped, crop)
-    return graph.reshape(encoded, [-1, spec.history, net.config.width])
 
 
 def _folded(graph: Graph, net: LightNet, context: str) -> tuple[str, str]:
