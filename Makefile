@@ -70,6 +70,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.token_predictability
 	$(BIN)/python -m benchmarks.tokenizer_sweep
 	$(BIN)/python -m benchmarks.policy_table
+	$(BIN)/python -m benchmarks.control
 	$(BIN)/python -m benchmarks.vlm_speed
 	$(BIN)/python -m benchmarks.vlm_memory
 	$(BIN)/python -m benchmarks.vlm_pipeline

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks import (
+    report_control,
     report_expert,
     report_policies,
     report_readme,
@@ -40,6 +41,7 @@ SECTIONS = {
     "fast_speed": report_tokenizers.fast_speed,
     "tokenizer_sweep": report_tokenizers.tokenizer_sweep,
     "policy_table": report_policies.policy_table,
+    "control": report_control.control,
     "policy_pusht": report_policies.policy_pusht,
     "policy_latency": report_policies.policy_latency,
     "auto_depth": report_policies.auto_depth,

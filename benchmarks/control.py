@@ -1,0 +1,211 @@
+"""Success in closed loop by how chunks are executed: rules, budgets, late chunks, kinds of tokens.
+
+    python -m benchmarks.control                             # hours on two cores; resumes
+    python -m benchmarks.control --rows oat light-flow --seeds 0 --rules half 8 auto
+    python -m benchmarks.control --tiny                      # minutes; the numbers mean nothing
+
+Four tasks of MetaWorld from the state, 50 demonstrations each, goals that no demonstration has,
+the likeliest tokens (a flow head starts from zero noise). All policies have the same preset, the
+same steps and the same demonstrations; a row's tokenizer is trained once, its policy once for every
+seed. Every row, seed and rule is a cell of the result file, written when it is finished; runs with
+other options add their cells.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+import oatkit
+from benchmarks.record import RESULTS, write_result
+from benchmarks.tokenizer_rate_distortion import OUT, metaworld
+from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
+from oatkit.jobs.untrained_policy import policy_config
+from oatkit.policies import load_policy
+from oatkit.types import Execution, Sampling
+from oatkit.types.observation_keys import ENVIRONMENT_STATE
+
+NAME = "control"
+GOALS = 1
+"""Seed of the goals: others than those on which the rules were tried out."""
+LIGHT: dict[str, Any] = {"num_tokens": 8, "levels": (8, 5, 5, 5)}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A policy of the comparison.
+
+    Attributes:
+        kind: Kind of its tokenizer; of a flow head, which reads horizon and units of it.
+        policy: Name of the policy.
+        options: Settings of the tokenizer.
+    """
+
+    kind: str
+    policy: str = "light"
+    options: dict[str, Any] | None = None
+
+
+ROWS = {
+    "oat": Row("oat", options=LIGHT),
+    "oat-pow2": Row("oat-pow2", options=LIGHT),
+    "klt": Row("klt", options=LIGHT),
+    "quest": Row("quest", options={"levels": LIGHT["levels"]}),
+    "acodec": Row("acodec", options={"num_tokens": LIGHT["num_tokens"]}),
+    "fast": Row("fast"),
+    "bin": Row("bin"),
+    "light-flow": Row("oat", "light-flow", LIGHT),
+}
+
+RULES = {
+    "half": Execution(),
+    "8": Execution(8),
+    "4": Execution(4),
+    "auto": Execution("auto"),
+    "4, blended": Execution(4, blend=0.1),
+    "8, 8 draws": Execution(8, draws=8),
+    **{f"8, {delay} late": Execution(8, delay=delay) for delay in (1, 2, 4)},
+    **{f"8, {delay} late, 8 draws": Execution(8, delay=delay, draws=8) for delay in (2, 4)},
+}
+"""Ways to execute chunks; "half" is the paper's protocol."""
+EVERY_BUDGET = ("half", "8", "auto")
+"""Rules under which every budget acts; under the others all tokens do."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the comparison."""
+
+    rows: tuple[str, ...] = tuple(ROWS)
+    """Policies to run."""
+    rules: tuple[str, ...] = tuple(RULES)
+    """Rules to execute by."""
+    seeds: tuple[int, ...] = (0, 1, 2)
+    """Seeds of the weights and the samples of a policy's training."""
+    steps: int = 2500
+    """Training steps of a policy."""
+    tokenizer_steps: int = 2000
+    """Training steps of a learned tokenizer."""
+    episodes: int = 50
+    """Episodes of each task, budget and rule."""
+    data: Path | None = None
+    """Demonstrations; they are made by default."""
+    out: Path = OUT / NAME
+    """Where artifacts and episodes are kept."""
+    tiny: bool = False
+    """Whether only to show that everything runs."""
+
+
+TINY: dict[str, Any] = {"steps": 4, "tokenizer_steps": 4, "episodes": 1, "seeds": (0,)}
+
+
+def main(options: Options) -> None:
+    if options.tiny:
+        options = replace(options, out=options.out / "tiny", **TINY)
+        wanted = Demonstrations(("drawer-open",), episodes=4)
+        data = make_metaworld(options.out / "demonstrations", wanted)
+    else:
+        data = options.data or metaworld()
+    for name, seed, rule in cells(options):
+        print(f"{name}, seed {seed}, rule {rule}", flush=True)
+        add(options, name, seed, rule, measure(options, data, name, seed, rule))
+
+
+def cells(options: Options) -> Iterator[tuple[str, int, str]]:
+    """Seed by seed, so that all rows have one before any has two."""
+    for seed in options.seeds:
+        for name in options.rows:
+            for rule in options.rules:
+                yield name, seed, rule
+
+
+def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> dict[str, Any]:
+    """The numbers of a cell; what was trained or run before is taken as it is."""
+    folder = trained(options, data, name, seed)
+    policy = load_policy(folder)
+    execution = RULES[rule]
+    budgets = policy.budgets if rule in EVERY_BUDGET else (policy.budgets[-1],)
+    record = oatkit.evaluate(
+        policy,
+        "metaworld",
+        episodes=options.episodes,
+        budgets=(*budgets, *(["auto"] if has_auto(policy) and rule in EVERY_BUDGET else [])),
+        execute=execution.steps,
+        blend=execution.blend,
+        delay=execution.delay,
+        draws=execution.draws,
+        sampling=Sampling(temperature=0.0, seed=GOALS),
+        out=options.out / "episodes" / f"{name}-{seed}" / rule.replace(", ", "-").replace(" ", ""),
+        show_progress=True,
+    )
+    return {
+        "row": name,
+        "seed": seed,
+        "rule": rule,
+        "execution": asdict(execution),
+        "kind": record.kind,
+        "parameters": sum(p.numel() for p in policy.net.parameters()),
+        "steps": policy.extras["train"]["steps"],
+        "batch_size": policy.extras["train"]["batch_size"],
+        "episodes": options.episodes,
+        "budgets": [asdict(budget) for budget in record.budgets],
+    }
+
+
+def has_auto(policy: oatkit.Policy) -> bool:
+    """Whether the policy can decide how many tokens it generates."""
+    return policy.head == "tokens" and policy.auto is not None
+
+
+def trained(options: Options, data: Path, name: str, seed: int) -> Path:
+    """Folder of the policy, which is trained unless it is there."""
+    row, out = ROWS[name], options.out / "policies" / f"{name}-{seed}"
+    preset = "tiny" if options.tiny else "small"
+    if not (out / "config.json").exists():
+        oatkit.train_policy(
+            oatkit.open_dataset(data, state_key=(ENVIRONMENT_STATE,)),
+            tokenizer(options, data, row, preset),
+            policy_config(row.policy, preset),
+            out,
+            preset=preset,
+            train={"steps": options.steps, "seed": seed},
+            show_progress=True,
+        )
+    return out
+
+
+def tokenizer(options: Options, data: Path, row: Row, preset: str) -> Path:
+    """Folder of the tokenizer, which is trained or fitted unless it is there."""
+    out = options.out / "tokenizers" / row.kind
+    if not (out / "config.json").exists():
+        oatkit.train_tokenizer(
+            oatkit.open_dataset(data),
+            row.kind,
+            out,
+            preset=preset,
+            train={"steps": options.tokenizer_steps, "seed": 0},
+            show_progress=True,
+            **(row.options or {}),
+        )
+    return out
+
+
+def add(options: Options, name: str, seed: int, rule: str, cell: dict[str, Any]) -> None:
+    """Add the cell to the result file; the others stay, each with its own settings."""
+    if options.tiny:
+        print(json.dumps(cell, indent=1))
+        return
+    path = RESULTS / f"{NAME}.json"
+    before = json.loads(path.read_text())["results"]["cells"] if path.exists() else {}
+    merged = {"cells": {**before, f"{name}/{seed}/{rule}": cell}}
+    write_result(NAME, seed=0, settings={"horizon": 32, "light": LIGHT}, results=merged)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options, args=sys.argv[1:]))

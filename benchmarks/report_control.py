@@ -1,0 +1,125 @@
+"""The section of the results page on how chunks are executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+from typing import Any
+
+from benchmarks.control import EVERY_BUDGET, RULES
+from benchmarks.markdown import paragraph, section, table
+from oatkit.evaluation.success_statistics import success_rate
+
+Cells = Sequence[dict[str, Any]]
+
+
+def control(record: dict[str, Any]) -> str:
+    cells = list(record["results"]["cells"].values())
+    steps = sorted({cell["steps"] for cell in cells})
+    rules = [rule for rule in RULES if any(cell["rule"] == rule for cell in cells)]
+    names = list(dict.fromkeys(cell["row"] for cell in cells))
+    return section(
+        "How chunks are executed",
+        paragraph(
+            "MetaWorld's four tasks from the state, 50 demonstrations each, chunks of 32 actions; "
+            "goals that no demonstration has, the same for all. Policies take the likeliest "
+            "tokens; a flow head starts from zero noise. Every policy has the small preset and was "
+            f"trained for {' or '.join(f'{number:,}' for number in steps)} steps. Success is in "
+            f"percent over all tasks and seeds, {cells[0]['episodes']} episodes a task, with "
+            "Wilson's 95 % interval and, where there are several, the percentages of the seeds.",
+            '"half" executes 16 of the 32 actions before the policy looks again, the paper\'s '
+            'protocol; a number executes so many; "auto" as many as the policy itself finds worth '
+            "it. Blended actions are averaged with those that older chunks planned for the same "
+            "moment; late chunks act only some steps after they were asked for; of several draws "
+            "the one nearest to the plan under way is taken.",
+        ),
+        table(
+            ("policy", "seeds", *rules),
+            [
+                (f"`{name}`", str(_num_seeds(cells, name)), *_row(cells, name, rules, _success))
+                for name in names
+            ],
+        ),
+        paragraph("By task, with all tokens: box-close, coffee-pull, disassemble, stick-pull."),
+        table(
+            ("policy", *rules),
+            [(f"`{name}`", *_row(cells, name, rules, _by_task)) for name in names],
+        ),
+        paragraph(
+            "The jump between successive actions where a chunk begins, and elsewhere (normalized "
+            "units), and the number of steps that are executed after a query."
+        ),
+        table(
+            ("policy", *rules),
+            [(f"`{name}`", *_row(cells, name, rules, _smoothness)) for name in names],
+        ),
+        paragraph(
+            "Success by budget (tokens, or Euler steps of a flow head), and the milliseconds of "
+            "one query, taken while other work ran on the machine."
+        ),
+        *(_by_budget(cells, rule) for rule in EVERY_BUDGET if rule in rules),
+        script="control",
+    )
+
+
+def _num_seeds(cells: Cells, name: str) -> int:
+    return len({cell["seed"] for cell in cells if cell["row"] == name})
+
+
+def _row(cells: Cells, name: str, rules: Sequence[str], show: Callable[[Cells], str]) -> list[str]:
+    """One cell of a table for each rule, from the results with all tokens."""
+    shown = []
+    for rule in rules:
+        own = [cell for cell in cells if (cell["row"], cell["rule"]) == (name, rule)]
+        shown.append(show([_largest(cell) for cell in own]) if own else "")
+    return shown
+
+
+def _largest(cell: dict[str, Any]) -> dict[str, Any]:
+    """The results with all tokens."""
+    numbers = [b for b in cell["budgets"] if b["budget"] != "auto"]
+    largest: dict[str, Any] = max(numbers, key=lambda b: b["budget"])
+    return largest
+
+
+def _success(found: Cells) -> str:
+    """Success of all seeds together, with the interval, then of each."""
+    rates = [f["success"] for f in found]
+    rate = success_rate(sum(r["successes"] for r in rates), sum(r["episodes"] for r in rates))
+    shown = f"{100 * rate.rate:.1f} ({100 * rate.low:.0f} - {100 * rate.high:.0f})"
+    each = ", ".join(f"{100 * r['rate']:.1f}" for r in rates)
+    return f"{shown}: {each}" if len(rates) > 1 else shown
+
+
+def _by_task(found: Cells) -> str:
+    by_task = zip(*([task["success"]["rate"] for task in f["tasks"]] for f in found), strict=True)
+    return ", ".join(f"{100 * fmean(rates):.0f}" for rates in by_task)
+
+
+def _smoothness(found: Cells) -> str:
+    seam, inner = (
+        fmean(f[name] for f in found if f[name] is not None) for name in ("seam_jump", "inner_jump")
+    )
+    steps = fmean(f["steps_per_query"] for f in found)
+    return f"{seam:.3f}, {inner:.3f}; {steps:.3g}"
+
+
+def _by_budget(cells: Cells, rule: str) -> str:
+    own = [cell for cell in cells if cell["rule"] == rule]
+    budgets = list(dict.fromkeys(b["budget"] for cell in own for b in cell["budgets"]))
+    budgets.sort(key=lambda budget: (budget == "auto", 0 if budget == "auto" else budget))
+    names = list(dict.fromkeys(cell["row"] for cell in own))
+    rows = []
+    for name in names:
+        found = [b for cell in own if cell["row"] == name for b in cell["budgets"]]
+        at = {budget: [b for b in found if b["budget"] == budget] for budget in budgets}
+        rows.append((f"`{name}`", *(_with_time(at[budget]) for budget in budgets)))
+    return table((f"rule {rule}", *map(str, budgets)), rows)
+
+
+def _with_time(found: Cells) -> str:
+    if not found:
+        return ""
+    times = [f["latency_ms"] for f in found if f["latency_ms"] is not None]
+    ms = f"; {fmean(times):.1f} ms" if times else ""
+    return f"{_success(found)}{ms}"

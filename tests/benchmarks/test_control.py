@@ -1,0 +1,48 @@
+"""How chunks are executed: every rule possible, every row before a second seed, all on the page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.control import EVERY_BUDGET, ROWS, RULES, Options, cells
+from benchmarks.report_control import control
+from oatkit.policies.policy_table import policy_kind
+from oatkit.tokenizers.kind_table import kind_named
+from oatkit.types import Execution
+
+
+def test_rules_and_rows_are_possible_and_the_papers_protocol_is_among_them() -> None:
+    assert RULES["half"] == Execution()
+    assert set(EVERY_BUDGET) <= set(RULES)
+    for rule in RULES.values():
+        rule.within(32)
+    for row in ROWS.values():
+        assert set(row.options or {}) <= set(kind_named(row.kind).settings)
+        assert policy_kind(row.policy)
+
+
+def test_every_row_has_a_seed_before_any_has_two() -> None:
+    found = list(cells(Options(seeds=(0, 1))))
+    assert [seed for _, seed, _ in found] == sorted(seed for _, seed, _ in found)
+    assert len(set(found)) == len(found) == 2 * len(ROWS) * len(RULES)
+
+
+def test_the_page_shows_rules_tasks_seams_and_budgets() -> None:
+    def result(budget: int | str, successes: int) -> dict[str, Any]:
+        rate = {"successes": successes, "episodes": 10, "rate": successes / 10}
+        numbers = {"seam_jump": 0.5, "inner_jump": 0.25, "steps_per_query": 8.0, "latency_ms": 4.0}
+        tasks = [{"task": "box-close", "success": rate}]
+        return {"budget": budget, "success": rate, "tasks": tasks, **numbers}
+
+    def cell(seed: int, successes: int) -> dict[str, Any]:
+        return {
+            **{"row": "oat", "seed": seed, "rule": "8", "steps": 100, "episodes": 10},
+            "budgets": [result(1, 1), result(8, successes), result("auto", 5)],
+        }
+
+    text = control({"results": {"cells": {"a": cell(0, 4), "b": cell(1, 8)}}})
+    assert "| `oat` | 2 | 60.0 (39 - 78): 40.0, 80.0 |" in text
+    assert "| `oat` | 60 |" in text
+    assert "| `oat` | 0.500, 0.250; 8 |" in text
+    assert "| rule 8 | 1 | 8 | auto |" in text
+    assert "10.0 (3 - 30): 10.0, 10.0; 4.0 ms" in text
