@@ -28,7 +28,7 @@ from benchmarks.tokenizer_rate_distortion import OUT, metaworld
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies import load_policy
-from oatkit.types import Execution, Sampling
+from oatkit.types import Budget, Execution, Sampling
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
 NAME = "control"
@@ -130,12 +130,14 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
     folder = trained(options, data, name, seed)
     policy = load_policy(folder)
     execution = RULES[rule]
-    budgets = policy.budgets if rule in EVERY_BUDGET else (policy.budgets[-1],)
+    budgets: tuple[Budget, ...] = policy.budgets[-1:]
+    if rule in EVERY_BUDGET:
+        budgets = (*policy.budgets, "auto") if has_auto(policy) else policy.budgets
     record = oatkit.evaluate(
         policy,
         "metaworld",
         episodes=options.episodes,
-        budgets=(*budgets, *(["auto"] if has_auto(policy) and rule in EVERY_BUDGET else [])),
+        budgets=budgets,
         execute=execution.steps,
         blend=execution.blend,
         delay=execution.delay,
