@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from oatkit import cli
+from oatkit.commands.demo import busy_note
 from oatkit.measure.reports import demo_report
 from oatkit.storage.records import read_record
 from oatkit.types import DemoRecord, PolicyEvaluation, TokenizerComparison
@@ -36,6 +37,13 @@ def read_parts(out: Path) -> tuple[TokenizerComparison, PolicyEvaluation]:
     )
 
 
+def check_half_chunks(evaluation: PolicyEvaluation) -> None:
+    """The paper's protocol stands beside what the demo does."""
+    (half,) = evaluation.others
+    assert (half.settings["execute"], evaluation.settings["execute"]) == (16, 8)
+    assert evaluation.comparisons[-1].first.endswith("policy (16 of 32 steps executed) at 2")
+
+
 def read(out: Path) -> DemoRecord:
     return read_record(out / "demo.json", DemoRecord)
 
@@ -48,15 +56,21 @@ def test_the_whole_story_and_again(tmp_path: Path, capsys: pytest.CaptureFixture
     record = read(out)
     assert [stage.name for stage in record.stages] == list(demo_report.STAGES)
     assert all(stage.is_done and stage.seconds > 0 for stage in record.stages)
-    assert (record.num_episodes, record.policy_steps > 0) == (5, True)
+    assert record.num_episodes == 5
 
     text = (out / "report.html").read_text()
     page = Page(text)
     assert page.open == []
     assert {a for a in page.addresses if not a.startswith("#")} == {"compared/report.html"}
     assert re.findall("<h2>(.*?)</h2>", text) == [
-        *("In short", "Success", "Time of a query", "Error against tokens and bits"),
-        *("A chunk token by token", "Prefix lab", "In numbers", "How this was made"),
+        *("In short", "Success against time", "Success by task"),
+        *(
+            "Error against tokens and bits",
+            "A chunk token by token",
+            "Prefix lab",
+            "In numbers",
+            "How this was made",
+        ),
         "What to try next",
     ]
     assert text == demo_report.demo_page(record, *read_parts(out), out)
@@ -74,6 +88,7 @@ def test_the_whole_story_and_again(tmp_path: Path, capsys: pytest.CaptureFixture
     for stage, before in (
         ("demonstrations", "is already finished"),
         ("tokenizers", "compared before"),
+        ("half chunks", "1 episodes were finished before"),
         ("simulator", "3 episodes were finished before"),
     ):
         (command,) = (s.command for s in record.stages if s.name == stage)
@@ -81,6 +96,7 @@ def test_the_whole_story_and_again(tmp_path: Path, capsys: pytest.CaptureFixture
         captured = capsys.readouterr()
         assert before in captured.out + captured.err, "the recorded command does the same"
 
+    check_half_chunks(read_parts(out)[1])
     assert cli.main(["demo", "--out", str(out), "--minutes", "7"]) == 2
     assert "made with another minutes (was 10.0, now 7.0)" in capsys.readouterr().err
 
@@ -104,4 +120,10 @@ def test_a_stopped_stage_goes_on_and_its_time_adds_up(
 
 def test_too_few_minutes(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["demo", "--minutes", "1"]) == 2
-    assert "minutes is 1, expected 4 or more" in capsys.readouterr().err
+    assert "minutes is 1, expected 6 or more" in capsys.readouterr().err
+
+
+def test_a_busy_machine_is_told_beforehand() -> None:
+    assert busy_note(0.3, 2) == []
+    (said,) = busy_note(12.0, 2)
+    assert said.startswith("this machine is busy (load 12.0 on 2 cores), so it takes longer")

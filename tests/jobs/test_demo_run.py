@@ -41,9 +41,9 @@ def test_stages_are_noted_and_nothing_is_printed(
     monkeypatch.setattr(demo_run, "make_metaworld", make_nothing)
     seen = []
 
-    def describe(stage: str, record: DemoRecord) -> str:
+    def describe(stage: str) -> str:
         seen.append(stage)
-        return f"do {stage} of {record.num_frames} frames"
+        return f"do {stage}"
 
     demo = DemoRun(tmp_path, 4.0, TINY, describe=describe)
     dataset = demo.make_demonstrations()
@@ -51,7 +51,7 @@ def test_stages_are_noted_and_nothing_is_printed(
     (stage,) = demo.record.stages
     assert (stage.name, stage.command, stage.is_done) == (
         "demonstrations",
-        "do demonstrations of 7 frames",
+        "do demonstrations",
         True,
     )
     assert set(seen) <= set(STAGES)
@@ -62,3 +62,12 @@ def test_stages_are_noted_and_nothing_is_printed(
     assert capsys.readouterr() == ("", "")
     with pytest.raises(ArtifactError, match=r"made with another minutes \(was 4.0, now 5.0\)"):
         DemoRun(tmp_path, 5.0, TINY)
+
+
+def test_a_demo_of_before_is_refused_by_what_differs(tmp_path: Path) -> None:
+    pytest.importorskip("metaworld", reason="needs the extra metaworld")
+    old = Path(__file__).parents[1] / "storage/records_v1/demo.json"
+    assert read_record(old, DemoRecord).settings["policy_steps"] == 400
+    (tmp_path / RECORD).write_text(old.read_text())
+    with pytest.raises(ArtifactError, match=r"policy_steps \(was 400, now 2000\).*another --out"):
+        DemoRun(tmp_path, 10.0, plan_for(10.0))

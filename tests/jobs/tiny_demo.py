@@ -6,9 +6,8 @@ from oatkit.jobs.demo_plan import DemoPlan
 
 TINY = DemoPlan(
     demonstrations=5,
-    tokenizer_minutes=0.01,
-    policy_until=0.0,
-    policy_minutes=0.03,
+    tokenizer_steps=8,
+    policy_steps=8,
     episodes=1,
     tasks=("drawer-close",),
     kinds=("oat-pow2", "bin"),

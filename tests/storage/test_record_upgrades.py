@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from oatkit.storage.records import read_record, read_records, record_from_json
-from oatkit.types import PolicyEvaluation, PolicyMeasurement, PolicySweep, Sampling
+from oatkit.types import DemoRecord, PolicyEvaluation, PolicyMeasurement, PolicySweep, Sampling
 
 FOLDER = Path(__file__).parent / "records_v1"
 
@@ -56,6 +56,12 @@ def test_an_evaluation_from_before_followed_the_latest_chunk_at_once() -> None:
     now = read_record(path, PolicyEvaluation)
     assert now.settings == before["settings"] | PLAIN
     assert {e.seam_jump for e in now.episodes} == {b.steps_per_query for b in now.budgets} == {None}
+
+
+def test_the_steps_of_a_demo_become_a_setting() -> None:
+    before = old("demo")
+    now = read_record(FOLDER / "demo.json", DemoRecord)
+    assert now.settings == before["settings"] | {"policy_steps": before["policy_steps"]}
 
 
 def test_the_budget_of_a_flow_expert_becomes_its_euler_steps() -> None:

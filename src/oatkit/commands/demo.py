@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -19,8 +20,8 @@ from oatkit.commands.train_options import TrainOptions
 from oatkit.jobs.demo_plan import LEVELS, POLICY_KIND, DemoPlan, plan_for
 from oatkit.jobs.demo_run import DemoRun
 from oatkit.jobs.metaworld_demonstrations import Demonstrations
+from oatkit.jobs.policy_evaluation import RECORD
 from oatkit.measure.reports.demo_report import STAGES, findings
-from oatkit.types import DemoRecord
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
 
@@ -35,7 +36,7 @@ class Demo:
     out: Path = Path("out/demo")
     """Folder for everything the demo writes; the same command again goes on where it stopped."""
     minutes: float = 10.0
-    """How long it may take on two idle cores, 4 or more; longer means more of everything."""
+    """How long it takes on two idle cores, 6 or more; longer means more of everything."""
     device: DeviceFlag = "auto"
 
 
@@ -46,13 +47,14 @@ def run(options: Demo, console: Console) -> int:
         options.minutes,
         plan,
         device=announce_device(console, options.device),
-        describe=lambda stage, record: describe(stage, record, options, plan),
+        describe=lambda stage: describe(stage, options, plan),
         show_progress=True,
     )
     print_lines(
         console,
-        f"about {options.minutes:g} minutes on two cores; the same command again goes on where "
-        "it stopped",
+        f"about {options.minutes:g} minutes on two idle cores; the same command again goes on "
+        "where it stopped",
+        *busy_note(os.getloadavg()[0], os.cpu_count() or 1),
     )
     _announce("demonstrations", console)
     demo.make_demonstrations()
@@ -61,8 +63,10 @@ def run(options: Demo, console: Console) -> int:
     console.print(render_comparison(comparison), soft_wrap=True)
     _announce("policy", console)
     demo.train_policy()
+    _announce("half chunks", console)
+    half_chunks = demo.evaluate_half_chunks()
     _announce("simulator", console)
-    evaluation = demo.evaluate_policy()
+    evaluation = demo.evaluate_policy(half_chunks)
     console.print(render_evaluation(evaluation))
     page = demo.write_report(comparison, evaluation)
     minutes = sum(stage.seconds for stage in demo.record.stages) / 60
@@ -73,11 +77,26 @@ def run(options: Demo, console: Console) -> int:
     return 0
 
 
+def busy_note(load: float, num_cores: int) -> list[str]:
+    """What to expect of a machine that others use too; nothing where it is idle.
+
+    Args:
+        load: Number of processes that ran or waited lately.
+        num_cores: Number of cores.
+    """
+    if load < 0.5 * num_cores:
+        return []
+    return [
+        f"this machine is busy (load {load:.1f} on {num_cores} cores), so it takes longer: the "
+        "steps of the trainings are the same"
+    ]
+
+
 def _announce(stage: str, console: Console) -> None:
     console.rule(f"part {list(STAGES).index(stage) + 1} of {len(STAGES)}: {stage}")
 
 
-def describe(stage: str, record: DemoRecord, options: Demo, plan: DemoPlan) -> str:
+def describe(stage: str, options: Demo, plan: DemoPlan) -> str:
     """The command that does a stage of the demo by hand."""
     out, data = options.out, str(options.out / "metaworld")
     if stage == "demonstrations":
@@ -89,7 +108,7 @@ def describe(stage: str, record: DemoRecord, options: Demo, plan: DemoPlan) -> s
             out=out / "compared",
             kinds=plan.kinds,
             preset=plan.preset,
-            minutes=plan.tokenizer_minutes,
+            steps=plan.tokenizer_steps,
             horizon=plan.horizon,
             num_tokens=plan.num_tokens,
             levels=LEVELS,
@@ -103,16 +122,23 @@ def describe(stage: str, record: DemoRecord, options: Demo, plan: DemoPlan) -> s
             tokenizer=out / "compared" / POLICY_KIND,
             preset=plan.preset,
             device=options.device,
-            training=TrainOptions(steps=record.policy_steps or None),
+            training=TrainOptions(steps=plan.policy_steps),
             columns=DatasetOptions(state_key=(ENVIRONMENT_STATE,)),
         )
         return command_line("policy train", training)
     evaluation = EvalPolicy(
         policy=out / "policy",
-        out=out / "eval",
+        out=out / "eval-half",
         episodes=plan.episodes,
-        budgets=plan.budgets,
-        videos=plan.videos,
         device=options.device,
     )
+    if stage == "simulator":
+        evaluation = replace(
+            evaluation,
+            out=out / "eval",
+            budgets=plan.budgets,
+            execute=plan.execute,
+            videos=plan.videos,
+            against=(out / "eval-half" / RECORD,),
+        )
     return command_line("policy eval", evaluation, positional="policy")

@@ -1,9 +1,10 @@
 """The whole story on a small scale: demonstrations, tokenizers, a policy in the simulator, a page.
 
 out/demo/metaworld       demonstrations of three tasks
-out/demo/compared        a tokenizer of each kind, measured alike
+out/demo/compared        tokenizers, measured alike
 out/demo/policy          the light policy on oat-pow2
-out/demo/eval            its episodes at every budget, with videos
+out/demo/eval-half       its episodes by the paper's protocol: half of each chunk, all tokens
+out/demo/eval            its episodes at every budget, looking twice as often, with videos
 out/demo/demo.json       how long each part took, and the command that does it by hand
 out/demo/report.html     all of it to look at, in one file
 """
@@ -24,9 +25,11 @@ from rich.console import Console
 from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import METAWORLD
 from oatkit.jobs.demo_plan import LEVELS, POLICY_KIND, DemoPlan
+from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
+from oatkit.jobs.policy_evaluation import RECORD as EVALUATION
 from oatkit.jobs.policy_evaluation import evaluate
-from oatkit.jobs.policy_training import prepare_policy, train_policy
+from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.tokenizer_comparison import compare
 from oatkit.measure.reports.demo_report import write_demo_report
 from oatkit.measure.reports.evaluation_report import write_evaluation_report
@@ -38,8 +41,8 @@ from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
 RECORD = "demo.json"
 
-Describe = Callable[[str, DemoRecord], str]
-"""Gives the command that does a stage by hand, from the stage's name and the record so far."""
+Describe = Callable[[str], str]
+"""Gives the command that does a stage by hand."""
 
 
 class DemoRun:
@@ -65,7 +68,7 @@ class DemoRun:
         minutes: float,
         plan: DemoPlan,
         *,
-        describe: Describe = lambda stage, record: "",
+        describe: Describe = lambda stage: "",
         device: Device = "auto",
         show_progress: bool = False,
     ) -> None:
@@ -102,50 +105,44 @@ class DemoRun:
                 horizon=plan.horizon,
                 num_tokens=plan.num_tokens,
                 levels=LEVELS,
-                minutes=plan.tokenizer_minutes,
-                train={"seed": 0},
+                train={"seed": 0, "steps": plan.tokenizer_steps},
                 device=self._device,
-                command=self._describe("tokenizers", self.record),
+                command=self._describe("tokenizers"),
                 show_progress=self._show_progress,
             )
 
     def train_policy(self) -> None:
-        """Train the policy for the time that is left before the simulator's turn."""
-        out, preset = self._out / "policy", self._plan.preset
+        """Train the policy on the tokens of its kind."""
+        out = self._out / "policy"
         with self._stage("policy"):
             if (out / "config.json").exists():
                 Console(highlight=False, quiet=not self._show_progress).print("trained before")
                 return
-            dataset = self._dataset(state_key=(ENVIRONMENT_STATE,))
-            tokenizer = self._out / "compared" / POLICY_KIND
-            if not self.record.policy_steps:
-                training = prepare_policy(dataset, tokenizer, preset=preset)
-                steps = training.affordable_steps(self._policy_minutes(), self._device)
-                self._note(policy_steps=steps)
             train_policy(
-                dataset,
-                tokenizer,
+                self._dataset(state_key=(ENVIRONMENT_STATE,)),
+                self._out / "compared" / POLICY_KIND,
                 out=out,
-                preset=preset,
-                train={"steps": self.record.policy_steps},
+                preset=self._plan.preset,
+                train={"steps": self._plan.policy_steps},
                 device=self._device,
                 show_progress=self._show_progress,
             )
 
-    def evaluate_policy(self) -> PolicyEvaluation:
-        """Count the policy's successes at every budget."""
+    def evaluate_half_chunks(self) -> PolicyEvaluation:
+        """Count the policy's successes by the paper's protocol, with all tokens."""
+        with self._stage("half chunks"):
+            return self._evaluate("half chunks", "eval-half")
+
+    def evaluate_policy(self, half_chunks: PolicyEvaluation) -> PolicyEvaluation:
+        """Count the policy's successes at every budget, compared with those of half chunks."""
+        out, plan = self._out / "eval", self._plan
         with self._stage("simulator"):
-            evaluation = evaluate(
-                self._out / "policy",
-                episodes=self._plan.episodes,
-                budgets=self._plan.budgets,
-                videos=self._plan.videos,
-                out=self._out / "eval",
-                device=self._device,
-                command=self._describe("simulator", self.record),
-                show_progress=self._show_progress,
+            found = self._evaluate(
+                "simulator", "eval", budgets=plan.budgets, execute=plan.execute, videos=plan.videos
             )
-            write_evaluation_report(evaluation, self._out / "eval")
+            evaluation = with_comparisons(found, (half_chunks,))
+            write_record(out / EVALUATION, evaluation)
+            write_evaluation_report(evaluation, out)
         return evaluation
 
     def write_report(self, comparison: TokenizerComparison, evaluation: PolicyEvaluation) -> Path:
@@ -155,9 +152,16 @@ class DemoRun:
     def _dataset(self, **columns: Any) -> Dataset:
         return open_dataset(self._out / "metaworld", show_progress=self._show_progress, **columns)
 
-    def _policy_minutes(self) -> float:
-        gone = sum(stage.seconds for stage in self.record.stages) / 60
-        return max(self._plan.policy_until - gone, self._plan.policy_minutes)
+    def _evaluate(self, stage: str, folder: str, **options: Any) -> PolicyEvaluation:
+        return evaluate(
+            self._out / "policy",
+            episodes=self._plan.episodes,
+            out=self._out / folder,
+            device=self._device,
+            command=self._describe(stage),
+            show_progress=self._show_progress,
+            **options,
+        )
 
     def _note(self, **facts: Any) -> None:
         self.record = replace(self.record, **facts)
@@ -175,6 +179,5 @@ class DemoRun:
         finally:
             if not before.is_done:
                 seconds = before.seconds + time.monotonic() - start
-                command = self._describe(name, self.record)
-                stages[name] = DemoStage(name, command, seconds, is_done)
+                stages[name] = DemoStage(name, self._describe(name), seconds, is_done)
                 self._note(stages=tuple(stages.values()))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from oatkit.evaluation.success_statistics import compare_paired
-from oatkit.measure.reports.report_words import result_name
+from oatkit.measure.reports.report_words import policy_names, result_name
 from oatkit.types import (
     Budget,
     EpisodeResult,
@@ -32,22 +32,25 @@ def with_comparisons(
         for budget, episodes in groups.items()
         if budget != largest
     ]
-    for other in others:
+    own_name, *names = policy_names((record, *others))
+    for other, name in zip(others, names, strict=True):
         other_largest = _largest(other)
         pair = compare_paired(
-            _label(other, other_largest),
-            _label(record, largest),
+            f"{name} at {result_name(other, other_largest)}",
+            f"{own_name} at {result_name(record, largest)}",
             _by_budget(other)[other_largest],
             groups[largest],
         )
         if pair is None:
             raise ValueError(f"the record of {other.policy} has no episode of the same seed")
         pairs.append(pair)
-    return replace(record, comparisons=tuple(pair for pair in pairs if pair is not None))
-
-
-def _label(record: PolicyEvaluation, budget: Budget) -> str:
-    return f"{record.policy} at {result_name(record, budget)}"
+    return replace(
+        record,
+        comparisons=tuple(pair for pair in pairs if pair is not None),
+        others=tuple(
+            replace(other, episodes=(), comparisons=(), others=(), videos=()) for other in others
+        ),
+    )
 
 
 def _by_budget(record: PolicyEvaluation) -> dict[Budget, list[EpisodeResult]]:

@@ -15,6 +15,12 @@ Upgrade = Callable[[Json], Json]
 """JSON values of one version to those of the next; the reader sets the version itself."""
 
 
+def _demo_from_1(record: Json) -> Json:
+    """The steps of the policy's training are planned; they were found by a timed trial."""
+    others = {name: value for name, value in record.items() if name != "policy_steps"}
+    return others | {"settings": {**record["settings"], "policy_steps": record["policy_steps"]}}
+
+
 def _policy_evaluation_from_1(record: Json) -> Json:
     return record | {
         "settings": _with_sampling(record["settings"]),
@@ -72,11 +78,13 @@ def _with_sampling(settings: Json) -> Json:
 
 UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
     "oatkit/backbone-check": {1: _unchanged},
+    "oatkit/demo": {1: _demo_from_1},
     "oatkit/policy-evaluation": {
         1: _policy_evaluation_from_1,
         2: _unchanged,
         3: _policy_evaluation_from_3,
         4: _policy_evaluation_from_4,
+        5: _unchanged,
     },
     "oatkit/policy-measurement": {1: _policy_measurement_from_1},
     "oatkit/policy-sweep": {1: _policy_sweep_from_1, 2: _unchanged},

@@ -264,9 +264,11 @@ class PolicyEvaluation:
     episodes: tuple[EpisodeResult, ...] = ()
     budgets: tuple[BudgetResult, ...] = ()
     comparisons: tuple[PairedComparison, ...] = ()
+    others: tuple[PolicyEvaluation, ...] = ()
+    """Evaluations that this one is compared with, without their episodes."""
     videos: tuple[EpisodeVideo, ...] = ()
     schema: str = "oatkit/policy-evaluation"
-    version: int = 5
+    version: int = 6
 
 
 @dataclass(frozen=True)
@@ -292,11 +294,9 @@ class DemoRecord:
     num_episodes: int = 0
     """Number of demonstrations."""
     num_frames: int = 0
-    policy_steps: int = 0
-    """Number of training steps of the policy, decided once; 0 before that."""
     stages: tuple[DemoStage, ...] = ()
     schema: str = "oatkit/demo"
-    version: int = 1
+    version: int = 2
 
 
 PolicyAblation = Literal["horizons-half", "horizons-fixed", "levels"]

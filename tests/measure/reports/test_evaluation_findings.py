@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.measure.reports.evaluation_findings import cautions, sentences
 from tests.measure.reports.records import evaluation
 
@@ -22,16 +23,30 @@ def test_success_is_told_with_its_interval_and_by_task() -> None:
 @pytest.mark.parametrize(
     ("first", "last", "told"),
     [
-        ([False] * 20, [True] * 20, "More tokens help: 8 against 1 is +100 points"),
-        ([True] * 20, [False] * 20, "More tokens hurt here: 8 against 1 is -100 points"),
-        ([True, False] * 3, [True] * 6, "do not tell the largest budget from the smallest: 8"),
+        ([False] * 20, [True] * 20, ": more tokens help, by +100 points"),
+        ([True] * 20, [False] * 20, ": more tokens hurt here, by -100 points"),
+        ([False] * 20, [False] * 20, "it solves nothing with either"),
+        (
+            [True, False] * 3,
+            [True] * 6,
+            "did not help here as far as these episodes tell, +50 points",
+        ),
     ],
 )
 def test_a_trend_is_claimed_only_when_it_is_told_apart(
     first: list[bool], last: list[bool], told: str
 ) -> None:
-    said = sentences(evaluation({1: first, 8: last}))
-    assert told in " ".join(said)
+    first_sentence, *_ = sentences(evaluation({1: first, 8: last}))
+    assert told in first_sentence
+
+
+def test_other_policies_are_told_with_the_difference_on_the_same_episodes() -> None:
+    half = evaluation({8: [False] * 6}, execute=8)
+    record = with_comparisons(evaluation({8: [True] * 6}, execute=4), (half,))
+    assert sentences(record)[-1].startswith(
+        "out/policy (8 of 16 steps executed) at 8 solves 0%; on the same episodes out/policy (4 of "
+        "16 steps executed) at 8 is +100 points from it (+"
+    )
 
 
 def test_cautions() -> None:

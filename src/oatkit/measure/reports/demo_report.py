@@ -27,11 +27,14 @@ from oatkit.types import DemoRecord, KindComparison, PolicyEvaluation, Tokenizer
 
 STAGES = {
     "demonstrations": "scripted experts solve the tasks in MetaWorld",
-    "tokenizers": "every kind is trained or fitted, and measured on held-out episodes",
+    "tokenizers": "oat-pow2 is trained, others are fitted, all are measured on held-out episodes",
     "policy": "the light policy learns to predict the tokens from the state",
-    "simulator": "the policy acts at every budget, on goals that no demonstration has",
+    "half chunks": "the policy acts as in the paper: half of each chunk, with all tokens",
+    "simulator": "the policy acts at every budget and looks twice as often, on the same new goals",
 }
 """What each part of the demo does."""
+LEARNED = "oat quest"
+"""Learned kinds that the demo leaves for later."""
 
 
 def write_demo_report(
@@ -59,8 +62,8 @@ def demo_page(
         lead,
         summary=_summary(demo, comparison, evaluation),
         figures={
-            "The robot at work": videos(evaluation, folder / "eval"),
             **by_budget,
+            "The robot at work": videos(evaluation, folder / "eval"),
             "Error against tokens and bits": figures(plot_rate_distortion(comparison)),
             "A chunk token by token": figures([prefix_chart.plot_kind(comparison, own)]),
             "Prefix lab": lab(folder / "compared"),
@@ -86,9 +89,11 @@ def _summary(
         f"{demo.num_episodes} demonstrations ({demo.num_frames:,} steps) of {tasks} were made in "
         f"the MetaWorld simulator by its scripted experts. On chunks of {first.horizon} actions "
         f"these tokenizers were made and compared: {kinds}. A small policy learned to predict the "
-        f"tokens of {evaluation.kind} from the simulator's state, for {demo.policy_steps:,} steps, "
-        f"and then acted on {demo.settings['episodes']} new goals a task, with all of its "
-        "tokens and with only the first of them."
+        f"tokens of {evaluation.kind} from the simulator's state, for "
+        f"{demo.settings['policy_steps']:,} steps, and then acted on {demo.settings['episodes']} "
+        "new goals a task, with all of its tokens and with only the first of them. It looks again "
+        f"after {demo.settings['execute']} steps of a chunk; half a chunk, the paper's protocol, "
+        "is shown beside that with all tokens."
     )
     warned = [
         *evaluation_findings.cautions(evaluation),
@@ -169,7 +174,7 @@ def _made(demo: DemoRecord, evaluation: PolicyEvaluation) -> str:
 
 def _next(demo: DemoRecord, folder: Path) -> str:
     out = shlex.quote(str(folder))
-    data, policy = f"{out}/metaworld", f"{out}/policy"
+    data, policy, execute = f"{out}/metaworld", f"{out}/policy", demo.settings["execute"]
     return (
         "<p>More of the same, and better: twice the time, into another folder.</p>"
         + commands([f"oatkit demo --minutes {2 * demo.settings['minutes']:g} --out {out}-longer"])
@@ -180,24 +185,32 @@ def _next(demo: DemoRecord, folder: Path) -> str:
                 "oatkit tokenizer compare --data PATH --out out/compared",
             ]
         )
+        + "<p>Other learned kinds beside these, each trained for as many steps.</p>"
+        + commands([_compare_learned(demo)])
         + "<p>The policy without a simulator, and on the paper's 50 episodes a task.</p>"
         + commands(
             [
                 f"oatkit policy measure {policy} --data {data} "
                 "--state-key observation.environment_state",
                 f"oatkit policy eval {policy} --env metaworld --episodes 50 --budgets 1 2 4 8 auto "
-                f"--out {out}/eval",
+                f"--execute {execute} --out {out}/eval",
             ]
         )
-        + "<p>The same policy on another tokenizer, compared pair by pair on the same goals.</p>"
+        + "<p>Then a policy on another tokenizer, compared pair by pair on the same goals.</p>"
         + commands(
             [
-                f"oatkit policy train --data {data} --tokenizer {out}/compared/quest "
-                f"--state-key observation.environment_state --steps {demo.policy_steps} "
+                f"oatkit policy train --data {data} --tokenizer {out}/compared/quest --state-key "
+                f"observation.environment_state --steps {demo.settings['policy_steps']} "
                 f"--out {out}/policy-quest",
                 f"oatkit policy eval {out}/policy-quest --env metaworld "
-                f"--episodes {demo.settings['episodes']} --against {out}/eval/evaluation.json "
-                f"--out {out}/eval-quest",
+                f"--episodes {demo.settings['episodes']} --execute {execute} "
+                f"--against {out}/eval/evaluation.json --out {out}/eval-quest",
             ]
         )
     )
+
+
+def _compare_learned(demo: DemoRecord) -> str:
+    """The command that adds other learned kinds to the comparison."""
+    (command,) = (stage.command for stage in demo.stages if stage.name == "tokenizers")
+    return command.replace(" ".join(demo.settings["kinds"]), LEARNED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oatkit.measure.reports.report_words import (
+    acts_by_flow,
     count_tokens,
     fixed_budgets,
     has_budgets,
@@ -29,6 +30,8 @@ def sentences(record: PolicyEvaluation) -> list[str]:
     """What was found, one sentence each."""
     fixed = fixed_budgets(record)
     said = []
+    if len(fixed) > 1:
+        said.append(_first_and_all(record, fixed))
     if fixed:
         end = fixed[-1]
         means = means_of_acting(record, end)
@@ -40,15 +43,12 @@ def sentences(record: PolicyEvaluation) -> list[str]:
             said.append(f"Its best score of an episode is {end.score:.3f} on average.")
         if len(fixed) > 1:
             rates = ", ".join(f"{b.success.rate:.0%} with {b.budget}" for b in fixed)
-            said.append(f"By budget: {rates}. {_trend(record, fixed)}")
+            said.append(f"By budget: {rates}.")
     said += [_auto(b) for b in record.budgets if b.budget == "auto"]
-    timed = [b for b in fixed if b.latency_ms is not None]
-    if timed:
-        times = ", ".join(
-            f"{b.latency_ms:.3g} ms with {means_of_acting(record, b)}" for b in _ends(timed)
-        )
-        said.append(f"From observation to chunk, one observation at a time: {times}.")
-    return said
+    if len(fixed) == 1 and fixed[0].latency_ms is not None:
+        time = f"{fixed[0].latency_ms:.3g} ms with {means_of_acting(record, fixed[0])}"
+        said.append(f"From observation to chunk, one observation at a time: {time}.")
+    return said + _others(record)
 
 
 def cautions(record: PolicyEvaluation) -> list[str]:
@@ -105,20 +105,48 @@ def _rate(s: SuccessRate) -> str:
     )
 
 
-def _trend(record: PolicyEvaluation, fixed: Sequence[BudgetResult]) -> str:
+def _first_and_all(record: PolicyEvaluation, fixed: Sequence[BudgetResult]) -> str:
+    """What the smallest and the largest budget solve in which time, and whether more helps."""
+    first, last = _ends(fixed)
+    told = " and ".join(
+        f"{b.success.rate:.0%}{_time_of(b)} with {means_of_acting(record, b)}"
+        for b in (first, last)
+    )
+    return f"The policy solves {told}{_trend(record, first, last)}."
+
+
+def _time_of(b: BudgetResult) -> str:
+    return "" if b.latency_ms is None else f" in {b.latency_ms:.3g} ms a query"
+
+
+def _trend(record: PolicyEvaluation, first: BudgetResult, last: BudgetResult) -> str:
     """Whether the episodes distinguish the largest budget from the smallest."""
-    first, last = (budget_name(b.budget) for b in _ends(fixed))
-    pair = next((c for c in record.comparisons if (c.first, c.second) == (first, last)), None)
+    names = tuple(budget_name(b.budget) for b in (first, last))
+    pair = next((c for c in record.comparisons if (c.first, c.second) == names), None)
     if pair is None:
         return ""
-    numbers = (
-        f"{last} against {first} is {format_points(pair.difference)} points "
-        f"({format_interval(pair)})"
-    )
-    is_clear = pair.p_value < SIGNIFICANT and not pair.low <= 0 <= pair.high
-    if is_clear:
-        return f"More tokens {'help' if pair.low > 0 else 'hurt here'}: {numbers}."
-    return f"These episodes do not tell the largest budget from the smallest: {numbers}."
+    numbers = f"{format_points(pair.difference)} points ({format_interval(pair)})"
+    unit = "Euler steps" if acts_by_flow(record) else "tokens"
+    if first.success.successes == last.success.successes == 0:
+        return f": it solves nothing with either, so nothing is learned about more {unit}"
+    if pair.p_value < SIGNIFICANT and not pair.low <= 0 <= pair.high:
+        return f": more {unit} {'help' if pair.low > 0 else 'hurt here'}, by {numbers}"
+    return f": more {unit} did not help here as far as these episodes tell, {numbers}"
+
+
+def _others(record: PolicyEvaluation) -> list[str]:
+    """What each policy that it is compared with solves, and the difference on the same episodes."""
+    pairs = record.comparisons[len(record.comparisons) - len(record.others) :]
+    return [
+        f"{pair.first} solves {_largest(other).success.rate:.0%}; on the same episodes "
+        f"{pair.second} is {format_points(pair.difference)} points from it "
+        f"({format_interval(pair)})."
+        for other, pair in zip(record.others, pairs, strict=True)
+    ]
+
+
+def _largest(record: PolicyEvaluation) -> BudgetResult:
+    return (fixed_budgets(record) or list(record.budgets))[-1]
 
 
 def _auto(b: BudgetResult) -> str:

@@ -50,6 +50,16 @@ def execution_words(record: PolicyEvaluation) -> str:
     return ", ".join(words)
 
 
+def policy_names(records: Sequence[PolicyEvaluation]) -> list[str]:
+    """Names of policies that are shown together, with all that tells one from another."""
+    words = [execution_words(record) for record in records]
+    return [
+        f"{record.policy}{' by flow' * acts_by_flow(record)}"
+        + (f" ({own})" if len(set(words)) > 1 else "")
+        for record, own in zip(records, words, strict=True)
+    ]
+
+
 def maybe(value: float | None, how: str) -> str:
     """A number in a format such as `.3g`, or a dash where there is none."""
     return "-" if value is None else f"{value:{how}}"
