@@ -53,7 +53,7 @@ def test_policy_and_tokenizers_are_told_as_one_story(tmp_path: Path) -> None:
 def test_the_first_sentence_is_success_and_time_of_one_token_and_of_all() -> None:
     assert findings(compared(), EVALUATION)[0] == (
         "The policy solves 50% in 2.5 ms a query with 1 token and 100% in 2.5 ms a query with 2 "
-        "tokens: more tokens did not help here as far as these episodes tell, +50 points (-27 to "
+        "tokens: whether more tokens help is more than these episodes tell, +50 points (-27 to "
         "+91)."
     )
 

@@ -29,7 +29,7 @@ def test_success_is_told_with_its_interval_and_by_task() -> None:
         (
             [True, False] * 3,
             [True] * 6,
-            "did not help here as far as these episodes tell, +50 points",
+            "whether more tokens help is more than these episodes tell, +50 points",
         ),
     ],
 )

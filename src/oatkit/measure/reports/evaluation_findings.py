@@ -131,7 +131,7 @@ def _trend(record: PolicyEvaluation, first: BudgetResult, last: BudgetResult) ->
         return f": it solves nothing with either, so nothing is learned about more {unit}"
     if pair.p_value < SIGNIFICANT and not pair.low <= 0 <= pair.high:
         return f": more {unit} {'help' if pair.low > 0 else 'hurt here'}, by {numbers}"
-    return f": more {unit} did not help here as far as these episodes tell, {numbers}"
+    return f": whether more {unit} help is more than these episodes tell, {numbers}"
 
 
 def _others(record: PolicyEvaluation) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import cycle
+from itertools import chain, cycle
 from typing import Any
 
 from oatkit.measure.reports.chart import (
@@ -25,7 +25,9 @@ from oatkit.measure.reports.report_words import (
 from oatkit.types import BudgetResult, PolicyEvaluation
 
 LINES = ("-", "--", ":", "-.")
-"""Lines of the policies, of which several may have the color of one kind."""
+FURTHER_MARKERS = "Dv^P*"
+"""Lines of the policies and marks of the others, of which several may have the color of one
+kind."""
 WIDE = 8.0
 """Ratio of the longest time to the shortest from which the axis of times is logarithmic."""
 CAPTION = (
@@ -41,13 +43,16 @@ def plot_success_by_time(record: PolicyEvaluation) -> list[Chart]:
     if not policies:
         return []
     figure, ((axes,),) = new_figure(9.5, 3.6)
-    for policy, name, line in zip(policies, policy_names(policies), cycle(LINES), strict=False):
-        _plot_policy(axes, policy, name, line)
+    markers = chain([STYLES[policies[0].kind][1]], cycle(FURTHER_MARKERS))
+    looks = zip(cycle(LINES), markers, strict=False)
+    for policy, name, look in zip(policies, policy_names(policies), looks, strict=False):
+        _plot_policy(axes, policy, name, *look)
     times = [ms for policy in policies for _, ms in timed(policy)]
     if max(times) > WIDE * min(times):
         log2_axis(axes)
     else:
-        axes.set_xlim(0, 1.12 * max(times))
+        room = 0.1 * (max(times) - min(times)) or 1.0
+        axes.set_xlim(min(times) - room, max(times) + 2 * room)
     axes.set(xlabel="time of a query, ms", ylabel="success, %", ylim=(-4, 109))
     if len(policies) > 1:
         kind_legend(figure, min(2, len(policies)))
@@ -59,8 +64,8 @@ def timed(record: PolicyEvaluation) -> list[tuple[BudgetResult, float]]:
     return [(b, b.latency_ms) for b in record.budgets if b.latency_ms is not None]
 
 
-def _plot_policy(axes: Any, record: PolicyEvaluation, name: str, line: str) -> None:
-    color, marker = STYLES[record.kind]
+def _plot_policy(axes: Any, record: PolicyEvaluation, name: str, line: str, marker: str) -> None:
+    color = STYLES[record.kind][0]
     fixed = [(ms, 100 * b.success.rate) for b, ms in timed(record) if b.budget != "auto"]
     if fixed:
         axes.plot(*zip(*fixed, strict=True), line, marker=marker, color=color, label=name)
