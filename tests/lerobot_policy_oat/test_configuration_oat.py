@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from oatkit.data import Dataset
-from oatkit.types import Sampling
+from oatkit.types import Execution, Sampling
 from tests.lerobot_policy_oat.small_oat import (
     make_config,
     make_policy,
@@ -32,3 +34,27 @@ def test_sampling_is_one_object(tokenizer_path: str) -> None:
     assert OATConfig().sampling == Sampling(), "the defaults are oatkit's"
     with pytest.raises(ValueError, match="top_p is 2, expected more than 0 and at most 1"):
         _ = make_config(tokenizer_path, top_p=2).sampling
+
+
+def test_execution_is_one_object(tokenizer_path: str) -> None:
+    config = make_config(tokenizer_path, n_action_steps="auto", blend=0.1)
+    assert config.execution == Execution("auto", 0.1)
+    assert make_config(tokenizer_path).execution == Execution(), "the defaults are oatkit's"
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"n_action_steps": 0}, "n_action_steps is 0, expected 1 to 8, the chunk's steps"),
+        ({"n_action_steps": -2}, "n_action_steps is -2, expected 1 to 8"),
+        ({"n_action_steps": 9}, "n_action_steps is 9, expected 1 to 8"),
+        ({"n_action_steps": "often"}, "n_action_steps is 'often', expected a number or 'auto'"),
+        ({"blend": -0.1}, "blend is -0.1, expected 0 or more"),
+        ({"blend": float("nan")}, "blend is nan, expected 0 or more"),
+    ],
+)
+def test_executions_that_are_none(
+    dataset: Dataset, tokenizer_path: str, settings: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        make_policy(dataset, make_config(tokenizer_path, **settings))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,9 @@ from torch import Tensor
 import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
-from oatkit.types import Sampling
+from oatkit.jobs.policy_calibration import calibrate_policy
+from oatkit.policies.generation.auto_execution import AutoExecution
+from oatkit.types import Execution, Sampling
 from tests.lerobot_policy_oat.small_oat import (
     CAMERA,
     batch,
@@ -72,22 +75,94 @@ def test_dropout_is_for_training_only(dataset: Dataset, tokenizer_path: str) -> 
         assert (len(losses) == 1) == is_same
 
 
-def test_actions_come_from_a_queue_and_history_from_every_step(
+def chunk_at(policy: Any, steps: list[dict[str, Any]], now: int, **given: Any) -> Tensor:
+    """What the light policy predicts at a step of an episode, (B, T, A)."""
+    states = [steps[t]["observation.state"] for t in (max(0, now - 1), now)]
+    known = {"observation.state": torch.stack(states, dim=1), "task": steps[now]["task"]}
+    sampling = policy.config.sampling
+    return policy.light.predict_action_chunk(known, sampling=sampling, **given).chunk
+
+
+@pytest.mark.parametrize("number", [1, 3, 8, None])
+def test_a_number_of_steps_of_each_chunk_and_history_from_every_step(
+    dataset: Dataset, tokenizer_path: str, number: int | None
+) -> None:
+    settings = {"n_action_steps": number, "temperature": 1.0, "seed": 3}
+    policy = make_policy(dataset, make_config(tokenizer_path, **settings))
+    steps = frames(dataset, 10)
+    every = number or HORIZON // 2
+    random = torch.Generator().manual_seed(3)
+    chunks = [chunk_at(policy, steps, t, generator=random)[:, :every] for t in range(0, 10, every)]
+    expected = torch.cat(chunks, dim=1)[:, :10]
+    for _ in range(2):
+        policy.reset()
+        chosen = torch.stack([policy.select_action(step) for step in steps], dim=1)
+        assert torch.equal(chosen, expected)
+
+
+def test_a_blend_is_the_mean_of_all_chunks_of_a_moment(
     dataset: Dataset, tokenizer_path: str
 ) -> None:
-    policy = make_policy(dataset, make_config(tokenizer_path, n_action_steps=3))
-    steps = frames(dataset, 7)
-    chosen = torch.stack([policy.select_action(step) for step in steps], dim=1)
+    policy = make_policy(dataset, make_config(tokenizer_path, n_action_steps=3, blend=0.5))
+    steps = frames(dataset, 12)
+    chunks = {t: chunk_at(policy, steps, t) for t in range(0, 12, 3)}
+    for now, step in enumerate(steps):
+        acting = [t for t in chunks if 0 <= now - t < HORIZON]
+        weights = torch.tensor([math.exp(-0.5 * (now - t)) for t in acting])
+        planned_BAC = torch.stack([chunks[t][:, now - t] for t in acting], dim=-1)
+        expected = planned_BAC @ (weights / weights.sum())
+        torch.testing.assert_close(policy.select_action(step), expected)
 
-    def chunk(earlier: int, now: int) -> Tensor:
-        history = torch.stack([steps[t]["observation.state"] for t in (earlier, now)], dim=1)
-        known = {"observation.state": history, "task": steps[now]["task"]}
-        return policy.light.predict_action_chunk(known, sampling=Sampling(0)).chunk[:, :3]
 
-    expected = torch.cat([chunk(0, 0), chunk(2, 3), chunk(5, 6)[:, :1]], dim=1)
-    torch.testing.assert_close(chosen, expected)
-    policy.reset()
-    torch.testing.assert_close(policy.select_action(steps[0]), chunk(0, 0)[:, 0])
+def test_auto_asks_for_each_environment_when_it_is_due(
+    dataset: Dataset, tokenizer_path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = make_policy(dataset, make_config(tokenizer_path, n_action_steps="auto", blend=0.1))
+    steps = frames(dataset, 9, num_rows=3)
+    entropy_B = first_entropy(policy, steps)
+    unsure, sure = (1.0,) * HORIZON, (0.1,) * HORIZON  # 1 step and 2, a quarter of the chunk
+    policy.light.execution = AutoExecution((entropy_B.median().item(),), (sure, unsure))
+    asked: list[int] = []
+    predict = policy.light.predict_action_chunk
+
+    def counting(observation: Any, **given: Any) -> Any:
+        asked.append(len(observation["task"]))
+        return predict(observation, **given)
+
+    monkeypatch.setattr(policy.light, "predict_action_chunk", counting)
+    together = torch.stack([policy.select_action(step) for step in steps])
+    assert asked[:2] == [3, 1], "at first all of them, then the one that was unsure"
+    assert sum(asked) < 3 * len(steps)
+    for row in range(3):
+        policy.reset()
+        alone = [
+            policy.select_action({key: value[row : row + 1] for key, value in step.items()})
+            for step in steps
+        ]
+        torch.testing.assert_close(torch.cat(alone), together[:, row])
+
+
+def first_entropy(policy: Any, steps: list[dict[str, Any]]) -> Tensor:
+    """Mean entropy of the tokens of each environment's first chunk."""
+    state = steps[0]["observation.state"]
+    known = {"observation.state": torch.stack([state, state], dim=1), "task": steps[0]["task"]}
+    return policy.light.predict_action_chunk(known, sampling=Sampling(0)).entropy_bits.mean(dim=1)
+
+
+def test_a_checkpoint_is_calibrated_for_auto(
+    dataset: Dataset, tokenizer_path: str, tmp_path: Path
+) -> None:
+    config = make_config(tokenizer_path, n_action_steps="auto", blend=0.1)
+    make_policy(dataset, config).save_pretrained(tmp_path)
+    lerobots = (tmp_path / "config.json").read_bytes()
+    (step,) = frames(dataset, 1)
+    with pytest.raises(ValueError, match=r"n_action_steps is 'auto', but .* or give a number$"):
+        reopen(tmp_path).select_action(step)
+    calibrate_policy(oatkit.load_policy(tmp_path), tmp_path, dataset, split="all")
+    assert (tmp_path / "config.json").read_bytes() == lerobots
+    policy = reopen(tmp_path)
+    assert policy.config.execution == Execution("auto", 0.1)
+    assert policy.select_action(step).shape == (2, ACTION_DIM)
 
 
 def test_sampling_is_as_configured(
@@ -215,8 +290,6 @@ def test_mistakes_are_answered_in_a_sentence(
         OATPolicy(make_config(tokenizer_path))
     with pytest.raises(ValueError, match="chunk_size is 50, the tokenizer's horizon is 8"):
         make_policy(dataset, make_config(tokenizer_path, chunk_size=50))
-    with pytest.raises(ValueError, match="n_action_steps is 9, expected 1 to 8"):
-        make_policy(dataset, make_config(tokenizer_path, n_action_steps=9))
     twice = {"ACTION": NormalizationMode.MEAN_STD}
     with pytest.raises(ValueError, match=r"oat normalizes for itself, but .* MEAN_STD for ACTION"):
         make_policy(dataset, make_config(tokenizer_path, normalization_mapping=twice))

@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oatkit_client.planned_actions import PlannedActions
 
+from oatkit.evaluation.action_plan import ActionPlan
+from oatkit.types import Execution
+
 HORIZON = 6
 BLENDS = st.one_of(st.none(), st.floats(0, 3))
 
@@ -97,6 +100,40 @@ def test_auto_takes_the_number_of_the_reply(steps: list[int], blend: float | Non
         while not plan.is_due:
             _check(plan)
         assert plan.step - begin == number
+
+
+@given(
+    delay=st.integers(0, HORIZON - 1),
+    execute=st.one_of(st.none(), st.just("auto"), st.integers(1, HORIZON)),
+    blend=BLENDS,
+    worth=st.lists(st.integers(1, HORIZON), min_size=1, max_size=8),
+    seed=st.integers(0, 99),
+)
+def test_a_robot_does_what_was_evaluated(
+    delay: int, execute: Any, blend: float | None, worth: list[int], seed: int
+) -> None:
+    """Both plans give the same actions for the same chunks, late ones included."""
+    number = {None: HORIZON // 2, "auto": 1}.get(execute, execute)
+    delay = min(delay, HORIZON - number)
+    evaluated = ActionPlan(Execution(execute, blend, delay))
+    robot = PlannedActions(execute, blend)
+    rng = np.random.default_rng(seed)
+    coming: list[tuple[int, dict[str, Any]]] = []
+    for number in worth:
+        chunk_TA = rng.normal(size=(HORIZON, 3)).astype(np.float32)
+        number = min(number, HORIZON - delay)
+        coming.append((robot.step, {"actions": chunk_TA, "execute_steps": number}))
+        for expected_A in evaluated.take(evaluated.add(chunk_TA[None], number))[0]:
+            while coming and robot.step >= (coming[0][0] + delay if coming[0][0] else 0):
+                asked_at, late = coming.pop(0)
+                robot.add(late, asked_at)
+            action_A = robot.next()
+            assert action_A.dtype == expected_A.dtype
+            if blend is None:
+                assert action_A.tolist() == expected_A.tolist()
+            np.testing.assert_allclose(action_A, expected_A, rtol=1e-5, atol=1e-6)
+        assert robot.step == evaluated.step
+        assert coming or robot.is_due, "the next chunk is asked for at the same step"
 
 
 def test_half_a_chunk_is_the_default() -> None:

@@ -196,6 +196,16 @@ def test_a_changed_config_is_as_if_written_so_and_the_weights_stay(tmp_path: Pat
     ]
 
 
+def test_a_changed_config_beside_that_of_lerobot_is_ours(tmp_path: Path) -> None:
+    write_artifact(tmp_path, CONFIG | {"auto": None}, STATE, "")
+    (tmp_path / "config.json").rename(tmp_path / CONFIG_BESIDE_LEROBOT)
+    (tmp_path / "config.json").write_text('{"type": "oat"}')
+    change_config(tmp_path, {"auto": {"a": 1}})
+    assert (tmp_path / "config.json").read_text() == '{"type": "oat"}'
+    config, _ = read_artifact(tmp_path, "policy", 1)
+    assert config["auto"] == {"a": 1}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

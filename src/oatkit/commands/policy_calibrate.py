@@ -27,7 +27,7 @@ class CalibratePolicy:
     """
 
     policy: Annotated[Positional[Path], arg(metavar="DIR")]
-    """Artifact, whose `config.json` is changed."""
+    """Artifact, whose settings are changed."""
     data: Annotated[str, arg(metavar="PATH")]
     """Dataset that it was trained on: file, folder or hub id."""
     split: SplitName = "val"

@@ -51,9 +51,10 @@ def write_artifact(
 
 
 def change_config(path: Path, changes: Mapping[str, Any]) -> None:
-    """Change entries of an artifact's `config.json`, all or nothing; its weights stay."""
-    config = json.loads((path / CONFIG).read_text())
-    with atomic_write(path / CONFIG) as aside:
+    """Change entries of an artifact's settings, all or nothing; its weights stay."""
+    file = config_file(path)
+    config = json.loads(file.read_text())
+    with atomic_write(file) as aside:
         aside.write_text(_config_text({**config, **changes}))
         flush(aside)
     flush(path)

@@ -10,7 +10,7 @@ from lerobot.optim.optimizers import AdamWConfig
 from lerobot.optim.schedulers import CosineDecayWithWarmupSchedulerConfig
 from oatkit import load_tokenizer
 from oatkit.policies import LightConfig
-from oatkit.types import Sampling
+from oatkit.types import Execution, Sampling
 
 
 @PreTrainedConfig.register_subclass("oat")
@@ -23,7 +23,10 @@ class OATConfig(PreTrainedConfig):
         tokenizer_path: Tokenizer artifact, folder or hub id. It is stored with the policy, whose
             configuration then has no path.
         chunk_size: Number of steps in a chunk, which is the tokenizer's horizon.
-        n_action_steps: Number of steps that are executed; half of the chunk by default.
+        n_action_steps: Number of steps that are executed; "auto" for as many as the policy finds
+            worth it, which it must have been calibrated for; half of the chunk by default.
+        blend: Decay of the weights of older chunks, by which an action is the mean of what all
+            chunks planned for its moment; None executes the newest chunk alone.
         net: Sizes of the network.
         budget: Maximum number of tokens to generate; all by default.
         temperature: Divisor of the logits; 0 takes the likeliest ids.
@@ -37,7 +40,8 @@ class OATConfig(PreTrainedConfig):
     n_obs_steps: int = 2
     tokenizer_path: str | None = None
     chunk_size: int | None = None
-    n_action_steps: int | None = None
+    n_action_steps: int | str | None = None  # draccus takes no Literal
+    blend: float | None = None
     net: LightConfig = field(default_factory=LightConfig)
     budget: int | None = None
     temperature: float = 1.0
@@ -60,6 +64,14 @@ class OATConfig(PreTrainedConfig):
     def sampling(self) -> Sampling:
         """How ids are chosen."""
         return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
+
+    @property
+    def execution(self) -> Execution:
+        """How chunks become actions."""
+        steps = self.n_action_steps
+        if isinstance(steps, str) and steps != "auto":
+            raise ValueError(f"n_action_steps is {steps!r}, expected a number or 'auto'")
+        return Execution("auto" if isinstance(steps, str) else steps, self.blend)
 
     def get_optimizer_preset(self) -> AdamWConfig:
         return AdamWConfig(

@@ -11,8 +11,7 @@ Shape letters: B batch, T step in the chunk, A action dimension.
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,14 @@ from lerobot.policies.pretrained import PreTrainedPolicy
 from lerobot.utils.constants import ACTION, OBS_STATE
 from oatkit import load_policy, load_tokenizer
 from oatkit.data import Normalizer, Statistics
+from oatkit.evaluation.action_plan import ActionPlan
 from oatkit.nn.sample_random import SampleRandom
-from oatkit.policies import LightPolicy
+from oatkit.policies import LightPolicy, Prediction
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.storage.artifact import CONFIG_BESIDE_LEROBOT, replacing
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Tokens
+from oatkit.types import Execution, Tokens
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
 from torch import Tensor, nn
 
@@ -73,9 +73,10 @@ class OATPolicy(PreTrainedPolicy):
         return self.net.parameters()
 
     def reset(self) -> None:
-        """An episode begins: frames and actions of the one before are forgotten."""
+        """An episode begins: frames and chunks of the one before are forgotten."""
         self._history: FrameHistory[dict[str, Any]] = FrameHistory(self.config.n_obs_steps)
-        self._actions: deque[Tensor] = deque(maxlen=self.config.n_action_steps)
+        self._plans: list[ActionPlan] = []
+        self._num_left: list[int] = []
         seed = self.config.seed
         self._generator = None if seed is None else torch.Generator().manual_seed(seed)
 
@@ -96,15 +97,23 @@ class OATPolicy(PreTrainedPolicy):
     def predict_action_chunk(self, batch: dict[str, Any], **kwargs: Any) -> Tensor:
         """The chunks that follow one frame of every environment, (B, T, A) in raw units."""
         self._history.add(self._observation(batch))
-        return self._predict()
+        return self._predict().chunk
 
     @torch.no_grad()
     def select_action(self, batch: dict[str, Any], **kwargs: Any) -> Tensor:
         """The next action of every environment, (B, A) in raw units."""
-        self._history.add(self._observation(batch))
-        if not self._actions:
-            self._actions.extend(self._predict()[:, : self.config.n_action_steps].unbind(1))
-        return self._actions.popleft()
+        observation = self._observation(batch)
+        self._history.add(observation)
+        tensor = next(value for value in observation.values() if isinstance(value, Tensor))
+        if not self._plans:
+            self._plans = [ActionPlan(self._execution()) for _ in tensor]
+            self._num_left = [0] * len(tensor)
+        due = [row for row, num_left in enumerate(self._num_left) if not num_left]
+        if due:
+            self._extend_plans(due)
+        self._num_left = [num_left - 1 for num_left in self._num_left]
+        actions_BA = np.concatenate([plan.take(1)[0] for plan in self._plans])
+        return torch.from_numpy(actions_BA).to(tensor.device)
 
     def _observation(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """What the policy reads of a batch, under oatkit's keys."""
@@ -119,24 +128,43 @@ class OATPolicy(PreTrainedPolicy):
             tokens = self.light.tokenizer.encode(actions_BTA)
         return Tokens(tokens.ids.clone(), tokens.lengths.clone())
 
-    def _predict(self) -> Tensor:
-        """The chunks that follow the last frames, (B, T, A)."""
+    def _execution(self) -> Execution:
+        """How chunks become actions; raises where that is up to a policy that does not know it."""
+        execution = self.config.execution
+        if execution.steps == "auto" and self.light.execution is None:
+            raise ValueError(
+                "n_action_steps is 'auto', but this policy does not know how many steps are worth "
+                "executing: `oatkit policy calibrate CHECKPOINT --data DATA --split all` finds "
+                "it, or give a number"
+            )
+        return execution
+
+    def _extend_plans(self, rows: Sequence[int]) -> None:
+        """Ask for the next chunks of some environments."""
+        found = self._predict(rows)
+        steps = [None] * len(rows) if found.execute_steps is None else found.execute_steps.tolist()
+        for row, chunk_TA, num_steps in zip(rows, found.chunk.cpu().numpy(), steps, strict=True):
+            self._num_left[row] = self._plans[row].add(chunk_TA[None], num_steps)
+
+    def _predict(self, rows: Sequence[int] | None = None) -> Prediction:
+        """The chunks that follow the last frames of some environments, of all by default."""
         frames = self._history.frames()
-        observation = {
-            key: torch.stack([frame[key] for frame in frames], dim=1)
+        chosen = slice(None) if rows is None else list(rows)
+        observation: dict[str, Any] = {
+            key: torch.stack([frame[key][chosen] for frame in frames], dim=1)
             for key in frames[-1]
             if key != TASK
         }
         if TASK in frames[-1]:
-            observation[TASK] = frames[-1][TASK]
+            tasks = frames[-1][TASK]
+            observation[TASK] = tasks if rows is None else [tasks[row] for row in rows]
         self.light.tokenizer.to(self.light.device)
-        prediction = self.light.predict_action_chunk(
+        return self.light.predict_action_chunk(
             observation,
             budget=self.config.budget,
             sampling=self.config.sampling,
             generator=self._generator,
         )
-        return prediction.chunk
 
     # The artifact
 
@@ -257,8 +285,8 @@ def _completed(config: OATConfig, light: LightPolicy) -> OATConfig:
             f"chunk_size is {config.chunk_size}, the tokenizer's horizon is {horizon}: leave "
             "--policy.chunk_size out"
         )
-    steps = config.n_action_steps or max(1, horizon // 2)
-    if not 1 <= steps <= horizon:
+    steps = max(1, horizon // 2) if config.n_action_steps is None else config.n_action_steps
+    if isinstance(steps, int) and not 1 <= steps <= horizon:
         raise ValueError(f"n_action_steps is {steps}, expected 1 to {horizon}, the chunk's steps")
     if config.n_obs_steps != light.spec.history:
         raise ValueError(
@@ -267,6 +295,7 @@ def _completed(config: OATConfig, light: LightPolicy) -> OATConfig:
     if config.net != light.net.config:
         raise ValueError("the policy has its own network: leave --policy.net out")
     config.tokenizer_path, config.chunk_size, config.n_action_steps = None, horizon, steps
+    _ = config.execution  # raises where it is none
     return config
 
 
