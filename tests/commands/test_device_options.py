@@ -31,6 +31,7 @@ ARGUMENTS = {
     "tokenizer sweep": "--data d --out o.json",
     "policy train": "--data d --out o",
     "policy measure": "a --data d",
+    "policy calibrate": "a --data d",
     "policy eval": "a --out o",
     "policy sweep": "--data d --out o.json",
     "vlm check": "a",

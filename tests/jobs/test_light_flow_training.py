@@ -22,7 +22,7 @@ from oatkit.presets import POLICY_PRESETS
 from oatkit.storage.records import record_from_json
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.train import TrainConfig
-from oatkit.types import PolicyMeasurement
+from oatkit.types import Execution, PolicyMeasurement
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 from tests.commands.running import train_policy as run_training
 from tests.evaluation.plane import HORIZON, PLANE, TASKS
@@ -125,7 +125,7 @@ def test_episodes_are_run(tmp_path: Path) -> None:
     config = make_config("bin", horizon=HORIZON, action_dim=2)
     tokenizer = ActionTokenizer.for_dataset(config, dataset)
     policy = LightFlowPolicy.for_dataset(LightFlowConfig(tiny.CONFIG), tokenizer, dataset)
-    rollout = Rollout(execute=HORIZON, state_keys=(STATE, ENVIRONMENT_STATE))
+    rollout = Rollout(Execution(HORIZON), state_keys=(STATE, ENVIRONMENT_STATE))
     plans = [EpisodePlan(task, steps, 0) for task in ("near", "far") for steps in (1, 5)]
     found = list(EpisodeRunner(policy, PLANE, rollout).run(plans))
     assert all(0 < e.steps <= PLANE.max_steps and e.error is None for e in found)

@@ -224,7 +224,7 @@ def test_both_heads_of_one_model(cotrained: dict[str, VlmPolicy], dataset: Datas
     observation = tiny_vlm.batch(policy, dataset)
     assert policy.budgets == (1, 2, tiny_vlm.EXPERT.num_steps)
     assert policy.predict_action_chunk(observation, budget=1).calls.tolist() == [1] * 3
-    with pytest.raises(ValueError, match="flow expert, which has no schedules"):
+    with pytest.raises(ValueError, match="a flow expert acts, which has no schedules"):
         policy.predict_action_chunk(observation, schedule=policy.schedule)
     policy.head = "tokens"
     try:
