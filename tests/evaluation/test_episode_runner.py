@@ -11,6 +11,7 @@ import pytest
 from oatkit.envs.simulator import evaluation_seed
 from oatkit.errors import OatkitError
 from oatkit.evaluation.episode_runner import EpisodeRunner
+from oatkit.evaluation.policy_queries import MAX_TURNS
 from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.types import EpisodeResult, Execution, Sampling
 from oatkit.types.observation_keys import STATE
@@ -100,7 +101,9 @@ def test_history_is_of_successive_frames() -> None:
     pilot = Pilot(history=3)
     rollout = replace(ROLLOUT, execution=Execution(2), sampling=Sampling(0))
     run(plans(1, tasks=("never",), budgets=(4,)), pilot, rollout)
-    seen = [asked[STATE][0, :, 0] for asked in pilot.asked[6:]]  # after measuring latency
+    seen = [
+        asked[STATE][0, :, 0] for asked in pilot.asked[MAX_TURNS + 1 :]
+    ]  # after measuring latency
     np.testing.assert_array_equal(seen[0], [0, 0, 0])
     np.testing.assert_allclose(seen[1], [0, 0.1, 0.2], atol=1e-6)
     np.testing.assert_allclose(seen[2], [0.2, 0.3, 0.4], atol=1e-6)
@@ -110,7 +113,7 @@ def test_only_frames_that_are_read_are_rendered() -> None:
     """Without cameras the simulator has no renderer; with them, the frames before a query."""
     pilot = Pilot(cameras={"top": (4, 6)})
     run(plans(1, tasks=("never",), budgets=(4,)), pilot)
-    images = [asked["observation.images.top"] for asked in pilot.asked[6:9]]
+    images = [asked["observation.images.top"] for asked in pilot.asked[MAX_TURNS + 1 :][:3]]
     assert images[0].shape == (1, 2, 4, 6, 3)
     assert [image[0, :, 0, 0, 0].tolist() for image in images] == [[0, 0], [3, 4], [7, 8]]
 
@@ -118,7 +121,7 @@ def test_only_frames_that_are_read_are_rendered() -> None:
 def test_each_camera_arrives_under_its_name_and_in_its_size() -> None:
     pilot = Pilot(cameras={"top": (4, 6), "below": (8, 2)})
     run(plans(1, tasks=("never",), budgets=(4,)), pilot)
-    second = pilot.asked[7]
+    second = pilot.asked[MAX_TURNS + 2]
     for camera, size, expected in (("top", (4, 6), [3, 4]), ("below", (8, 2), [103, 104])):
         images = second[f"observation.images.{camera}"]
         assert images.shape == (1, 2, *size, 3)

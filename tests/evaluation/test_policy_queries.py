@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from oatkit.evaluation.action_plan import ActionPlan
-from oatkit.evaluation.policy_queries import LATENCY_REPEATS, PolicyQueries
+from oatkit.evaluation.policy_queries import MAX_TURNS, PolicyQueries
 from oatkit.evaluation.rollout import EpisodePlan
 from oatkit.evaluation.running_episode import RunningEpisode
 from oatkit.policies.observation.frame_history import FrameHistory
@@ -54,9 +54,15 @@ def test_only_the_row_without_a_chunk_has_an_error() -> None:
 def test_latency_is_that_of_one_observation() -> None:
     pilot = Pilot()
     queries = PolicyQueries(pilot, PLANE, ROLLOUT)
-    assert queries.latency_ms(waiting("near"), "auto") == 1.0
-    assert [asked["budget"] for asked in pilot.asked] == ["auto"] * (LATENCY_REPEATS + 1)
-    assert PolicyQueries(Mute(), PLANE, ROLLOUT).latency_ms(waiting("near", goal=0.9), 4) is None
+    assert queries.latencies_ms([waiting("near"), waiting("far")], (4, "auto")) == {
+        4: 1.0,
+        "auto": 1.0,
+    }
+    assert [asked["budget"] for asked in pilot.asked] == [4, "auto"] * (MAX_TURNS + 1)
+    assert all(len(asked["task"]) == 1 for asked in pilot.asked)
+    assert len({asked["task"][0] for asked in pilot.asked}) == 2, "episodes take turns too"
+    mute = PolicyQueries(Mute(), PLANE, ROLLOUT)
+    assert mute.latencies_ms([waiting("near", goal=0.9)], (4,)) == {4: None}
 
 
 def test_a_policy_without_a_chunk_fails_the_episode() -> None:
@@ -75,7 +81,7 @@ class Dated(Pilot):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queries = -(LATENCY_REPEATS + 1)
+        self.queries = -(MAX_TURNS + 1)
 
     def spoil(self, chunk_BTA: np.ndarray) -> np.ndarray:
         self.queries += 1
@@ -86,7 +92,7 @@ def executed(execution: Execution, pilot: Pilot) -> list[float]:
     """First dimension of what an episode executes after its first three queries."""
     queries = PolicyQueries(pilot, WIDE, replace(ROLLOUT, execution=execution))
     episode = replace(waiting("near"), upcoming=ActionPlan(execution))
-    queries.latency_ms(episode, 4)
+    queries.latencies_ms([episode], (4,))
     for _ in range(3):
         queries.ask([episode])
     return np.concatenate(episode.actions)[:, 0].tolist()

@@ -142,7 +142,7 @@ class EpisodeRunner:
                 episode.add_report(report)
             asking += [episode for episode in under_way[worker] if not episode.is_over]
         if asking and not self.latencies_ms:
-            self.latencies_ms = {b: self._queries.latency_ms(asking[0], b) for b in self._budgets}
+            self.latencies_ms = self._queries.latencies_ms(asking, self._budgets)
         self._queries.ask(asking)
         finished: list[EpisodeResult] = []
         for worker in ready:

@@ -5,7 +5,9 @@ Shape letters: D draw, T step in the chunk, N executed steps, A action.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,10 @@ from oatkit.policies.generation.prediction import Prediction
 from oatkit.types import Budget
 from oatkit.types.observation_keys import STATE, TASK
 
-LATENCY_REPEATS = 5
+MIN_TURNS, MAX_TURNS = 5, 25
+"""How often the time of a query is measured at each budget; more than `MIN_TURNS` within
+`LATENCY_S`."""
+LATENCY_S = 2.0
 
 
 class PolicyQueries:
@@ -55,15 +60,24 @@ class PolicyQueries:
                     except DecodeError as error:
                         row.error = str(error)
 
-    def latency_ms(self, episode: RunningEpisode, budget: Budget) -> float | None:
-        """Median time of a query for one episode alone; None where none of them gave a chunk."""
-        times = []
-        for _ in range(LATENCY_REPEATS + 1):  # the first warms up
-            try:
-                times.append(self._predict([episode], budget).elapsed_ms)
-            except DecodeError:
-                continue
-        return float(np.median(times[1:])) if len(times) > 1 else None
+    def latencies_ms(
+        self, episodes: Sequence[RunningEpisode], budgets: Sequence[Budget]
+    ) -> dict[Budget, float | None]:
+        """Median time of a query for one episode alone; None where none of them gave a chunk.
+
+        Budgets take turns, so that what else the machine does for a moment slows all of them down.
+        """
+        times: dict[Budget, list[float]] = {budget: [] for budget in budgets}
+        began = time.monotonic()
+        for turn in range(MAX_TURNS + 1):  # the first warms up
+            if turn > MIN_TURNS and time.monotonic() - began > LATENCY_S:
+                break
+            episode = episodes[turn % len(episodes)]
+            for budget in budgets:
+                with suppress(DecodeError):
+                    elapsed_ms = self._predict([episode], budget).elapsed_ms
+                    times[budget] += [elapsed_ms] if turn else []
+        return {budget: float(np.median(ms)) if ms else None for budget, ms in times.items()}
 
     def _predict(self, episodes: Sequence[RunningEpisode], budget: Budget) -> Prediction:
         observation: dict[str, Any] = batch_of(episodes)
