@@ -8,8 +8,9 @@ import pytest
 
 import oatkit
 from oatkit import cli
-from oatkit.commands.policy_calibrate import describe_thresholds
+from oatkit.commands.policy_calibrate import describe_execution, describe_thresholds
 from oatkit.policies.generation import threshold_calibration
+from oatkit.policies.generation.auto_execution import AutoExecution
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.storage.artifact import change_config
 from tests.commands.running import run_command
@@ -45,3 +46,11 @@ def test_thresholds_in_words() -> None:
     assert found.endswith("1 (0.50), 4 (2.00)")
     assert "would not be faster here" in describe_thresholds(AutoThresholds())
     assert "nothing can stop early" in describe_thresholds(None)
+
+
+def test_steps_in_words() -> None:
+    flat, steep = (0.1,) * 32, (0.5,) * 32
+    assert describe_execution(AutoExecution((), (flat,))) == "execute auto: 8 steps of a chunk"
+    assert describe_execution(AutoExecution((1.0,), (flat, steep))) == (
+        "execute auto: 8 steps of a chunk, 4 where the policy is unsure"
+    )

@@ -15,6 +15,7 @@ from oatkit.commands.text_output import print_differences, print_lines
 from oatkit.jobs.artifact_split import SplitName
 from oatkit.jobs.policy_calibration import calibrate_policy
 from oatkit.policies import load_policy
+from oatkit.policies.generation.auto_execution import AutoExecution
 from oatkit.policies.generation.early_stop import AutoThresholds
 
 
@@ -45,7 +46,12 @@ def run(options: CalibratePolicy, console: Console) -> int:
     dataset = options.columns.open_for(policy, options.data)
     print_differences(console, options.policy, policy.tokenizer.check(dataset))
     calibrate_policy(policy, options.policy, dataset, split=options.split, seed=options.seed)
-    print_lines(console, describe_thresholds(policy.auto), f"wrote {options.policy}")
+    print_lines(
+        console,
+        *([describe_thresholds(policy.auto)] if "tokens" in policy.heads else []),
+        *([] if policy.execution is None else [describe_execution(policy.execution)]),
+        f"wrote {options.policy}",
+    )
     return 0
 
 
@@ -58,3 +64,10 @@ def describe_thresholds(thresholds: AutoThresholds | None) -> str:
     pairs = zip(thresholds.num_tokens, thresholds.entropy_bits, strict=True)
     limits = ", ".join(f"{number} ({bits:.2f})" for number, bits in pairs)
     return f"auto: may stop after so many tokens (at most so many bits each): {limits}"
+
+
+def describe_execution(execution: AutoExecution) -> str:
+    """How much of a chunk is worth executing, in words."""
+    steps = execution.bin_steps
+    few = f", {min(steps)} where the policy is unsure" if min(steps) < max(steps) else ""
+    return f"execute auto: {max(steps)} steps of a chunk{few}"
