@@ -61,7 +61,7 @@ def test_a_flow_to_a_normal_distribution_is_reproduced() -> None:
 
 
 def test_the_loss_is_zero_for_the_true_velocity() -> None:
-    """Of a chunk a, the velocity at time t is (x - a) / t; draws of a sample follow each other."""
+    """The velocity towards a chunk a is (x - a) / t; draws of a sample follow each other."""
     actions_BTA = torch.randn(3, 4, 2)
     keys = torch.arange(3)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oatkit.data import Dataset
+from oatkit.policies import LightPolicy
 from oatkit.policies.generation import latency_measurement
 from oatkit.policies.generation.latency_measurement import measure_costs, measure_latency
 from tests.nn.pretended_devices import AsynchronousClock
@@ -25,17 +26,23 @@ def test_latency_is_measured_once(dataset: Dataset) -> None:
         whole.predict_action_chunk(observation, deadline_ms=1)
 
 
+def slow_parts(policy: LightPolicy, monkeypatch: pytest.MonkeyPatch) -> AsynchronousClock:
+    """A clock on which a stage takes 2 ms, decoding 3 ms and encoding half a second."""
+    clock = AsynchronousClock(monkeypatch)
+    stages = clock.timed(latency_measurement.generate_stages, 0.002)
+    monkeypatch.setattr(latency_measurement, "generate_stages", stages)
+    monkeypatch.setattr(policy.net, "encode", clock.timed(policy.net.encode, 0.5))
+    monkeypatch.setattr(policy.tokenizer, "decode", clock.timed(policy.tokenizer.decode, 0.003))
+    return clock
+
+
 def test_a_stage_takes_as_long_as_the_device_needs(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a GPU all of the time would be in the part that waits first, and deadlines be missed."""
     policy = tiny.make_policy("oat-pow2", dataset)
     batch = policy.read(tiny.batch(policy, dataset))
-    clock = AsynchronousClock(monkeypatch)
-    stages = clock.timed(latency_measurement.generate_stages, 0.002)
-    monkeypatch.setattr(latency_measurement, "generate_stages", stages)
-    monkeypatch.setattr(policy.net, "encode", clock.timed(policy.net.encode, 0.5))
-    monkeypatch.setattr(policy.tokenizer, "decode", clock.timed(policy.tokenizer.decode, 0.003))
+    slow_parts(policy, monkeypatch)
     found = measure_latency(policy.net, policy.tokenizer, policy.schedule, batch)
     assert found.stages_ms == pytest.approx([2.0] * policy.schedule.calls)
     assert found.decode_ms == pytest.approx(3.0)
@@ -47,11 +54,7 @@ def test_what_stopping_after_a_stage_takes(
     """Decoding is part of it; and all tokens are timed without a wait between their stages."""
     policy = tiny.make_policy("oat-pow2", dataset)
     batch = policy.read(tiny.batch(policy, dataset))
-    clock = AsynchronousClock(monkeypatch)
-    stages = clock.timed(latency_measurement.generate_stages, 0.002)
-    monkeypatch.setattr(latency_measurement, "generate_stages", stages)
-    monkeypatch.setattr(policy.net, "encode", clock.timed(policy.net.encode, 0.5))
-    monkeypatch.setattr(policy.tokenizer, "decode", clock.timed(policy.tokenizer.decode, 0.003))
+    clock = slow_parts(policy, monkeypatch)
     real, waits = latency_measurement.read_clock, []
 
     def slow_clock(device: object) -> float:

@@ -77,7 +77,7 @@ class Policy(nn.Module):
     @classmethod
     def from_pretrained(cls, folder: Path) -> Policy:
         found = cls(Config(*json.loads((folder / "standin.json").read_text())))
-        found.load_state_dict(torch.load(folder / "standin.pt"))
+        found.load_state_dict(torch.load(folder / "standin.pt", weights_only=True))
         return found
 
 
