@@ -72,6 +72,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.policy_table
 	$(BIN)/python -m benchmarks.control
 	$(BIN)/python -m benchmarks.vlm_speed
+	$(BIN)/python -m benchmarks.flow_speed
 	$(BIN)/python -m benchmarks.vlm_memory
 	$(BIN)/python -m benchmarks.vlm_pipeline
 	$(BIN)/python -m benchmarks.vlm_rows

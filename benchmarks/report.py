@@ -51,6 +51,7 @@ SECTIONS = {
     "vlm_rows": report_vlm.vlm_rows,
     "vlm_padding": report_vlm.vlm_padding,
     "vlm_speed": report_vlm.vlm_speed,
+    "flow_speed": report_vlm.flow_speed,
 }
 """Result to what writes its section; results that are not measured yet are left out."""
 

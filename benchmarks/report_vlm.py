@@ -178,8 +178,8 @@ def _with_seeds(result: dict[str, Any], number: str) -> str:
 
 def vlm_speed(record: dict[str, Any]) -> str:
     result, settings = record["results"], record["settings"]
-    families = {name: row for name, row in result.items() if name != "predicted"}
-    works = list(next(iter(families.values()))["ms"])
+    families = {name: row for name, row in result.items() if "ms" in row}
+    works, images = list(next(iter(families.values()))["ms"]), result["smolvlm_image"]
     rows = {
         "parameters": [f"{row['parameters'] / 1e6:.0f}M" for row in families.values()],
         "context slots": [str(row["context_slots"]) for row in families.values()],
@@ -198,8 +198,36 @@ def vlm_speed(record: dict[str, Any]) -> str:
             "with a cache, its prefill included, 5 times faster than without.",
         ),
         table(("", *families), ((name, *cells) for name, cells in rows.items())),
+        paragraph(
+            "SmolVLM2's processor enlarges an image to 2048 pixels before it makes it small: "
+            f"{images['enlarged first']:.0f} ms for a camera of 480 x 640. Policies leave that "
+            f"out: {images['as policies read it']:.0f} ms."
+        ),
         *_roofline(result["predicted"]),
         script="vlm_speed",
+    )
+
+
+def flow_speed(record: dict[str, Any]) -> str:
+    results, settings = record["results"], record["settings"]
+    ways = list(next(iter(results.values()))["ms"])
+    return section(
+        "Euler steps of a flow expert",
+        paragraph(
+            f"A chunk takes {settings['euler_steps']} Euler steps after the prefill, which is not "
+            "counted; times are medians in milliseconds, batch 1, threads "
+            f"{settings['threads']}. The ways take turns. Each step alone is the expert as in "
+            "training; prepared once is how policies act; fixed buffers are what CUDA graphs are "
+            "captured over, here without graphs. The type is that of the context."
+        ),
+        table(
+            ("", *results),
+            (
+                ("context slots", *(str(row["context_slots"]) for row in results.values())),
+                *((way, *(f"{row['ms'][way]:.0f}" for row in results.values())) for way in ways),
+            ),
+        ),
+        script="flow_speed",
     )
 
 

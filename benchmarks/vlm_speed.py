@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
+from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
 
 from benchmarks.record import write_result
 from benchmarks.timing import Job, median_ms_in_turns
@@ -35,6 +36,7 @@ from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.family_table import family_named
 from oatkit.policies.vlm.backbones.loading import load_backbone, write_scratch
+from oatkit.policies.vlm.backbones.smolvlm import SmolVLM
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import ActionTokenizer, make_codec, make_config
 from oatkit.tokenizers.data_facts import DataFacts
@@ -44,6 +46,7 @@ from oatkit.types.observation_keys import IMAGES, STATE, TASK
 SEED = 0
 HORIZON, ACTION_DIM, STATE_DIM, NUM_TOKENS = 32, 7, 8, 16
 IMAGE_SIZE = 224
+CAMERA_SIZE = (480, 640)
 REPEATS = 5
 TEXT = "pick up the red cube and put it into the drawer"
 SIZE = ScratchSize(
@@ -172,6 +175,7 @@ def main() -> None:
             results[family] = measure(checkpoint)
     factor = max(found[FACTOR] for found in results.values())
     results["predicted"] = {name: predict(name, factor) for name in REAL}
+    results["smolvlm_image"] = rounded(smolvlm_image_ms())
     settings = {
         "tokens": NUM_TOKENS,
         "image": IMAGE_SIZE,
@@ -254,6 +258,20 @@ def recompute(policy: VlmPolicy, observations: Observations) -> None:
         context = policy.net.encode(observations)
         logits = policy.net.logits(ids[:, :number], Schedule.tokenwise(number), context)
         ids[:, number - 1] = logits[:, -1].argmax(dim=-1)
+
+
+def smolvlm_image_ms() -> dict[str, float]:
+    """Milliseconds to prepare an image as SmolVLM2 is published, and without its way by 2048."""
+    published = SmolVLMImageProcessorPil(
+        size={"longest_edge": 2048}, max_image_size={"longest_edge": 512}
+    )
+    image = np.random.default_rng(SEED).integers(256, size=(*CAMERA_SIZE, 3), dtype=np.uint8)
+    options = SmolVLM().image_options()
+    works: dict[str, Job] = {
+        "enlarged first": lambda: published([image], **options | {"do_resize": True}),
+        "as policies read it": lambda: published([image], **options),
+    }
+    return median_ms_in_turns(works, REPEATS)
 
 
 def flops_factor(policy: VlmPolicy, observations: Observations) -> float:

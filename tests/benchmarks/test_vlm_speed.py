@@ -31,5 +31,6 @@ def test_rows_and_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         chunk = row["A100 80GB"]["chunk_ms"]
         assert row["calls"]["power of two"] == 5
         assert chunk["one-shot"] < chunk["power of two"] < chunk["token-wise"]
+    assert found["smolvlm_image"]["as policies read it"] > 0
     page = report.section("vlm_speed")
     assert "| Qwen3-VL 2B | 2.13B |" in page

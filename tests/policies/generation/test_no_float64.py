@@ -25,6 +25,11 @@ class WithoutFloat64(TorchDispatchMode):
         return found
 
 
+def test_float64_would_be_noticed() -> None:
+    with WithoutFloat64(), pytest.raises(TypeError, match="makes float64, which MPS does not"):
+        torch.ones(1).double()
+
+
 @pytest.mark.parametrize("kind", ["oat-pow2", "klt", "bin"])
 def test_acting_makes_no_float64(kind: str, dataset: Dataset) -> None:
     """`budget="auto"` divided by a scale of float64, an error on MPS."""
