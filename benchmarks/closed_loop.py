@@ -48,10 +48,15 @@ def arguments(summary: str, rows: Sequence[str], default: Sequence[str]) -> Argu
     return parser
 
 
-def settings(args: Namespace, horizon: int, light: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a run, for the result file."""
-    asked = {name: getattr(args, name) for name in ("preset", "minutes", "episodes")}
-    return {**asked, "horizon": horizon, "light": light}
+def settings(args: Namespace, tokenizer: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a row, which the result file keeps with it: rows are made by different runs.
+
+    Args:
+        args: Options of the run.
+        tokenizer: Settings of the row's tokenizer.
+    """
+    asked = ("preset", "tokenizer_preset", "minutes", "episodes")
+    return {name: getattr(args, name) for name in asked} | {"tokenizer": dict(tokenizer)}
 
 
 def folder_name(row: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 WIDTH = 100
 
@@ -17,6 +18,12 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table; empty cells stay empty."""
     lines = [_line(headings), "|" + "---|" * len(headings), *map(_line, rows)]
     return "\n".join(lines)
+
+
+def said(rows: Iterable[Mapping[str, Any]], name: str) -> str:
+    """A setting of rows that carry their own, in words: `16`, or `8 or 16` where they differ."""
+    values = dict.fromkeys(str(row["settings"][name]) for row in rows)
+    return " or ".join(values)
 
 
 def section(title: str, *parts: str, script: str) -> str:

@@ -83,7 +83,7 @@ def main(argv: list[str] | None = None) -> None:
         row = measure_row(name, args)
         found = {**read_results(NAME), name: row}
         results = {other: found[other] for other in ROWS if other in found}
-        write_result(NAME, seed=SEED, settings=settings(args, HORIZON, LIGHT), results=results)
+        write_result(NAME, seed=SEED, settings={}, results=results)
 
 
 def measure_row(name: str, args: Namespace) -> dict[str, Any]:
@@ -118,7 +118,11 @@ def measure_row(name: str, args: Namespace) -> dict[str, Any]:
         sampling=Sampling(args.temperature, seed=SEED),
         show_progress=True,
     )
-    return {**row_numbers(record, trained_in), "score_half_widths": half_widths(record)}
+    return {
+        **row_numbers(record, trained_in),
+        "score_half_widths": half_widths(record),
+        "settings": settings(args, row.options),
+    }
 
 
 def half_widths(record: PolicyEvaluation) -> list[float]:

@@ -127,9 +127,9 @@ def save(observed: str, name: str, row: dict[str, Any], args: Namespace) -> None
     }
     for other, pairs in paired(REFERENCE, records).items():
         rows[other] = {**rows[other], "against": pairs}
-    asked = {**settings(args, HORIZON, LIGHT), "reference": list(REFERENCE)}
     rows = {other: rows[other] for other in ROWS if other in rows}
-    write_result(NAME, seed=SEED, settings=asked, results={**results, observed: rows})
+    found = {**results, observed: rows}
+    write_result(NAME, seed=SEED, settings={"reference": list(REFERENCE)}, results=found)
 
 
 def measure_row(observed: str, name: str, args: Namespace) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def measure_row(observed: str, name: str, args: Namespace) -> dict[str, Any]:
         schedule=Schedule(row.evaluate_by) if row.evaluate_by else None,
         show_progress=True,
     )
-    return row_numbers(record, trained_in)
+    return {**row_numbers(record, trained_in), "settings": settings(args, row.options)}
 
 
 def ready_row(observed: str, name: str, args: Namespace) -> Path:

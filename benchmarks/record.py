@@ -35,7 +35,50 @@ def _policy_pusht_from_1(record: dict[str, Any]) -> dict[str, Any]:
     return record | {"results": _auto_in_rows(record["results"])}
 
 
-UPGRADES = {"policy_table": {1: _policy_table_from_1}, "policy_pusht": {1: _policy_pusht_from_1}}
+def _own_settings(rows: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Rows that carry their settings, where version 2 kept those of the last run for all.
+
+    The minutes of the other runs were not kept, nor the settings of their tokenizers.
+    """
+    found = {}
+    for name, row in rows.items():
+        protocol = dict(row["protocol"])
+        if "sampling" not in protocol:
+            rules = {rule: protocol.pop(rule) for rule in ("temperature", "top_k")}
+            protocol = {**protocol, "sampling": rules}
+        own = {
+            "preset": settings["preset"],
+            "tokenizer_preset": settings["preset"],
+            "minutes": None,
+            "episodes": row["budgets"][0]["tasks"][0]["success"]["episodes"],
+            "tokenizer": None,
+        }
+        found[name] = {**row, "protocol": protocol, "settings": own}
+    return found
+
+
+def _policy_table_from_2(record: dict[str, Any]) -> dict[str, Any]:
+    settings = record["settings"]
+    tables = {name: _own_settings(rows, settings) for name, rows in record["results"].items()}
+    return record | {"results": tables, "settings": {"reference": settings["reference"]}}
+
+
+def _policy_pusht_from_2(record: dict[str, Any]) -> dict[str, Any]:
+    rows = _own_settings(record["results"], record["settings"])
+    return record | {"results": rows, "settings": {}}
+
+
+def _vlm_pipeline_from_1(record: dict[str, Any]) -> dict[str, Any]:
+    found, settings = record["results"], record["settings"]
+    rows = {name: {**row, "settings": settings} for name, row in found["policies"].items()}
+    return record | {"results": {**found, "policies": rows}}
+
+
+UPGRADES = {
+    "policy_table": {1: _policy_table_from_1, 2: _policy_table_from_2},
+    "policy_pusht": {1: _policy_pusht_from_1, 2: _policy_pusht_from_2},
+    "vlm_pipeline": {1: _vlm_pipeline_from_1},
+}
 """Benchmarks whose JSON has changed, with the functions that lead on from each older version."""
 
 

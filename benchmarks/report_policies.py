@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.markdown import paragraph, section, table
+from benchmarks.markdown import paragraph, said, section, table
 from oatkit.types import budget_name
 
 PUBLISHED = {
@@ -16,17 +16,17 @@ OBSERVED = {"state": "From state", "images": "From images and the arm's state"}
 
 
 def policy_table(record: dict[str, Any]) -> str:
-    settings = record["settings"]
-    row, budget = settings["reference"]
+    row, budget = record["settings"]["reference"]
+    rows = [row for table in record["results"].values() for row in table.values()]
     parts = [
         paragraph(
-            f"The same policy (preset `{settings['preset']}`) is trained on each tokenizer's "
+            f"The same policy (preset `{said(rows, 'preset')}`) is trained on each tokenizer's "
             "tokens; the table shows its success in closed loop, in percent with Wilson's 95 % "
             "intervals.",
-            f"There are {settings['episodes']} episodes a task, with goals that no demonstration "
+            f"There are {said(rows, 'episodes')} episodes a task, with goals that no demonstration "
             "has; the first half of a chunk is executed.",
-            f"Learned tokenizers have {settings['light']['num_tokens']} tokens and FSQ levels "
-            f"{settings['light']['levels']}, the light recipe, unless the row says otherwise.",
+            "Tokens are chosen at the temperature of the row (0 takes the likeliest); steps are "
+            "those of the policy's training.",
             "The rank is computed as in the paper: all rows but `auto` are ranked by their success "
             "on each task, ties share the mean of their ranks, and the ranks are averaged over the "
             "tasks.",
@@ -56,15 +56,23 @@ def _success_table(rows: dict[str, Any]) -> str:
         budget = budget_name(b["budget"])
         lines.append(
             (
-                *(f"`{name}`", str(row["steps"]), budget, f"{b['calls']:.3g}", _ms(b)),
+                *(f"`{name}`", str(row["tokens"]), str(row["steps"]), _temperature(row), budget),
+                *(f"{b['calls']:.3g}", _ms(b)),
                 *(f"{100 * rates[t]:.0f}" if t in rates else "" for t in tasks),
                 rate(b["success"]),
                 "" if budget == "auto" else f"{next(ranks):.1f}",
                 difference(row.get("against", {}).get(budget)),
             )
         )
-    headings = ("scheme", "steps", "budget", "calls", "ms", *tasks, "mean", "rank", "difference")
+    headings = (
+        *("scheme", "tokens", "steps", "temperature", "budget", "calls", "ms", *tasks),
+        *("mean", "rank", "difference"),
+    )
     return table(headings, lines)
+
+
+def _temperature(row: dict[str, Any]) -> str:
+    return f"{row['protocol']['sampling']['temperature']:g}"
 
 
 def average_ranks(schemes: list[dict[str, float]]) -> list[float]:
@@ -109,7 +117,7 @@ def _auto_table(rows: dict[str, Any]) -> list[str]:
 
 
 def policy_pusht(record: dict[str, Any]) -> str:
-    settings, results = record["settings"], record["results"]
+    results = record["results"]
     protocol = next(iter(results.values()))["protocol"]
     steps = ", ".join(f"{row['steps']} steps for `{name}`" for name, row in results.items())
     rows = [
@@ -125,9 +133,11 @@ def policy_pusht(record: dict[str, Any]) -> str:
     return section(
         "PushT from human demonstrations",
         paragraph(
-            f"The light policy has the preset `{settings['preset']}` and is trained for {steps}.",
+            f"The light policy has the preset `{said(results.values(), 'preset')}` and is trained "
+            f"for {steps}.",
             f"A chunk has {protocol['horizon']} actions, of which {protocol['execute']} are "
-            f"executed; there are {settings['episodes']} episodes of 300 steps.",
+            f"executed; there are {said(results.values(), 'episodes')} episodes of 300 steps.",
+            f"Temperature {_temperature(next(iter(results.values())))} chooses the tokens.",
             "The score of an episode is the best clip(coverage / 0.95, 0, 1) of its steps; the "
             "table shows the mean with its 95 % interval.",
             "An episode is a success, in percent, if more than 95 % is covered.",

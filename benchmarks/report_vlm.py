@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.markdown import paragraph, section, table
+from benchmarks.markdown import paragraph, said, section, table
 from benchmarks.report_policies import difference, rate
 
 
 def vlm_pipeline(record: dict[str, Any]) -> str:
     settings, result = record["settings"], record["results"]
     policies = result["policies"]
+    rows = policies.values()
     tasks = " and ".join(f"`{task}`" for task in settings["tasks"])
     return section(
         "Vision-language policies from images, text and the arm's state",
         paragraph(
-            f"Backbones with random weights are trained on {settings['demonstrations']} "
+            f"Backbones with random weights are trained on {said(rows, 'demonstrations')} "
             f"demonstrations each of {tasks}, whose scenes look alike: only the text says what to "
             "do, and only the image shows where the door is.",
-            f"Training takes {settings['steps']} steps of batch {settings['batch_size']} on images "
-            f"of {settings['image_size']} x {settings['image_size']}, with the same seeds for all.",
-            f"Success is in percent of {settings['episodes']} episodes a task of at most "
-            f"{settings['max_steps']} steps on goals that no demonstration has, with the likeliest "
-            "tokens and Wilson's 95 % intervals; then with images of other moments, and with the "
-            "instruction of the other task.",
+            f"Training takes {said(rows, 'steps')} steps of batch {said(rows, 'batch_size')} on "
+            f"images with {said(rows, 'image_size')} pixels a side, with the same seeds for all.",
+            f"Success is in percent of {said(rows, 'episodes')} episodes a task of at most "
+            f"{said(rows, 'max_steps')} steps on goals that no demonstration has, with the "
+            "likeliest tokens and Wilson's 95 % intervals; then with images of other moments, and "
+            "with the instruction of the other task.",
             "The difference is to the mean demonstration of the task, replayed on the same "
             "episodes.",
             "Token accuracy is on held-out demonstrations, in percent, and with images and texts "

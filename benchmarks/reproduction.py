@@ -20,8 +20,8 @@ is written by `python -m benchmarks.report` from `benchmarks/results/`; all numb
 intervals are in [Results](results.md).
 
 **The scale here** is two CPU cores: the four MetaWorld tasks of the paper with 50 demonstrations
-each, preset `small`. **The paper's scale** is preset `paper` on its demonstrations of LIBERO,
-RoboMimic, RoboCasa and SimplerEnv: add `--preset paper` to the commands below. Simulators other
+each, preset `small`. **The paper's scale** is its recipes on its demonstrations of LIBERO,
+RoboMimic, RoboCasa and SimplerEnv. Simulators other
 than MetaWorld and PushT run by way of praxis-eval ([Evaluation](evaluation.md)), whose settings for
 every row of the paper's benchmark table are in `oatkit.presets.BENCHMARK_PRESETS`. `DATA` stands
 for your copy of those demonstrations.
@@ -161,13 +161,18 @@ SWEEPS = {
 
 COMPARE = "oatkit tokenizer compare --data out/metaworld --out out/compared"
 TABLE = "python -m benchmarks.policy_table"
+SWEEP = "oatkit policy sweep --data out/metaworld --state-key observation.environment_state"
 GPU = "a GPU for training"
 BIG_GPU = "GPUs; `oatkit vlm check` says how much memory a step takes"
 ITEMS = (
     Item(
         "Prefix reconstruction",
         "A chunk decoded from its first 1, 2, 4 and 8 tokens.",
-        (COMPARE, "python -m benchmarks.prefix_picture"),
+        (
+            COMPARE,
+            "python -m benchmarks.tokenizer_rate_distortion --only 'metaworld/oat, long'",
+            "python -m benchmarks.prefix_picture",
+        ),
         "measured",
         "no GPU; the paper shows an iiwa arm",
         lambda: (
@@ -181,7 +186,10 @@ ITEMS = (
         (COMPARE,),
         "measured",
         "no GPU",
-        lambda: 'the table "Properties" of `report.html`, each mark decided by a measurement.',
+        lambda: (
+            'the table "Properties" of `report.html`: each mark with what decided it, which is a '
+            "measurement of compactness, decodability and prefixes, and the schedule for blocks."
+        ),
     ),
     Item(
         "Tokenizer pipeline, masks and block patterns",
@@ -254,7 +262,7 @@ ITEMS = (
             "python -m benchmarks.policy_table --only oat 'oat, no nesting'",
             "oatkit tokenizer sweep --data out/metaworld --only nesting --out out/nesting.json",
         ),
-        "measured on MetaWorld",
+        "budgets alone",
         GPU,
         _of_rows("oat", "oat, no nesting"),
     ),
@@ -262,18 +270,18 @@ ITEMS = (
         "Action and token horizons",
         "Success against the number of actions and of tokens, under two rules of execution.",
         (
-            "oatkit policy sweep --data out/metaworld --only horizons-half --out out/half.json",
-            "oatkit policy sweep --data out/metaworld --only horizons-fixed --out out/fixed.json",
+            f"{SWEEP} --only horizons-half --out out/half.json",
+            f"{SWEEP} --only horizons-fixed --out out/fixed.json",
         ),
-        "measured on MetaWorld",
+        "only errors of the tokenizers",
         GPU,
         _recorded(SWEEPS),
     ),
     Item(
         "Codebook capacity",
         "Success against the FSQ levels.",
-        ("oatkit policy sweep --data out/metaworld --only levels --out out/levels.json",),
-        "measured on MetaWorld",
+        (f"{SWEEP} --only levels --out out/levels.json",),
+        "only errors of the tokenizers",
         GPU,
         _recorded(SWEEPS),
     ),

@@ -1,7 +1,8 @@
 """Vision-language policies from demonstrations to closed loop, on backbones with random weights.
 
-    python -m benchmarks.vlm_pipeline            # two hours on one core
-    python -m benchmarks.vlm_pipeline --tiny     # minutes; the numbers mean nothing
+    python -m benchmarks.vlm_pipeline                 # two hours on one core
+    python -m benchmarks.vlm_pipeline --only vlm-tc   # some rows; the others stay as they are
+    python -m benchmarks.vlm_pipeline --tiny          # minutes; the numbers mean nothing
 
 There are two MetaWorld tasks whose scenes look alike: only the instruction says whether to lock or
 to unlock the door, and only the image shows where it is, because the state is that of the arm
@@ -27,7 +28,7 @@ import torch
 import tyro
 from numpy.typing import ArrayLike, NDArray
 
-from benchmarks.record import write_result
+from benchmarks.record import read_results, write_result
 from benchmarks.vlm_training import (
     FAMILIES,
     TINY,
@@ -130,7 +131,20 @@ def report(options: Options, results: dict[str, Any]) -> None:
         print(json.dumps(shown, indent=1))
         return
     settings = json.loads(json.dumps(asdict(replace(options, out=Path(), only=())), default=str))
-    write_result(NAME, seed=options.seed, settings=settings, results=shown)
+    write_result(NAME, seed=options.seed, settings=settings, results=merged(shown, settings))
+
+
+def merged(shown: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """What was found now, and the rows that were found before and not now, each with the settings
+    of its run."""
+    before = read_results(NAME)
+    now = {name: {**row, "settings": settings} for name, row in shown["policies"].items()}
+    rows = {**before.get("policies", {}), **now}
+    return {
+        "baselines": shown["baselines"],
+        "policies": {row.name: rows[row.name] for row in ROWS if row.name in rows},
+        "overfitting": {**before.get("overfitting", {}), **shown["overfitting"]},
+    }
 
 
 def cached(options: Options, name: str, work: Callable[..., Any], *args: Any) -> Any:

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from oatkit.envs.metaworld import FPS, METAWORLD, PAPER_TASKS
-from oatkit.presets import BENCHMARK_PRESETS, POLICY_PRESETS, VLM_PRESETS, benchmark_preset
+from oatkit.presets import (
+    BENCHMARK_PRESETS,
+    POLICY_PRESETS,
+    TOKENIZER_PRESETS,
+    VLM_PRESETS,
+    benchmark_preset,
+)
 
 PAPER = """
 light-libero    | Long suite | 10 | 32 x 7 | 10 | 259
@@ -102,6 +108,18 @@ def test_the_papers_recipes_of_vision_language_policies() -> None:
     assert (spoken.learning_rate, spoken.batch_size) == (1e-4, 16)
     assert (spoken.schedule, spoken.min_ratio, spoken.weight_decay) == ("cosine", 0.1, 1e-6)
     assert (taught.learning_rate, taught.batch_size, taught.schedule) == (5e-5, 32, "constant")
+
+
+def test_the_tokenizers_of_the_paper_are_trained_as_its_table_says() -> None:
+    preset = TOKENIZER_PRESETS["paper"]
+    recipe = preset.train
+    assert (recipe.optimizer, recipe.learning_rate, recipe.batch_size) == ("adamw", 5e-5, 512)
+    assert (recipe.schedule, recipe.weight_decay, recipe.clip) == ("constant", 0, 1.0)
+    assert (recipe.warmup_steps, recipe.ema) == (0, 0)
+    for kind in ("oat", "oat-pow2", "quest", "acodec"):
+        found = preset.settings(kind)
+        assert (found["num_layers"], found["num_heads"], found["width"]) == (6, 8, 256)
+    assert (found["latent_dim"], found["codebook_size"]) == (512, 2048)
 
 
 def test_the_policies_of_the_paper_are_trained_as_its_table_says() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.markdown import WIDTH, paragraph, section, table
+from benchmarks.markdown import WIDTH, paragraph, said, section, table
 
 
 def test_a_table_keeps_empty_cells() -> None:
@@ -14,6 +14,12 @@ def test_a_paragraph_has_short_lines_and_all_words() -> None:
     text = paragraph(" ".join(words[:30]), " ".join(words[30:]))
     assert text.split() == words
     assert max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_a_setting_of_rows_is_said_once_or_every_value_of_it() -> None:
+    rows = [{"settings": {"steps": steps, "preset": "small"}} for steps in (500, 2500, 500)]
+    assert said(rows, "preset") == "small"
+    assert said(rows, "steps") == "500 or 2500"
 
 
 def test_a_section_ends_with_its_script_and_has_no_empty_parts() -> None:

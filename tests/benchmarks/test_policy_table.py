@@ -12,8 +12,8 @@ from benchmarks import policy_table, record, report
 from tests.benchmarks.tiny import TINY
 
 
-def run(*only: str) -> dict[str, Any]:
-    policy_table.main(["--only", *only, *TINY, "--data", "data"])
+def run(*only: str, minutes: str = "15") -> dict[str, Any]:
+    policy_table.main(["--only", *only, *TINY, "--minutes", minutes, "--data", "data"])
     return record.read_results("policy_table")["state"]
 
 
@@ -22,9 +22,12 @@ def test_rows_are_saved_compared_and_skipped(
 ) -> None:
     first = run("oat-pow2")
     assert "against" not in first["oat-pow2"]
-    rows = run("oat", "oat-pow2")
+    rows = run("oat", "oat-pow2", minutes="7")
     assert "state/oat-pow2 is finished" in capsys.readouterr().out
     assert list(rows) == ["oat", "oat-pow2"]  # in the table's order
+    own = {name: row["settings"] for name, row in rows.items()}
+    assert {name: found["minutes"] for name, found in own.items()} == {"oat": 7, "oat-pow2": 15}
+    assert own["oat"]["tokenizer"] == {"num_tokens": 8, "levels": [8, 5, 5, 5]}
     assert [b["budget"] for b in rows["oat"]["budgets"]] == [1, 2, 4, 8]
     assert [b["calls"] for b in rows["oat"]["budgets"]] == [1, 2, 4, 8]
     assert [b["calls"] for b in rows["oat-pow2"]["budgets"][:4]] == [1, 2, 3, 4]
@@ -35,7 +38,8 @@ def test_rows_are_saved_compared_and_skipped(
     assert pair["episodes"] == 4  # two tasks, two episodes
     section = report.section("policy_table")
     assert "| `oat-pow2` | auto |" in section
-    assert 'budget="auto"` against fixed' in section
+    steps = rows["oat"]["steps"]
+    assert f"| `oat` | 8 | {steps} | 0 | 1 | 1 |" in section
 
 
 def test_rows_that_share_a_policy(folder: Path) -> None:

@@ -28,13 +28,19 @@ def test_results_come_back_with_what_they_depend_on() -> None:
 
 
 def test_an_older_version_is_upgraded_and_a_newer_one_refused(results: Path) -> None:
-    rows = {"oat": {"budgets": [{"budget": 8}, {"budget": None}]}}
-    record.write_result("policy_pusht", seed=0, settings={}, results=rows)
+    found = {"tasks": [{"task": "pusht", "success": {"episodes": 5}}]}
+    protocol = {"temperature": 0.0, "top_k": 10, "seed": 0}
+    row = {"budgets": [{"budget": 8, **found}, {"budget": None, **found}], "protocol": protocol}
+    settings = {"preset": "small", "minutes": 15.0, "episodes": 9}
+    record.write_result("policy_pusht", seed=0, settings=settings, results={"oat": row})
     path = results / "policy_pusht.json"
     saved = json.loads(path.read_text())
     path.write_text(json.dumps({**saved, "version": 1}))
     (row,) = record.read_results("policy_pusht").values()
     assert [b["budget"] for b in row["budgets"]] == [8, "auto"]
+    assert row["protocol"] == {"seed": 0, "sampling": {"temperature": 0.0, "top_k": 10}}
+    assert row["settings"]["episodes"] == 5  # its own, not those of the run that came last
+    assert (row["settings"]["preset"], row["settings"]["minutes"]) == ("small", None)
     path.write_text(json.dumps({**saved, "version": saved["version"] + 1}))
-    with pytest.raises(ArtifactError, match="policy_pusht in version 3"):
+    with pytest.raises(ArtifactError, match="policy_pusht in version 4"):
         record.read_results("policy_pusht")

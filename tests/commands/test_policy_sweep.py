@@ -12,6 +12,7 @@ import pytest
 from oatkit import cli
 from oatkit.envs.simulator_table import SIMULATORS
 from oatkit.jobs import policy_ablations
+from oatkit.policies import load_policy
 from oatkit.storage.records import record_from_json
 from oatkit.types import PolicySweep
 from tests.evaluation.plane import PLANE, TASKS
@@ -80,6 +81,23 @@ def test_a_sweep_goes_on_after_a_kill_and_trains_nothing_twice(
     shown = capsys.readouterr().out
     assert "8,6,5: 240 codes" in shown
     assert f"wrote {out}" in shown
+
+
+def test_policies_read_the_cameras_that_are_named(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = tmp_path / "images"
+    images.mkdir()
+    for path in data.glob("*.npz"):
+        frames = np.zeros((40, 16, 16, 3), np.uint8)
+        np.savez(images / path.name, **np.load(path), **{"observation.images.top": frames})
+    out = tmp_path / "s.json"
+    assert sweep(images, out, "--only", "levels", "--cameras", "top") == 0
+    assert read(out).settings["cameras"] == ["top"]
+    policy = load_policy(tmp_path / "s" / "levels865-horizon32-tokens8" / "policy")
+    assert list(policy.spec.cameras) == ["top"]
+    assert sweep(images, out, "--only", "levels") == 2
+    assert "made with another cameras" in capsys.readouterr().err
 
 
 def test_one_ablation_and_wrong_options(

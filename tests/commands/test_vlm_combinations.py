@@ -23,3 +23,4 @@ def test_combinations_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     for one in combinations():
         cli_options = tyro.cli(TrainPolicy, args=one.command.split()[3:])
         assert one.name.replace("/", "-") == cli_options.out.name
+        assert cli_options.preset == "paper"  # the checkpoints of the list are published ones

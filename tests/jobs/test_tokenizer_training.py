@@ -86,6 +86,18 @@ def test_every_kind_learns_or_is_fitted(kind: str, dataset: Dataset) -> None:
     assert len(rows) == len(tokenizer.budgets)
 
 
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.is_learned])
+def test_a_batch_in_parts_trains_like_the_whole_batch(kind: str, dataset: Dataset) -> None:
+    whole, parted = (
+        train_tokenizer(
+            dataset, kind, preset="tiny", train={**SHORT, "accumulate": parts}, horizon=8
+        ).codec.state_dict()
+        for parts in (1, 4)
+    )
+    for name in whole:
+        torch.testing.assert_close(parted[name], whole[name], rtol=1e-4, atol=1e-4)
+
+
 def test_a_stopped_run_continues_where_out_says(dataset: Dataset, tmp_path: Path) -> None:
     recipe = TrainConfig(steps=4, batch_size=8, learning_rate=1e-3, checkpoint_every=2)
     config = tokenizer_config("quest", 3, "tiny", horizon=8)

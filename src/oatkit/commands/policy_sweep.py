@@ -25,7 +25,8 @@ class SweepPolicy:
     """Train and evaluate the paper's closed-loop ablations: horizon against tokens, FSQ levels.
 
     Example:
-        oatkit policy sweep --data out/metaworld --out out/policy-sweep.json
+        oatkit policy sweep --data out/metaworld --state-key observation.environment_state
+            --out out/policy-sweep.json
     """
 
     data: Annotated[str, arg(metavar="PATH")]
@@ -44,6 +45,8 @@ class SweepPolicy:
     """Number of training steps of each tokenizer; the preset's by default."""
     steps: int | None = None
     """Number of training steps of each policy; the preset's by default."""
+    cameras: tuple[str, ...] = ()
+    """Cameras that the policies read; none by default."""
     env: SimulatorName = "metaworld"
     """The simulator."""
     tasks: tuple[str, ...] = ()
@@ -68,6 +71,7 @@ def run(options: SweepPolicy, console: Console) -> int:
         kind=options.kind,
         preset=options.preset,
         tokenizer_steps=options.tokenizer_steps,
+        cameras=options.cameras,
         train={"seed": options.sampling.seed or 0, **changes},
         simulator=options.env,
         tasks=options.tasks,

@@ -98,6 +98,7 @@ def sweep_policy(
     preset: str = "small",
     tokenizer_steps: int | None = None,
     train: TrainConfig | Mapping[str, Any] | None = None,
+    cameras: Sequence[str] = (),
     simulator: str | SimulatorKind = "metaworld",
     tasks: Sequence[str] = (),
     episodes: int = 50,
@@ -118,6 +119,7 @@ def sweep_policy(
         tokenizer_steps: Number of training steps of each tokenizer; the preset's by default.
         train: How each policy is trained: a whole `TrainConfig`, or settings that differ from the
             preset's, such as `{"steps": 500}`. Its seed decides everything random.
+        cameras: Cameras that the policies read; none by default.
         simulator: Name of the simulator, or a simulator of your own.
         tasks: Task names; those that the policy was trained on by default.
         episodes: Number of episodes of each task, on the same seeds.
@@ -134,18 +136,18 @@ def sweep_policy(
     settings = {
         **{"execute": execute, "kind": kind, "preset": preset, "env": name},
         **{"tokenizer_steps": tokenizer_steps, "tasks": tuple(tasks), "episodes": episodes},
-        **_sampling_settings(sampling),
+        **_changed_settings(sampling, cameras),
         **recipe_settings(train, recipe),
     }
     place = resolve_device(device)
-    how = _How(dataset, kind, preset, tokenizer_steps, recipe, place, show_progress)
+    training = (kind, preset, tokenizer_steps, recipe, tuple(cameras))
+    how = _How(dataset, *training, place, show_progress)
     protocol: dict[str, Any] = {
         **{"simulator": simulator, "tasks": tasks, "episodes": episodes, "workers": workers},
         **{"sampling": replace(sampling, seed=recipe.seed), "show_progress": show_progress},
         "device": place,
     }
-    rows = list(closed_loop_ablations(only, execute))
-    return _sweep(rows, path, settings, how, protocol)
+    return _sweep(list(closed_loop_ablations(only, execute)), path, settings, how, protocol)
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,7 @@ class _How:
     preset: str
     tokenizer_steps: int | None
     recipe: TrainConfig
+    cameras: tuple[str, ...]
     device: torch.device
     show_progress: bool
 
@@ -221,6 +224,7 @@ def _train(row: ClosedLoopAblation, folder: Path, how: _How) -> None:
         out=policy,
         preset=how.preset,
         train=how.recipe,
+        cameras=how.cameras,
         device=how.device,
         show_progress=how.show_progress,
     )
@@ -243,10 +247,12 @@ def _evaluate(row: ClosedLoopAblation, folder: Path, protocol: Mapping[str, Any]
     )
 
 
-def _sampling_settings(sampling: Sampling) -> dict[str, Any]:
-    """The temperature, and those other rules that are not the default's; the seed is the run's."""
+def _changed_settings(sampling: Sampling, cameras: Sequence[str]) -> dict[str, Any]:
+    """The temperature, and what is not the default's of other rules and of cameras; the seed is
+    the run's."""
     default = asdict(Sampling())
-    return {
+    seen = {"cameras": tuple(cameras)} if cameras else {}
+    return seen | {
         name: value
         for name, value in asdict(sampling).items()
         if name == "temperature" or (name != "seed" and value != default[name])

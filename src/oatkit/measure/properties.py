@@ -1,4 +1,8 @@
-"""The paper's properties of a tokenizer as a policy's interface, decided by measurements."""
+"""The paper's properties of a tokenizer as a policy's interface.
+
+Measurements decide what can be measured; blocks, and orders that a kind does not have, are read off
+its schedule and its prefixes.
+"""
 
 from __future__ import annotations
 

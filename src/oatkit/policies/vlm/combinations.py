@@ -26,12 +26,13 @@ class Combination:
 
     @property
     def command(self) -> str:
-        """Command that trains it."""
+        """Command that trains it on a published checkpoint, which takes the paper's recipe."""
         tokenizer = f" --tokenizer out/{self.kind}" if self.kind else ""
         checkpoint = FAMILIES[self.family].example
         return (
             f"oatkit policy train --policy {self.objective} --backbone {checkpoint}{tokenizer} "
-            f"--data out/metaworld --cameras corner2 --out out/{self.name.replace('/', '-')}"
+            f"--preset paper --data out/metaworld --cameras corner2 "
+            f"--out out/{self.name.replace('/', '-')}"
         )
 
 
