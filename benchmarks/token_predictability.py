@@ -42,7 +42,7 @@ def measure(tokenizer: Path, out: Path, steps: int) -> dict[str, Any]:
     recipe = {"steps": steps, "seed": SEED}
     policy = oatkit.train_policy(dataset, tokenizer, out=out, train=recipe, show_progress=True)
     held_out = dataset.split(0.1, seed=0)[1]
-    found = measure_policy(policy, held_out, split="val", seed=SEED)
+    found = measure_policy(policy, held_out, split="val", sampling=oatkit.Sampling(seed=SEED))
     return {
         "loss": found.loss,
         "accuracy": [slot.accuracy for slot in found.slots],

@@ -17,6 +17,7 @@ from oatkit.measure.policy_metrics import (
     measure_policy,
     observations_to_measure,
 )
+from oatkit.types import Sampling
 from tests.policies import tiny
 
 
@@ -52,7 +53,7 @@ def test_observations_are_spread_and_read_in_parts(
 
 def test_budgets_are_prefixes_of_the_same_samples(dataset: Dataset) -> None:
     policy = tiny.make_policy("oat", dataset)
-    found = measure_policy(policy, dataset, path="p", split="val", seed=3)
+    found = measure_policy(policy, dataset, path="p", split="val", sampling=Sampling(seed=3))
     assert (found.path, found.split, found.num_chunks) == ("p", "val", dataset.num_frames)
     assert [b.budget for b in found.budgets] == list(policy.budgets)
     assert [b.tokens for b in found.budgets] == list(policy.budgets)
@@ -66,7 +67,9 @@ def test_budgets_are_prefixes_of_the_same_samples(dataset: Dataset) -> None:
         assert b.mse is not None
         error_BTA = policy.tokenizer.decode(true, budget=b.budget) - wanted_BTA
         assert b.tokenizer_mse == pytest.approx(float(error_BTA.double().square().mean()))
-    assert found == measure_policy(policy, dataset, path="p", split="val", seed=3)
+    assert found == measure_policy(
+        policy, dataset, path="p", split="val", sampling=Sampling(seed=3)
+    )
 
 
 def test_thresholds_are_measured_where_there_are_some(dataset: Dataset) -> None:

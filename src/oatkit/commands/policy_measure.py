@@ -13,11 +13,13 @@ from tyro.conf import Positional, arg
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, DtypeFlag, announce_device
 from oatkit.commands.record_output import write_result
+from oatkit.commands.sampling_options import SamplingFlags
 from oatkit.commands.text_output import print_differences, table_row, titled
 from oatkit.jobs.artifact_split import SplitName, select_episodes
 from oatkit.measure.policy_metrics import measure_policy
+from oatkit.measure.reports.policy_findings import policy_cautions
 from oatkit.policies import load_policy
-from oatkit.types import PolicyMeasurement, budget_name
+from oatkit.types import PolicyMeasurement, Sampling, budget_name
 
 MAX_SLOTS_SHOWN = 16
 
@@ -28,6 +30,7 @@ class MeasurePolicy:
 
     Example:
         oatkit policy measure out/policy --data out/metaworld --out out/policy.json
+        oatkit policy measure out/policy --data out/metaworld --temperature 0
     """
 
     policies: Annotated[Positional[tuple[Path, ...]], arg(metavar="DIR [DIR ...]")]
@@ -36,8 +39,7 @@ class MeasurePolicy:
     """Dataset: file, folder or hub id."""
     split: SplitName = "val"
     """Which episodes; `val` are those each policy held out."""
-    seed: int = 0
-    """Seed of the sampled tokens."""
+    sampling: SamplingFlags = Sampling(seed=0)
     device: DeviceFlag = "auto"
     dtype: DtypeFlag = None
     out: Annotated[Path | None, arg(metavar="FILE.json")] = None
@@ -55,10 +57,19 @@ def run(options: MeasurePolicy, console: Console) -> int:
         dataset = options.columns.open_for(policy, options.data)
         print_differences(console, path, policy.tokenizer.check(dataset))
         part = select_episodes(policy.extras, dataset, options.split)
+        knows_split = "split" in policy.extras
+        train_set = select_episodes(policy.extras, dataset, "train") if knows_split else None
         found.append(
-            measure_policy(policy, part, path=str(path), split=options.split, seed=options.seed)
+            measure_policy(
+                policy,
+                part,
+                train_set=train_set,
+                path=str(path),
+                split=options.split,
+                sampling=options.sampling,
+            )
         )
-        console.print(render_policy(found[-1]))
+        console.print(render_policy(found[-1]), soft_wrap=True)
     write_result(found, options.out, console)
     return 0
 
@@ -75,6 +86,9 @@ def render_policy(measured: PolicyMeasurement) -> Text:
     for b in budgets:
         errors = (_number(b.mse), _number(b.mse_without_padding), _number(b.tokenizer_mse))
         text.append(table_row(budget_name(b.budget), f"{b.tokens:.3g}", f"{b.calls:.3g}", *errors))
+    for baseline in measured.baselines:
+        errors = (_number(baseline.mse), _number(baseline.mse_without_padding), "-")
+        text.append(table_row(baseline.name, "-", "-", *errors))
     text.append(table_row("slot", "reached", "right", "entropy", "surprise"), style="dim")
     for number, slot in enumerate(measured.slots[:MAX_SLOTS_SHOWN], start=1):
         bits = (f"{slot.entropy_bits:.2f}", f"{slot.loss_bits:.2f}")
@@ -89,6 +103,8 @@ def render_policy(measured: PolicyMeasurement) -> Text:
         f"variance, predicted over true: {spread}",
         style="dim",
     )
+    for caution in policy_cautions(measured):
+        text.append(f"\nnote: {caution}", style="yellow")
     return text
 
 

@@ -87,6 +87,10 @@ class Chunks:
         """A batch of chunks sampled uniformly, with replacement."""
         return self.batch(rng.integers(len(self), size=batch_size))
 
+    def spread(self, max_chunks: int) -> NDArray[np.int64]:
+        """Indices of at most so many chunks, spread evenly over the dataset."""
+        return np.linspace(0, len(self) - 1, min(len(self), max_chunks)).astype(np.int64)
+
     def batch(self, indices: Sequence[int] | NDArray[np.int64]) -> dict[str, Any]:
         """The chunks at `indices`, each in 0 .. len - 1."""
         data = self.dataset

@@ -33,7 +33,8 @@ from oatkit.jobs.untrained_policy import (
 )
 from oatkit.jobs.working_folder import working_folder
 from oatkit.measure.held_out_losses import measure_losses
-from oatkit.measure.policy_metrics import observations_to_measure
+from oatkit.measure.policy_metrics import measure_policy, observations_to_measure
+from oatkit.measure.reports.policy_findings import policy_cautions
 from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
@@ -229,6 +230,8 @@ class PolicyTraining:
         policy.to(trained_on)
         generator = torch.Generator().manual_seed(self.config.seed)
         policy.calibrate(job.held_out, job.held_out_actions, generator)
+        if show_progress and not isinstance(policy, VlmPolicy):  # where it takes seconds
+            self._say_what_is_wrong(policy, train_set, held_out, console)
         policy.to("cpu")
         if out is not None:
             found = policy.to_json()
@@ -239,6 +242,16 @@ class PolicyTraining:
         """Number of training steps that take so many minutes on a device of this machine."""
         job = PolicyJob(self.make(), *self.dataset.split(**self.split))
         return steps_within(job, self.config, minutes, device)
+
+    def _say_what_is_wrong(
+        self, policy: Policy, train_set: Dataset, held_out: Dataset, console: Console
+    ) -> None:
+        most = MAX_CHUNKS_TO_EVALUATE
+        measured = measure_policy(
+            policy, held_out, train_set=train_set, split="val", max_chunks=most
+        )
+        for line in policy_cautions(measured):
+            _note(console, line)
 
     def _check(self, console: Console) -> None:
         """Refuse actions that drifted, and note what is unusual."""

@@ -269,8 +269,7 @@ def normalized_chunks(tokenizer: ActionTokenizer, dataset: Dataset) -> Iterator[
 def held_out_chunks(tokenizer: ActionTokenizer, held_out_set: Dataset) -> Tensor:
     """Raw held-out chunks, evenly spread, (B, T, A)."""
     chunks = held_out_set.chunks(tokenizer.horizon)
-    count = min(len(chunks), MAX_CHUNKS_TO_EVALUATE)
-    return torch.from_numpy(chunks.actions(np.linspace(0, len(chunks) - 1, count).astype(int))[0])
+    return torch.from_numpy(chunks.actions(chunks.spread(MAX_CHUNKS_TO_EVALUATE))[0])
 
 
 def rate_distortion(tokenizer: ActionTokenizer, actions_BTA: Tensor) -> list[dict[str, float]]:

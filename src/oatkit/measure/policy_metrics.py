@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,14 +12,17 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.data import Dataset
+from oatkit.measure.baselines import measure_baselines
 from oatkit.measure.held_out_losses import measure_losses
 from oatkit.policies import Policy
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.observation.observations import Observations
-from oatkit.types import Budget, PolicyBudget, PolicyMeasurement, Tokens
+from oatkit.types import Baseline, Budget, PolicyBudget, PolicyMeasurement, Sampling, Tokens
 
 MAX_CHUNKS = 2048
 """Maximum number of chunks that are measured; they are spread evenly over a larger dataset."""
+MAX_TRAINING_CHUNKS = 256
+"""Maximum number of chunks of training episodes whose loss is measured, spread evenly."""
 READ_AT_ONCE = 32
 """Number of chunks whose full images are in memory at once."""
 CONSTANT = 1e-12
@@ -58,26 +62,40 @@ class _Sampled:
 
 
 def measure_policy(
-    policy: Policy, dataset: Dataset, *, path: str = "", split: str = "all", seed: int = 0
+    policy: Policy,
+    dataset: Dataset,
+    *,
+    train_set: Dataset | None = None,
+    path: str = "",
+    split: str = "all",
+    sampling: Sampling = Sampling(seed=0),
+    max_chunks: int = MAX_CHUNKS,
 ) -> PolicyMeasurement:
     """Measure the accuracy and entropy of every slot, and the errors of every trained budget.
 
     Args:
         policy: Trained policy.
         dataset: Held-out episodes.
+        train_set: Episodes that it was trained on, for baselines and the loss on them; neither is
+            measured without.
         path: Path of the artifact, for the record.
         split: Name of the part of the dataset, for the record.
-        seed: Seed of sampling.
+        sampling: Rules by which tokens are chosen.
+        max_chunks: Maximum number of chunks; they are spread evenly over a larger dataset.
     """
-    observations, wanted_BTA, is_pad_BT = observations_to_measure(policy, dataset, MAX_CHUNKS)
+    observations, wanted_BTA, is_pad_BT = observations_to_measure(policy, dataset, max_chunks)
     truth = _Truth(wanted_BTA, is_pad_BT, policy.tokenizer.encode(wanted_BTA))
     losses = measure_losses(policy, observations, truth.tokens, wanted_BTA, is_pad_BT)
-    generator = torch.Generator().manual_seed(seed)
-    sampled = _sample(policy, observations, generator)
+    generator = _seeded(sampling)
+    sampled = _sample(policy, observations, generator, sampling)
     auto = None
     if policy.auto is not None and policy.head != "flow":
-        stopped = _sample(policy, observations, generator, policy.auto)
+        stopped = _sample(policy, observations, generator, sampling, policy.auto)
         auto = _measure_budget(policy, stopped, truth, "auto")
+    baselines: tuple[Baseline, ...] = ()
+    if train_set is not None:
+        sizes = {"horizon": policy.tokenizer.horizon, "history": policy.spec.history}
+        baselines = measure_baselines(train_set, dataset, **sizes, max_chunks=max_chunks)
     return PolicyMeasurement(
         path=path,
         kind=policy.tokenizer.kind,
@@ -88,13 +106,37 @@ def measure_policy(
         loss=losses.tokens + losses.flow,
         slots=losses.slots,
         budgets=tuple(
-            _measure_budget(policy, _at_budget(policy, observations, sampled, k, seed), truth, k)
+            _measure_budget(
+                policy, _at_budget(policy, observations, sampled, k, sampling), truth, k
+            )
             for k in policy.budgets
         ),
         auto=auto,
         invalid=sampled.num_undecodable / len(observations),
         variance=_variance_ratio(sampled.chunks, wanted_BTA),
+        baselines=baselines,
+        train_loss=None if train_set is None else _training_loss(policy, train_set),
+        sampling=sampling,
     )
+
+
+def _seeded(sampling: Sampling) -> torch.Generator:
+    """Random numbers of the seed; of none in particular without."""
+    generator = torch.Generator()
+    if sampling.seed is None:
+        generator.seed()
+        return generator
+    return generator.manual_seed(sampling.seed)
+
+
+def _training_loss(policy: Policy, train_set: Dataset) -> float:
+    """The loss on some chunks that the policy was trained on."""
+    observations, actions_BTA, is_pad_BT = observations_to_measure(
+        policy, train_set, MAX_TRAINING_CHUNKS
+    )
+    tokens = policy.tokenizer.encode(actions_BTA)
+    losses = measure_losses(policy, observations, tokens, actions_BTA, is_pad_BT)
+    return losses.tokens + losses.flow
 
 
 def observations_to_measure(
@@ -108,7 +150,7 @@ def observations_to_measure(
     chunks = dataset.chunks(
         policy.tokenizer.horizon, history=spec.history, cameras=tuple(spec.cameras)
     )
-    indices = np.linspace(0, len(chunks) - 1, min(len(chunks), max_chunks)).astype(int)
+    indices = chunks.spread(max_chunks)
     parts = []
     for some in np.split(indices, range(READ_AT_ONCE, len(indices), READ_AT_ONCE)):
         observations = policy.read(chunks.batch(some))
@@ -121,11 +163,12 @@ def _sample(
     policy: Policy,
     observations: Observations,
     generator: torch.Generator,
+    sampling: Sampling,
     thresholds: AutoThresholds | None = None,
 ) -> _Sampled:
     """Chunks of all observations, part by part."""
     blocks = observations.split(policy.rows_at_once)
-    parts = [policy.generate_once(block, generator, thresholds) for block in blocks]
+    parts = [policy.generate_once(block, generator, thresholds, sampling) for block in blocks]
     most = max(part.tokens.ids.shape[1] for part in parts)
     ids_BK = torch.cat([F.pad(p.tokens.ids, (0, most - p.tokens.ids.shape[1])) for p in parts])
     return _Sampled(
@@ -137,14 +180,14 @@ def _sample(
 
 
 def _at_budget(
-    policy: Policy, observations: Observations, sampled: _Sampled, budget: int, seed: int
+    policy: Policy, observations: Observations, sampled: _Sampled, budget: int, sampling: Sampling
 ) -> _Sampled:
     """What was sampled, of which tokens are a prefix; a flow expert does so many Euler steps."""
     if policy.head == "tokens" or budget == sampled.calls:
         return sampled
-    generator = torch.Generator().manual_seed(seed)
+    how: dict[str, Any] = {"sampling": sampling, "generator": _seeded(sampling)}
     blocks = observations.split(policy.rows_at_once)
-    found = [policy.predict_action_chunk(b, budget=budget, generator=generator) for b in blocks]
+    found = [policy.predict_action_chunk(block, budget=budget, **how) for block in blocks]
     chunks_BTA = torch.cat([torch.from_numpy(part.chunk) for part in found])
     return replace(sampled, chunks=chunks_BTA, calls=float(budget))
 

@@ -185,9 +185,9 @@ class Policy(ActingPolicy, Protocol):
         observations: Observations,
         generator: Generators = None,
         thresholds: AutoThresholds | None = None,
+        sampling: Sampling = Sampling(),
     ) -> GeneratedChunks:
-        """Generate all tokens once with the default settings, without retrying; used for
-        measuring."""
+        """Generate all tokens once, without retrying; used for measuring."""
 
     def calibrate(
         self,

@@ -86,7 +86,7 @@ UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
         4: _policy_evaluation_from_4,
         5: _unchanged,
     },
-    "oatkit/policy-measurement": {1: _policy_measurement_from_1},
+    "oatkit/policy-measurement": {1: _policy_measurement_from_1, 2: _unchanged},
     "oatkit/policy-sweep": {1: _policy_sweep_from_1, 2: _unchanged},
     "oatkit/tokenizer-comparison": {1: _unchanged},
     "oatkit/tokenizer-measurement": {1: _unchanged},

@@ -18,6 +18,7 @@ from oatkit.types.data_records import (
 from oatkit.types.execution import ExecuteSteps, Execution
 from oatkit.types.policy_records import (
     BackboneCheck,
+    Baseline,
     BudgetResult,
     DemoRecord,
     DemoStage,
@@ -65,6 +66,7 @@ __all__ = [
     "Ablation",
     "Allocation",
     "BackboneCheck",
+    "Baseline",
     "BenchmarkEvaluation",
     "BenchmarkPart",
     "Budget",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from oatkit.types.budget import Budget
+from oatkit.types.sampling import Sampling
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,17 @@ class PolicyBudget:
 
 
 @dataclass(frozen=True)
+class Baseline:
+    """Errors of an answer that needs no network, on the same chunks as the policy's, raw units."""
+
+    name: str
+    """One of `oatkit.measure.baselines.BASELINES`."""
+    mse: float
+    """Mean squared error, repeated tail steps counted."""
+    mse_without_padding: float
+
+
+@dataclass(frozen=True)
 class PolicyMeasurement:
     """What `oatkit policy measure` finds, without a simulator."""
 
@@ -64,8 +76,15 @@ class PolicyMeasurement:
     """Variance of each dimension of the predicted actions over that of the true ones, with all
     tokens: near 0 where the policy repeats itself, None where the true ones are constant, empty
     where nothing decodes."""
+    baselines: tuple[Baseline, ...] = ()
+    """What the policy should beat; empty in older records and where no training episodes are
+    known."""
+    train_loss: float | None = None
+    """The same loss on chunks of the training episodes; None where those are not known."""
+    sampling: Sampling = Sampling()
+    """Rules by which the tokens were chosen."""
     schema: str = "oatkit/policy-measurement"
-    version: int = 2
+    version: int = 3
 
 
 @dataclass(frozen=True)

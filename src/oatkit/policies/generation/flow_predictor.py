@@ -21,7 +21,7 @@ from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
 from oatkit.policies.observation.observations import Observations
-from oatkit.types import Tokens
+from oatkit.types import Sampling, Tokens
 
 REPEATS = 5
 
@@ -103,11 +103,12 @@ class FlowPredictor:
         observations: Observations,
         generator: Generators = None,
         thresholds: AutoThresholds | None = None,
+        sampling: Sampling = Sampling(),
     ) -> GeneratedChunks:
-        """Raw chunks by the default settings; no tokens, and a call for every Euler step."""
+        """Raw chunks with all Euler steps; no tokens, and a call for every step."""
         del thresholds  # there is nothing to stop
-        num_steps = self._net.num_steps
-        return self._integrate(observations, generator, PredictionOptions(), num_steps)
+        options = PredictionOptions(sampling=sampling)
+        return self._integrate(observations, generator, options, self._net.num_steps)
 
     @torch.inference_mode()
     def _integrate(

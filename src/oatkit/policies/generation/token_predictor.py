@@ -33,7 +33,7 @@ from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
 from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Schedule
+from oatkit.types import Sampling, Schedule
 
 MAX_ATTEMPTS = 10
 """How often a sequence is generated until it decodes (`fast`, strict)."""
@@ -152,8 +152,9 @@ class TokenPredictor:
         observations: Observations,
         generator: Generators = None,
         thresholds: AutoThresholds | None = None,
+        sampling: Sampling = Sampling(),
     ) -> GeneratedChunks:
-        """One attempt at all tokens by the default settings, as policies are measured."""
+        """One attempt at all tokens, as policies are measured."""
         net, schedule, num_slots = self._net, self._schedule, self._schedule.num_tokens
         context = net.encode(observations.to(net.device))
         return generate_chunks(
@@ -161,7 +162,7 @@ class TokenPredictor:
             net.pack(schedule, net.device).stages,
             random_rows(torch.rand, generator, len(observations), num_slots).to(net.device),
             self._tokenizer,
-            GenerationSettings(schedule, num_slots, thresholds=thresholds),
+            GenerationSettings(schedule, num_slots, sampling, thresholds),
             mask_id=net.mask_id,
             end_id=net.end_id,
         )

@@ -210,9 +210,10 @@ class LightFlowPolicy:
         observations: Observations,
         generator: Generators = None,
         thresholds: AutoThresholds | None = None,
+        sampling: Sampling = Sampling(),
     ) -> GeneratedChunks:
-        """Predict once with the default settings; used for measuring."""
-        return self.flow_predictor.generate_once(observations, generator, thresholds)
+        """Predict once; used for measuring."""
+        return self.flow_predictor.generate_once(observations, generator, thresholds, sampling)
 
     def calibrate(
         self,

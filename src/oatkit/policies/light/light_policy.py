@@ -213,10 +213,10 @@ class LightPolicy:
         observations: Observations,
         generator: Generators = None,
         thresholds: AutoThresholds | None = None,
+        sampling: Sampling = Sampling(),
     ) -> GeneratedChunks:
-        """Generate all tokens once with the default settings, without retrying; used for
-        measuring."""
-        return self.token_predictor.generate_once(observations, generator, thresholds)
+        """Generate all tokens once, without retrying; used for measuring."""
+        return self.token_predictor.generate_once(observations, generator, thresholds, sampling)
 
     def calibrate(
         self,

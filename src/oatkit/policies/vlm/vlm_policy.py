@@ -291,9 +291,10 @@ class VlmPolicy:
         observations: Observations,
         generator: Generators = None,
         thresholds: AutoThresholds | None = None,
+        sampling: Sampling = Sampling(),
     ) -> GeneratedChunks:
-        """Predict once with the default settings, without retrying; used for measuring."""
-        return self._predictor.generate_once(observations, generator, thresholds)
+        """Predict once, without retrying; used for measuring."""
+        return self._predictor.generate_once(observations, generator, thresholds, sampling)
 
     def calibrate(
         self,
