@@ -9,7 +9,17 @@ from benchmarks.markdown import paragraph, section, table
 from oatkit.evaluation.success_statistics import success_rate
 
 WAYS = ("flow, deterministic", "flow, sampled", "tokens, deterministic", "tokens, sampled")
-STEPS = ("1 steps", "2 steps", "5 steps")
+STEPS = {
+    "1 step": "flow, deterministic, 1 steps",
+    **{f"{n} steps": f"flow, deterministic, {n} steps" for n in (2, 5)},
+    "10 steps": WAYS[0],
+}
+BUDGETS = {
+    "1 token": "tokens, deterministic, budget 1",
+    **{f"{n} tokens": f"tokens, deterministic, budget {n}" for n in (2, 4)},
+    "all": WAYS[2],
+    "auto": "tokens, deterministic, budget auto",
+}
 
 
 def vlm_expert(record: dict[str, Any]) -> str:
@@ -39,7 +49,8 @@ def vlm_expert(record: dict[str, Any]) -> str:
                 for cells in [_cells(rows, (recipe, kind, family), WAYS)]
             ],
         ),
-        *_euler_steps(rows),
+        *_fewer(rows, "The same experts from zero noise with fewer Euler steps than ten.", STEPS),
+        *_fewer(rows, "The same token heads with fewer tokens, the likeliest ones.", BUDGETS),
         script="vlm_expert",
     )
 
@@ -62,21 +73,24 @@ def _cell(found: Sequence[dict[str, Any]]) -> str:
     return f"{100 * rate.rate:.0f} ({100 * rate.low:.0f} - {100 * rate.high:.0f}): {each}"
 
 
-def _euler_steps(rows: Sequence[dict[str, Any]]) -> list[str]:
-    ways = [*(f"flow, deterministic, {steps}" for steps in STEPS), WAYS[0]]
+def _fewer(rows: Sequence[dict[str, Any]], said: str, ways: dict[str, str]) -> list[str]:
+    """A table of those policies that also acted with less than all."""
     keys = {
         (row["recipe"], row["kind"], row["family"]): None
         for row in rows
-        if ways[0] in row["success"]
+        if next(iter(ways.values())) in row["success"]
     }
     if not keys:
         return []
     return [
-        paragraph("The same experts from zero noise with fewer Euler steps than ten."),
+        paragraph(said),
         table(
-            ("recipe", "tokenizer", "backbone", "1 step", "2 steps", "5 steps", "10 steps"),
+            ("recipe", "tokenizer", "backbone", *ways),
             [
-                (key[0], key[1] and f"`{key[1]}`", f"`{key[2]}`", *_cells(rows, key, ways))
+                (
+                    *(key[0], key[1] and f"`{key[1]}`", f"`{key[2]}`"),
+                    *_cells(rows, key, list(ways.values())),
+                )
                 for key in keys
             ],
         ),

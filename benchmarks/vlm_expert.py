@@ -6,9 +6,9 @@
 
 Tasks, demonstrations, backbones and tokenizers are those of `benchmarks.vlm_pipeline`. A recipe is
 a list of stages; every policy acts by each of its heads, sampled (temperature 1) and deterministic
-(temperature 0: the likeliest tokens, or the flow from zero noise), on the same goals. A policy
-that acts by its flow expert is also run with fewer Euler steps. Every policy is one row of the
-result file, written when it is finished; runs with other options add their rows.
+(temperature 0: the likeliest tokens, or the flow from zero noise), on the same goals, and where
+that is asked for with fewer Euler steps or tokens. Every policy is one row of the result file,
+written when it is finished; runs with other options add their rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import tyro
@@ -38,6 +38,8 @@ from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies import VlmPolicy, load_policy
+from oatkit.policies.policy import Head
+from oatkit.types import Budget
 from oatkit.types.observation_keys import IMAGES, STATE
 
 NAME = "vlm_expert"
@@ -88,6 +90,8 @@ class ExpertOptions:
     """Seeds of the weights and the samples of a training."""
     euler_steps: tuple[int, ...] = ()
     """Further numbers of Euler steps that a flow expert acts with."""
+    token_budgets: tuple[int | Literal["auto"], ...] = ()
+    """Further budgets that a token head acts with."""
     pipeline: Options = field(default_factory=lambda: Options(episodes=15))
     tiny: bool = False
     """Whether only to show that everything runs."""
@@ -118,12 +122,12 @@ def main(options: ExpertOptions) -> None:
         path = options.pipeline.out / "expert" / f"{row.name.replace('/', '_')}.json"
         found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
         policy = trained(options.pipeline, row, dataset)
-        for how, head, temperature, steps in ways_of_acting(policy, options.euler_steps):
+        for how, head, temperature, budget in ways_of_acting(policy, options):
             if how in found:
                 continue
             policy.head = head
             found[how] = closed_loop(
-                options.pipeline, policy, temperature=temperature, budget=steps
+                options.pipeline, policy, temperature=temperature, budget=budget
             )
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(found, indent=1))
@@ -168,14 +172,16 @@ def heads_of(stage: Stage) -> tuple[str, ...]:
 
 
 def ways_of_acting(
-    policy: VlmPolicy, euler_steps: tuple[int, ...]
-) -> Iterator[tuple[str, Any, float, int | None]]:
-    """Name, head, temperature and number of Euler steps of every way that a policy acts."""
+    policy: VlmPolicy, options: ExpertOptions
+) -> Iterator[tuple[str, Head, float, Budget]]:
+    """Name, head, temperature and budget of every way that a policy acts."""
     for head in policy.heads:
         for word, temperature in (("deterministic", 0.0), ("sampled", 1.0)):
             yield f"{head}, {word}", head, temperature, None
-    for steps in euler_steps if "flow" in policy.heads else ():
+    for steps in options.euler_steps if "flow" in policy.heads else ():
         yield f"flow, deterministic, {steps} steps", "flow", 0.0, steps
+    for budget in options.token_budgets if "tokens" in policy.heads else ():
+        yield f"tokens, deterministic, budget {budget}", "tokens", 0.0, budget
 
 
 def trained(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:

@@ -58,7 +58,7 @@ from oatkit.policies import Prediction, VlmConfig, VlmPolicy
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import load_tokenizer
-from oatkit.types import EpisodeResult, Execution, Sampling
+from oatkit.types import Budget, EpisodeResult, Execution, Sampling
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 NAME = "vlm_pipeline"
@@ -257,7 +257,7 @@ def closed_loop(
     endpoints: tuple[int, ...] | None = None,
     *,
     temperature: float = 0.0,
-    budget: int | None = None,
+    budget: Budget = None,
 ) -> list[dict[str, Any]]:
     """Episodes of a policy; the goals are those of the seed.
 

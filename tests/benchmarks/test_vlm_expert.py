@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 pytest.importorskip("transformers", reason="vision-language policies need oatkit[vlm]")
 
 from benchmarks.report_expert import vlm_expert
-from benchmarks.vlm_expert import KINDS, RECIPES, ExpertOptions, rows
+from benchmarks.vlm_expert import KINDS, RECIPES, ExpertOptions, rows, ways_of_acting
 
 
 def test_all_recipes_have_the_same_number_of_steps() -> None:
@@ -32,10 +34,31 @@ def test_the_page_shows_all_seeds_together_and_each() -> None:
         return {
             **{"recipe": "co-trained", "kind": "oat", "family": "paligemma2", "seed": seed},
             **{"steps": 1000, "batch_size": 32, "episodes": 5},
-            "success": {"flow, deterministic": success, "flow, deterministic, 1 steps": success},
+            "success": {
+                "flow, deterministic": success,
+                "flow, deterministic, 1 steps": success,
+                "tokens, deterministic, budget 1": success,
+                "tokens, deterministic, budget auto": success,
+            },
         }
 
     text = vlm_expert({"results": {"rows": {"a": row(0, 2), "b": row(1, 6)}}})
     assert "| co-trained | `oat` | `paligemma2` | 2 | 40 (22 - 61): 20, 60 |" in text
     assert "1500 steps of batch 32" in text
     assert "fewer Euler steps" in text
+    both = "40 (22 - 61): 20, 60"
+    assert f"| co-trained | `oat` | `paligemma2` | {both} |  |  |  | {both} |" in text
+
+
+def test_budgets_are_ways_of_the_head_that_has_them() -> None:
+    options = ExpertOptions(euler_steps=(2,), token_budgets=(1, "auto"))
+    found = {
+        head: [(way, budget) for way, _, _, budget in ways_of_acting(cast(Any, policy), options)]
+        for head in ("tokens", "flow")
+        for policy in [SimpleNamespace(heads=(head,))]
+    }
+    assert found["tokens"][2:] == [
+        ("tokens, deterministic, budget 1", 1),
+        ("tokens, deterministic, budget auto", "auto"),
+    ]
+    assert found["flow"][2:] == [("flow, deterministic, 2 steps", 2)]
