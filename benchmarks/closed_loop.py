@@ -19,12 +19,10 @@ from oatkit.jobs.tokenizer_training import (
     train_tokenizer,
 )
 from oatkit.jobs.untrained_policy import PolicyStart
-from oatkit.policies import LightPolicy, load_policy
+from oatkit.policies import load_policy
 from oatkit.presets import policy_preset
 from oatkit.storage.records import read_record
-from oatkit.tokenizers.action_tokenizer import ActionTokenizer
 from oatkit.tokenizers.codec import LearnedCodec
-from oatkit.tokenizers.fast import Fast
 from oatkit.train import read_log, training_seconds
 from oatkit.types import Budget, EpisodeResult, PolicyEvaluation, budget_name
 
@@ -131,11 +129,8 @@ def write_plan(path: Path, steps: int) -> None:
 def relaxed_copy(policy_dir: Path, out: Path) -> Path:
     """A copy of the policy whose `fast` pads or cuts tokens that do not decode to a chunk."""
     policy = load_policy(policy_dir)
-    strict = policy.tokenizer
-    assert isinstance(policy, LightPolicy)
-    assert isinstance(strict.codec, Fast)
-    relaxed = ActionTokenizer(strict.codec.relaxed(), strict.normalizer, strict.data, strict.extras)
-    LightPolicy(policy.net, relaxed, policy.spec, None, policy.extras).save_pretrained(out)
+    policy.tokenizer.choose_decoding("relaxed")
+    policy.save_pretrained(out)
     return out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.markdown import paragraph, said, section, table
+from oatkit.evaluation.benchmark_statistics import average_ranks
 from oatkit.types import budget_name
 
 PUBLISHED = {
@@ -73,20 +74,6 @@ def _success_table(rows: dict[str, Any]) -> str:
 
 def _temperature(row: dict[str, Any]) -> str:
     return f"{row['protocol']['sampling']['temperature']:g}"
-
-
-def average_ranks(schemes: list[dict[str, float]]) -> list[float]:
-    """Ranks as in the paper: 1 is best on a task, ties share their mean; averaged over tasks."""
-    tasks = set.intersection(*(set(rates) for rates in schemes))
-    found = []
-    for own in schemes:
-        ranks = []
-        for task in tasks:
-            better = sum(other[task] > own[task] for other in schemes)
-            equal = sum(other[task] == own[task] for other in schemes)
-            ranks.append(better + (equal + 1) / 2)
-        found.append(sum(ranks) / len(ranks))
-    return found
 
 
 def _auto_table(rows: dict[str, Any]) -> list[str]:

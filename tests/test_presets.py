@@ -122,6 +122,19 @@ def test_the_tokenizers_of_the_paper_are_trained_as_its_table_says() -> None:
     assert (found["latent_dim"], found["codebook_size"]) == (512, 2048)
 
 
+def test_rows_of_the_papers_tables_have_their_own_tokens() -> None:
+    light, large = (TOKENIZER_PRESETS[name] for name in ("paper-light", "paper-vlm"))
+    for kind in ("oat", "oat-pow2"):
+        found = [preset.settings(kind) for preset in (light, large)]
+        assert [own["num_tokens"] for own in found] == [8, 16]
+        assert [own["levels"] for own in found] == [(8, 5, 5, 5), (8, 8, 6, 5)]
+    assert light.settings("quest") == large.settings("quest")
+    assert light.settings("quest")["levels"] == (8, 8, 6, 5)
+    decoding = [preset.settings("fast")["decoding"] for preset in (light, large)]
+    assert decoding == ["strict", "relaxed"]
+    assert light.train == large.train == TOKENIZER_PRESETS["paper"].train
+
+
 def test_the_policies_of_the_paper_are_trained_as_its_table_says() -> None:
     recipe = POLICY_PRESETS["paper"].train
     assert (recipe.learning_rate, recipe.batch_size, recipe.schedule) == (1e-4, 16, "cosine")

@@ -1,10 +1,18 @@
 """Named configurations of tokenizers, policies and their training, and the benchmarks.
 
-paper   the paper's tables. Tokenizers: 6 layers, 8 heads, width 256; AdamW 5e-5 constant, batch
-        512. Policies: about 5M parameters; AdamW 1e-4, cosine to a tenth, batch 16
-small   a CPU in minutes; what the demo uses
-served  light policies only: as small, but they see one frame, which is what a robot sends
-tiny    a CPU in seconds; what the tests use
+paper-light   the rows of the paper's light table. Tokenizers: 6 layers, 8 heads, width 256, of oat
+              8 tokens with levels 8 5 5 5; AdamW 5e-5 constant, batch 512. Policies: about 5M
+              parameters; AdamW 1e-4, cosine to a tenth, batch 16. fast decodes strictly
+paper-vlm     the rows of its vision-language tables. Tokenizers of the same size with 16 tokens and
+              levels 8 8 6 5; fast pads and cuts sequences that are no chunk
+paper         for tokenizers and vision-language policies paper-vlm, for light ones paper-light
+small         a CPU in minutes; what the demo uses
+served        light policies only: as small, but they see one frame, which is what a robot sends
+tiny          a CPU in seconds; what the tests use
+
+What the paper does not state is ours: the numbers of training steps; of the light policy the two
+frames, the context layer, dropout, image sizes and crops, and its encoder (5.3M parameters from
+state, 16.5M with a camera); the width of the flow expert.
 
 The benchmarks are the rows of the paper's table "Benchmark setup".
 """
@@ -12,7 +20,7 @@ The benchmarks are the rows of the paper's table "Benchmark setup".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from oatkit.errors import unknown_name
@@ -31,11 +39,14 @@ class TokenizerPreset:
     sizes: dict[str, int]
     """Settings by name; a kind takes those that its config has."""
     train: TrainConfig
+    by_kind: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Kind to further settings of it alone."""
 
     def settings(self, kind: str) -> dict[str, Any]:
         """The part of a kind's config that the preset decides."""
         known = kind_named(kind).settings
-        return {name: size for name, size in self.sizes.items() if name in known}
+        shared = {name: size for name, size in self.sizes.items() if name in known}
+        return shared | dict(self.by_kind.get(kind, {}))
 
 
 _TINY = TrainConfig(
@@ -59,8 +70,20 @@ _SMALL = TrainConfig(
     warmup_steps=100,
     ema=0.995,
 )
+_PAPER_TOKENIZER = TokenizerPreset(
+    sizes={
+        "width": 256,
+        "num_layers": 6,
+        "num_heads": 8,
+        "codebook_size": 2048,
+        "latent_dim": 512,
+    },
+    train=TrainConfig(steps=100_000, batch_size=512, learning_rate=5e-5),  # the steps are ours
+)
+_LIGHT_OAT = {"num_tokens": 8, "levels": (8, 5, 5, 5)}
+_VLM_OAT = {"num_tokens": 16, "levels": (8, 8, 6, 5)}
 _PAPER_POLICY = TrainConfig(
-    steps=100_000,
+    steps=100_000,  # ours
     batch_size=16,
     learning_rate=1e-4,
     schedule="cosine",
@@ -84,17 +107,27 @@ TOKENIZER_PRESETS = {
         },
         train=_SMALL,
     ),
-    "paper": TokenizerPreset(
-        sizes={
-            "width": 256,
-            "num_layers": 6,
-            "num_heads": 8,
-            "codebook_size": 2048,
-            "latent_dim": 512,
+    "paper-light": replace(
+        _PAPER_TOKENIZER,
+        by_kind={
+            "oat": _LIGHT_OAT,
+            "oat-pow2": _LIGHT_OAT,
+            "quest": {"levels": (8, 8, 6, 5)},
+            "fast": {"decoding": "strict"},
         },
-        train=TrainConfig(steps=100_000, batch_size=512, learning_rate=5e-5),
+    ),
+    "paper-vlm": replace(
+        _PAPER_TOKENIZER,
+        by_kind={
+            "oat": _VLM_OAT,
+            "oat-pow2": _VLM_OAT,
+            "quest": {"levels": (8, 8, 6, 5)},
+            "acodec": {"num_tokens": 16},
+            "fast": {"decoding": "relaxed"},
+        },
     ),
 }
+TOKENIZER_PRESETS["paper"] = TOKENIZER_PRESETS["paper-vlm"]
 
 
 def tokenizer_preset(name: str) -> TokenizerPreset:
@@ -110,6 +143,7 @@ class PolicyPreset:
     net: LightConfig
     train: TrainConfig
     history: int = 2
+    """Number of frames; the paper does not state its own."""
 
 
 _SMALL_POLICY = PolicyPreset(
@@ -141,8 +175,9 @@ POLICY_PRESETS = {
     ),
     "small": _SMALL_POLICY,
     "served": replace(_SMALL_POLICY, history=1),
-    "paper": PolicyPreset(LightConfig(), _PAPER_POLICY),
+    "paper-light": PolicyPreset(LightConfig(), _PAPER_POLICY),
 }
+POLICY_PRESETS["paper"] = POLICY_PRESETS["paper-light"]
 
 
 def policy_preset(name: str) -> PolicyPreset:
@@ -169,18 +204,19 @@ _SMALL_VLM = TrainConfig(
     evaluate_every=500,
 )
 _TINY_VLM = replace(_TINY, steps=30, batch_size=8, warmup_steps=5)
-_PAPER_VLM = replace(_PAPER_POLICY, steps=60_000, workers=4)
+_PAPER_VLM = replace(_PAPER_POLICY, steps=60_000, workers=4)  # the steps are ours
 _COTRAINED = replace(_PAPER_VLM, batch_size=32, learning_rate=5e-5, schedule="constant")
 
 VLM_PRESETS = {
     "tiny": dict.fromkeys(OBJECTIVES, VlmPreset(ExpertConfig(width=32), _TINY_VLM)),
     "small": dict.fromkeys(OBJECTIVES, VlmPreset(ExpertConfig(width=128), _SMALL_VLM)),
-    "paper": {
+    "paper-vlm": {
         "vlm-ar": VlmPreset(ExpertConfig(), _PAPER_VLM),
         "vlm-tc": VlmPreset(ExpertConfig(), _COTRAINED),
         "vlm-flow": VlmPreset(ExpertConfig(), _COTRAINED),
     },
 }
+VLM_PRESETS["paper"] = VLM_PRESETS["paper-vlm"]
 """Presets by name and objective; `small` and `tiny` are for backbones with random weights."""
 
 

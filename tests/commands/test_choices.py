@@ -12,7 +12,7 @@ from oatkit.commands import choices
 from oatkit.envs.simulator_table import SIMULATORS
 from oatkit.policies.policy_table import POLICIES
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
-from oatkit.presets import POLICY_PRESETS, TOKENIZER_PRESETS
+from oatkit.presets import POLICY_PRESETS, TOKENIZER_PRESETS, VLM_PRESETS
 from oatkit.tokenizers import KINDS
 from oatkit.train import TRACKERS
 from oatkit.train.optimizers import OPTIMIZERS
@@ -23,7 +23,7 @@ from oatkit.train.optimizers import OPTIMIZERS
     [
         (choices.KindName, KINDS),
         (choices.TokenizerPresetName, TOKENIZER_PRESETS),
-        (choices.PolicyPresetName, POLICY_PRESETS),
+        (choices.PolicyPresetName, {**POLICY_PRESETS, **VLM_PRESETS}),
         (choices.PolicyName, POLICIES),
         (choices.SimulatorName, SIMULATORS),
         (choices.FamilyName, FAMILIES),

@@ -93,6 +93,7 @@ def test_other_records_to_compare_with(
         (("--execute", "6", "--delay", "3"), "delay is 3, expected at most 2"),
         (("--blend", "-1"), "blend is -1.0, expected 0 or more"),
         (("--draws", "0"), "draws is 0, expected 1 or more"),
+        (("--decoding", "relaxed"), "strict or relaxed decoding is for fast, not for "),
         (("--no-shadows",), "--no-shadows is for policies that read images of metaworld"),
     ],
 )

@@ -103,6 +103,24 @@ def test_flags_reach_the_policy(data: Path, tokenizers: Path, tmp_path: Path) ->
     assert list((tmp_path / "cache/tokens").iterdir())
 
 
+def test_a_policy_on_fast_keeps_how_it_decodes_until_an_evaluation_says_otherwise(
+    data: Path, tokenizers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, flags = tmp_path / "p", ("--decoding", "relaxed", "--steps", "1", "--batch-size", "2")
+    assert train(data, out, "--tokenizer", str(tokenizers / "fast"), *flags) == 0
+    policy = oatkit.load_policy(out)
+    assert policy.tokenizer.codec.config.decoding == "relaxed"
+    state = np.zeros(policy.spec.state_dim, np.float32)
+    observation = {"observation.state": state, "task": policy.spec.tasks[0]}
+    assert int(policy.predict_action_chunk(observation).attempts) == 1  # the first one decodes
+    assert policy.tokenizer.codec.num_mended > 0
+    capsys.readouterr()
+    assert train(data, tmp_path / "x", "--tokenizer", str(tokenizers / "bin"), *flags) == 2
+    assert "strict or relaxed decoding is for fast, not for bin" in capsys.readouterr().err
+    assert train(data, tmp_path / "x", "--init", str(out), *flags) == 2
+    assert "has its own decoding: leave --decoding out" in capsys.readouterr().err
+
+
 def test_another_schedule_is_said(
     data: Path, tokenizers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -81,9 +81,28 @@ def test_flags_reach_the_config(data: Path, tmp_path: Path) -> None:
 def test_flags_of_fast_and_quest(data: Path, tmp_path: Path) -> None:
     assert train(data, tmp_path / "f", "--kind", "fast", "--vocab-size", "300", "--scale", "5") == 0
     codec = json.loads((tmp_path / "f/config.json").read_text())["codec"]
-    assert (codec["vocab_size"], codec["scale"]) == (300, 5.0)
+    assert (codec["vocab_size"], codec["scale"], codec["decoding"]) == (300, 5.0, "strict")
     assert train(data, tmp_path / "q", "--kind", "quest", "--reconstruction", "l1") == 0
     assert json.loads((tmp_path / "q/config.json").read_text())["codec"]["reconstruction"] == "l1"
+
+
+def test_the_published_fast_is_taken_as_it_is(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(data, tmp_path / "own", "--kind", "fast", "--scale", "5") == 0  # publishes itself
+    flags = ("--kind", "fast", "--published", str(tmp_path / "own"), "--decoding", "relaxed")
+    assert train(data, tmp_path / "f", *flags, "--horizon", "8") == 0
+    own, taken = load_tokenizer(tmp_path / "own").codec, load_tokenizer(tmp_path / "f").codec
+    assert taken.bpe.to_str() == own.bpe.to_str()
+    assert (taken.config.horizon, taken.config.scale) == (8, 5.0)
+    assert taken.config.decoding == "relaxed"
+    capsys.readouterr()
+    assert train(data, tmp_path / "x", *flags, "--scale", "3") == 2
+    assert "own has its own scale: leave them out" in capsys.readouterr().err
+    assert train(data, tmp_path / "x", "--kind", "bin", *flags[2:4]) == 2
+    assert "--published is for fast, not for bin: leave it out" in capsys.readouterr().err
+    assert train(data, tmp_path / "x", "--kind", "oat", *flags[4:]) == 2
+    assert "--decoding is for fast, not for oat: leave it out" in capsys.readouterr().err
 
 
 def test_a_learned_prefix_with_an_analytic_tail(data: Path, tmp_path: Path) -> None:

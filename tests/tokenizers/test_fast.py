@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +17,10 @@ from tests.tokenizers.small_tokenizers import ACTION_DIM, HORIZON, make, walks
 def test_fast_strict_and_relaxed() -> None:
     tokenizer = make("fast")
     strict = tokenizer.codec
-    relaxed = type(strict)(replace(strict.config, decoding="relaxed"))
-    relaxed.use(strict.bpe)
-    loose = ActionTokenizer(relaxed, tokenizer.normalizer, tokenizer.data)
+    loose = ActionTokenizer(strict, tokenizer.normalizer, tokenizer.data)
+    loose.choose_decoding("relaxed")
+    relaxed = loose.codec
+    assert loose.digest != tokenizer.digest  # evaluations of the two do not mix
     ids = tokenizer(walks())
     np.testing.assert_array_equal(loose.decode(ids), tokenizer.decode(ids))
     assert relaxed.num_mended == 0
@@ -54,6 +54,13 @@ def test_a_published_fast_artifact_is_read_without_its_code(tmp_path: Path) -> N
     (tmp_path / "processor_config.json").write_text("{}")
     with pytest.raises(ArtifactError, match="is no published FAST tokenizer"):
         read_published(tmp_path, horizon=HORIZON, action_dim=ACTION_DIM)
+
+
+def test_only_fast_has_a_choice_of_decoding() -> None:
+    tokenizer = make("bin")
+    tokenizer.choose_decoding(None)
+    with pytest.raises(ValueError, match="strict or relaxed decoding is for fast, not for bin"):
+        tokenizer.choose_decoding("relaxed")
 
 
 def test_fast_counts_what_it_clips() -> None:

@@ -14,7 +14,7 @@ from oatkit.envs.simulator_table import SIMULATORS
 from oatkit.policies.policy_table import POLICIES
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.policies.vlm.vlm_config import OBJECTIVES
-from oatkit.presets import POLICY_PRESETS, TOKENIZER_PRESETS, VLM_PRESETS
+from oatkit.presets import BENCHMARK_PRESETS, POLICY_PRESETS, TOKENIZER_PRESETS, VLM_PRESETS
 from oatkit.tokenizers import KINDS
 from oatkit.tokenizers.klt import KltConfig
 from oatkit.tokenizers.quest import QuestConfig
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     PolicyName = str
     ObjectiveName = str
     SimulatorName = str
+    BenchmarkName = str
     FamilyName = str
     OptimizerName = str
     TrackerName = str
@@ -78,6 +79,7 @@ else:
     PolicyName = literal_type_from_choices(POLICIES)
     ObjectiveName = literal_type_from_choices(OBJECTIVES)
     SimulatorName = literal_type_from_choices(SIMULATORS)
+    BenchmarkName = literal_type_from_choices(BENCHMARK_PRESETS)
     FamilyName = literal_type_from_choices(FAMILIES)
     OptimizerName = literal_type_from_choices(OPTIMIZERS)
     TrackerName = literal_type_from_choices(TRACKERS)

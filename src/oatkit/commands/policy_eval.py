@@ -1,4 +1,4 @@
-"""`oatkit policy eval`: success in a simulator with intervals, one JSON and its report."""
+"""`oatkit policy eval`: success in a simulator, or on a benchmark of the paper, with intervals."""
 
 from __future__ import annotations
 
@@ -9,22 +9,38 @@ from typing import Annotated
 
 from rich.console import Console
 from rich.text import Text
-from tyro.conf import Positional, arg
+from tyro.conf import Positional, UseAppendAction, arg
 
-from oatkit.commands.choices import SimulatorName
+from oatkit.commands.benchmark_output import env_options, render_benchmarks
+from oatkit.commands.choices import BenchmarkName, SimulatorName
 from oatkit.commands.command_line import command_line
 from oatkit.commands.device_options import DeviceFlag, DtypeFlag, announce_device
-from oatkit.commands.sampling_options import SamplingFlags
+from oatkit.commands.sampling_options import DecodingFlag, SamplingFlags
 from oatkit.commands.text_output import print_lines, table_row, titled
 from oatkit.errors import MissingExtraError
+from oatkit.evaluation.benchmark_statistics import benchmark_rows
 from oatkit.evaluation.episode_runner import TIMEOUT_S
+from oatkit.jobs.benchmark_evaluation import RECORD as BENCHMARK_RECORD
+from oatkit.jobs.benchmark_evaluation import evaluate_benchmark
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.policy_evaluation import RECORD, evaluate
 from oatkit.measure.reports.report_words import acts_by_flow, execution_words, maybe, result_name
 from oatkit.policies.policy import Head
 from oatkit.storage.records import read_record, write_record
-from oatkit.types import Budget, ExecuteSteps, PolicyEvaluation, Sampling, Schedule, SuccessRate
+from oatkit.types import (
+    BenchmarkEvaluation,
+    Budget,
+    ExecuteSteps,
+    PolicyEvaluation,
+    Sampling,
+    Schedule,
+    SuccessRate,
+    budget_name,
+)
+from oatkit.types.observation_keys import STATE
 
+NOT_OF_BENCHMARKS = ("tasks", "blend", "delay", "draws", "videos", "shadows", "timeout_s")
+"""Flags of the simulators here, which praxis-eval does not have."""
 WIDTHS = (8, 10, 18, 8)
 """Characters of the columns: name, rate, interval, then all others."""
 
@@ -35,6 +51,7 @@ class EvalPolicy:
 
     Example:
         oatkit policy eval out/policy --env metaworld --budgets 1 2 4 8 auto --out out/eval
+        oatkit policy eval out/policy --benchmark light-libero --budgets 1 2 4 8 --out out/libero
     """
 
     policy: Annotated[Positional[Path], arg(metavar="DIR")]
@@ -44,6 +61,11 @@ class EvalPolicy:
     budgets or episodes are added."""
     env: SimulatorName = "metaworld"
     """The simulator."""
+    benchmark: BenchmarkName | None = None
+    """A row of the paper's table of benchmarks instead: its tasks, episodes and execution, run by
+    way of praxis-eval."""
+    env_option: UseAppendAction[tuple[str, ...]] = ()
+    """KEY=VALUE for the simulator of --benchmark, such as python_bin=PATH for SimplerEnv."""
     tasks: tuple[str, ...] = ()
     """Task names; by default those that the policy was trained on."""
     episodes: int = 50
@@ -64,6 +86,7 @@ class EvalPolicy:
     head: Head | None = None
     """Which output of a co-trained policy produces the actions: its flow expert by default, or its
     tokens."""
+    decoding: DecodingFlag = None
     sampling: SamplingFlags = Sampling(seed=0)
     endpoints: tuple[int, ...] = ()
     """Generation schedule to override the policy's with; its own by default."""
@@ -85,6 +108,10 @@ class EvalPolicy:
 
 
 def run(options: EvalPolicy, console: Console) -> int:
+    if options.benchmark is not None:
+        return run_benchmark(options, options.benchmark, console)
+    if options.env_option:
+        raise ValueError("--env-option is for --benchmark: leave it out")
     device = announce_device(console, options.device, options.dtype)
     others = [read_record(path, PolicyEvaluation) for path in options.against]
     record = evaluate(
@@ -98,6 +125,7 @@ def run(options: EvalPolicy, console: Console) -> int:
         delay=options.delay,
         draws=options.draws,
         head=options.head,
+        decoding=options.decoding,
         schedule=Schedule(options.endpoints) if options.endpoints else None,
         sampling=options.sampling,
         state_keys=options.state_key,
@@ -124,6 +152,52 @@ def run(options: EvalPolicy, console: Console) -> int:
         f"next: oatkit policy eval ANOTHER --env {options.env} --against {shlex.quote(str(path))} "
         "--out DIR",
     )
+    return 0
+
+
+def run_benchmark(options: EvalPolicy, benchmark: str, console: Console) -> int:
+    """Evaluate on a benchmark of the paper, budget by budget, each in a folder of its own."""
+    default = EvalPolicy(options.policy, options.out)
+    for name in NOT_OF_BENCHMARKS:
+        if getattr(options, name) != getattr(default, name):
+            flag = f"--{'no-' * (name == 'shadows')}{name.replace('_', '-')}"
+            raise ValueError(f"{flag} is not for --benchmark: leave it out")
+    if options.execute == "auto":
+        raise ValueError("--execute auto is not for --benchmark: name a number of steps")
+    device = announce_device(console, options.device, options.dtype)
+    others = [read_record(path, BenchmarkEvaluation) for path in options.against]
+    records = []
+    for budget in options.budgets or (None,):
+        out = options.out / f"budget-{budget_name(budget)}" if options.budgets else options.out
+        record = evaluate_benchmark(
+            options.policy,
+            benchmark,
+            out=out,
+            budget=budget,
+            sampling=options.sampling,
+            schedule=Schedule(options.endpoints) if options.endpoints else None,
+            execute=options.execute,
+            episodes=options.episodes,
+            state_keys=options.state_key or (STATE,),
+            num_parallel=options.workers or 1,
+            env_kwargs=env_options(options.env_option),
+            head=options.head,
+            decoding=options.decoding,
+            device=device,
+            dtype=options.dtype,
+            command=command_line("policy eval", options, positional="policy"),
+        )
+        records.append(record)
+        print_lines(console, f"wrote {out / BENCHMARK_RECORD}")
+    shown = [*records, *others]
+    rows = benchmark_rows(shown)
+    console.print(render_benchmarks(shown, rows))
+    try:
+        from oatkit.measure.reports.benchmark_report import write_benchmark_report
+    except MissingExtraError as error:
+        print_lines(console, f"no report.html: {error}")
+        return 0
+    print_lines(console, f"open {write_benchmark_report(shown, rows, options.out)}")
     return 0
 
 

@@ -13,6 +13,7 @@ from tyro.conf import arg
 from oatkit.commands.choices import PolicyName, PolicyPresetName, policy_help
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
+from oatkit.commands.sampling_options import DecodingFlag
 from oatkit.commands.text_output import print_lines
 from oatkit.commands.train_options import TrainFlags, TrainOptions
 from oatkit.jobs.policy_training import train_policy
@@ -22,8 +23,12 @@ from oatkit.policies import LightFlowConfig, VlmConfig
 from oatkit.policies.policy_table import POLICIES, policy_kind
 from oatkit.policies.vlm.backbones.backbone_options import FREEZING, BackboneOptions
 from oatkit.policies.vlm.vlm_config import STAGE
+from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 
-OWN_FLAGS = ("backbone", "tokenizer", "cameras", "history", "horizon", "endpoints", "dropout")
+OWN_FLAGS = (
+    *("backbone", "tokenizer", "decoding", "cameras", "history", "horizon", "endpoints"),
+    "dropout",
+)
 """Flags of what a policy to start from has already."""
 
 
@@ -45,6 +50,7 @@ class TrainPolicy:
     """Where to write the artifact; a run that was stopped continues there."""
     tokenizer: Annotated[Path | None, arg(metavar="DIR")] = None
     """Tokenizer artifact; it is frozen and stored with the policy."""
+    decoding: DecodingFlag = None
     policy: Annotated[PolicyName, arg(help=policy_help())] = "light"
     backbone: Annotated[str | None, arg(metavar="ID_OR_DIR")] = None
     """Vision-language checkpoint: folder or hub id."""
@@ -153,6 +159,16 @@ class TrainPolicy:
         loading = {n: given[n] for n in (*FREEZING, "dtype") if given[n] != usual[n]}
         return found | ({"backbone": loading} if loading else {}) or None
 
+    def open_tokenizer(self) -> ActionTokenizer | Path | None:
+        """The tokenizer, opened where the flags change how it decodes."""
+        if self.decoding is None:
+            return self.tokenizer
+        if self.tokenizer is None:
+            raise ValueError("--decoding is for a --tokenizer of the kind fast")
+        tokenizer = load_tokenizer(self.tokenizer)
+        tokenizer.choose_decoding(self.decoding)
+        return tokenizer
+
     def start(self) -> dict[str, Any]:
         """What a new policy is made of, or the policy to start from, for `train_policy`."""
         if self.init is not None:
@@ -166,7 +182,7 @@ class TrainPolicy:
         if "tokens" in policy_kind(self.policy).heads and self.tokenizer is None:
             raise ValueError("name a tokenizer artifact with --tokenizer, or a policy with --init")
         return {
-            "tokenizer": self.tokenizer,
+            "tokenizer": self.open_tokenizer(),
             "config": config,
             "backbone": self.backbone,
             "cameras": self.cameras,

@@ -10,12 +10,12 @@ from rich.console import Console
 from tyro.conf import Positional, UseAppendAction, arg
 
 from oatkit.commands.device_options import DeviceFlag, DtypeFlag, announce_device
-from oatkit.commands.sampling_options import SamplingFlags
+from oatkit.commands.sampling_options import DecodingFlag, SamplingFlags
 from oatkit.commands.text_output import print_lines
 from oatkit.jobs.policy_serving import serve_until_stopped
 from oatkit.policies import load_policy
 from oatkit.policies.policy import Head
-from oatkit.policies.policy_table import choose_head, use_cuda_graphs
+from oatkit.policies.policy_table import choose_decoder, use_cuda_graphs
 from oatkit.serve import PolicyServer, ServeConfig
 from oatkit.serve.access import check_free, exposure, read_api_key, tls_context
 from oatkit.serve.event_log import logging_to_stderr
@@ -47,6 +47,7 @@ class Serve:
     by default."""
     head: Head | None = None
     """What acts, where a policy has both: its flow expert by default."""
+    decoding: DecodingFlag = None
     sampling: SamplingFlags = Sampling()
     map: UseAppendAction[tuple[str, ...]] = ()
     """KEY=observation.images.X (or observation.state, task) reads KEY as that; KEY= ignores it."""
@@ -99,7 +100,7 @@ def run(options: Serve, console: Console) -> int:
         Console(stderr=True).print(f"[bold red]WARNING: {danger}[/]", soft_wrap=True)
     check_free(config.host, config.port)
     policy = load_policy(options.policy, dtype=options.dtype, device=device)
-    choose_head(policy, options.head)
+    choose_decoder(policy, options.head, options.decoding)
     if options.cuda_graphs:
         use_cuda_graphs(policy)
     server = PolicyServer(policy, config)

@@ -23,11 +23,12 @@ from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.text_output import print_lines
 from oatkit.commands.train_options import TrainFlags, TrainOptions
 from oatkit.jobs.tokenizer_training import train_tokenizer
+from oatkit.tokenizers.fast import Decoding
 from oatkit.types import NormalizationMode
 
 SETTINGS = (
     *("num_tokens", "levels", "budgets", "groups", "refine", "cells", "vocab_size", "scale"),
-    *("reconstruction", "dropout"),
+    *("reconstruction", "dropout", "decoding"),
 )
 """Flags that are settings of some kinds and not of others; None or () leaves the default."""
 
@@ -84,6 +85,19 @@ class TrainTokenizer:
     reconstruction: Annotated[
         ReconstructionName | None, arg(help=kind_help("reconstruction", "Loss"))
     ] = None
+    decoding: Annotated[
+        Decoding | None,
+        arg(
+            help=kind_help(
+                "decoding",
+                "What becomes of tokens that are no whole chunk: an error, or padded and cut",
+                "the preset's, else strict",
+            )
+        ),
+    ] = None
+    published: Annotated[Path | None, arg(metavar="DIR")] = None
+    """The universal tokenizer as FAST's authors publish it, taken as it is instead of fitting one
+    (fast)."""
     dropout: Annotated[
         float | None,
         arg(help=kind_help("dropout", "Share of each residual branch that training drops")),
@@ -114,10 +128,13 @@ class TrainTokenizer:
 def run(options: TrainTokenizer, console: Console) -> int:
     device = announce_device(console, options.device)
     start: dict[str, Any] = {"init": options.init}
+    if options.published is not None and options.kind != "fast":
+        raise ValueError(f"--published is for fast, not for {options.kind}: leave it out")
     if options.init is None:
         start = {
             "config": options.kind,
             "normalization": options.normalization,
+            "published": options.published,
             **options.settings(),
         }
     train_tokenizer(

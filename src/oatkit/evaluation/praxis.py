@@ -32,7 +32,7 @@ from oatkit.evaluation.rollout import seeded_generator
 from oatkit.policies import ActingPolicy, Prediction
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.policies.observation.observations import Observations
-from oatkit.types import Budget, ExecuteSteps, Execution, Sampling
+from oatkit.types import Budget, ExecuteSteps, Execution, Sampling, Schedule
 from oatkit.types.observation_keys import STATE
 
 
@@ -82,6 +82,7 @@ class PraxisPolicy:
         execute: Number of steps of a chunk that are executed before the next query, or "auto" for
             as many as the policy finds worth it; the first half by default, as in the paper.
         budget: Largest number of tokens, or "auto"; all by default.
+        schedule: Generation schedule; the policy's own by default.
         sampling: Rules by which ids are chosen. Random numbers depend on its seed (0 where it has
             none), the episode's id and the query alone.
         state_keys: Parts of the observation that are joined to the policy's state.
@@ -94,6 +95,7 @@ class PraxisPolicy:
         *,
         execute: ExecuteSteps = None,
         budget: Budget = None,
+        schedule: Schedule | None = None,
         sampling: Sampling = Sampling(),
         state_keys: Sequence[str] = (STATE,),
         action_spec: ActionSpec | None = None,
@@ -101,6 +103,7 @@ class PraxisPolicy:
         self._policy = policy
         self._execution = Execution(execute)
         self._budget = budget
+        self._schedule = schedule
         self._sampling = sampling
         self._state_keys = tuple(state_keys)
         self._action_spec = action_spec
@@ -192,6 +195,7 @@ class PraxisPolicy:
         found: Prediction = self._policy.predict_action_chunk(
             Observations.cat([Observations.from_frames(e.history.frames()) for e in episodes]),
             budget=budget,
+            schedule=self._schedule,
             sampling=sampling,
             generator=[_generator(sampling, episode) for episode in episodes],
         )

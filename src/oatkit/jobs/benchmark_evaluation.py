@@ -2,6 +2,8 @@
 
     evaluate_benchmark("out/policy", "light-libero", out="out/libero")
 
+`oatkit policy eval --benchmark` calls this.
+
 out/benchmark.json       the record; grows as parts of the benchmark end
 out/libero_10/           what praxis-eval writes about a part
 """
@@ -15,20 +17,24 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
 
-from oatkit.errors import MissingExtraError
+from oatkit.errors import MissingExtraError, OatkitError
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.evaluation.success_statistics import success_rate
 from oatkit.nn.device import Device
+from oatkit.nn.weight_loading import Dtype
 from oatkit.policies import Policy
-from oatkit.policies.policy_table import open_policy
+from oatkit.policies.policy import Head
+from oatkit.policies.policy_table import choose_decoder, open_policy
 from oatkit.presets import BenchmarkPreset, benchmark_preset
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
+from oatkit.tokenizers.fast import Decoding
 from oatkit.types import (
     BenchmarkEvaluation,
     BenchmarkPart,
     Budget,
     Sampling,
+    Schedule,
     SuccessRate,
     TaskResult,
 )
@@ -51,12 +57,17 @@ def evaluate_benchmark(
     out: str | os.PathLike[str],
     budget: Budget = None,
     sampling: Sampling = Sampling(seed=0),
+    schedule: Schedule | None = None,
     execute: int | None = None,
     episodes: int | None = None,
     state_keys: Sequence[str] = (STATE,),
     num_parallel: int = 1,
     env_kwargs: Mapping[str, Any] | None = None,
+    head: Head | None = None,
+    decoding: Decoding | None = None,
     device: Device = "auto",
+    dtype: Dtype | None = None,
+    command: str = "",
     evaluate: EvaluateByPraxis | None = None,
 ) -> BenchmarkEvaluation:
     """Evaluate a policy on a benchmark as the paper does; the same call again goes on in `out`.
@@ -67,36 +78,58 @@ def evaluate_benchmark(
         out: Folder of the record and of what praxis-eval writes.
         budget: Number of tokens to generate, "auto", or None for all.
         sampling: Rules by which ids are chosen; its seed, or 0, is that of the simulator too.
+        schedule: Generation schedule; the policy's own by default.
         execute: Steps of a chunk that are executed before the next query; the preset's by default.
         episodes: Number of episodes of each task; the preset's by default.
         state_keys: Parts of the observation that are joined to the policy's state.
         num_parallel: Number of simulators at a time.
         env_kwargs: Arguments for praxis-eval's simulator, such as its image size.
-        device: Where a policy that is opened here runs; one that is given stays where it is, unless
-            a device is named.
+        head: What acts of a co-trained policy: its flow expert by default, or its tokens.
+        decoding: What `fast` does with sequences that are no chunk; as trained by default.
+        device: Where a policy that is opened here runs, or a given one if named; `resolve_device`.
+        dtype: Type of the weights of a policy that is opened here; as trained by default.
+        command: What the record says was typed.
         evaluate: What runs a driver; praxis-eval's own by default.
     """
-    opened = open_policy(policy, device)
+    opened = choose_decoder(open_policy(policy, device, dtype), head, decoding)
     preset = benchmark_preset(benchmark)
-    execute = _checked_execute(opened, benchmark, preset, execute)
-    sampling = replace(sampling, seed=sampling.seed or 0)
     settings = {
-        "execute": execute,
+        "execute": _checked_execute(opened, benchmark, preset, execute),
         "episodes": episodes or preset.episodes,
         "budget": budget,
-        "sampling": asdict(sampling),
+        "sampling": asdict(replace(sampling, seed=sampling.seed or 0)),
         "state_keys": list(state_keys),
         "env_kwargs": dict(env_kwargs or {}),
         "digest": opened.digest,
+        # what is the policy's own is left out, so that older records go on
+        **({"endpoints": list(schedule.endpoints)} if schedule else {}),
+        **({"head": head} if head else {}),
     }
     name = opened.kind if opened is policy else str(policy)
-    begun = BenchmarkEvaluation(name, benchmark, settings, package_versions())
-    path = Path(out) / RECORD
-    record = read_or_begin(path, begun)
+    begun = BenchmarkEvaluation(name, benchmark, settings, package_versions(), command=command)
+    return _run(opened, schedule, begun, Path(out) / RECORD, num_parallel, evaluate)
+
+
+def _run(
+    policy: Policy,
+    schedule: Schedule | None,
+    begun: BenchmarkEvaluation,
+    path: Path,
+    num_parallel: int,
+    evaluate: EvaluateByPraxis | None,
+) -> BenchmarkEvaluation:
+    """Run the parts that the record at `path` lacks."""
+    record, settings = read_or_begin(path, begun), begun.settings
+    preset = benchmark_preset(begun.benchmark)
     for selector in preset.selectors[len(record.parts) :]:
         # a new one for each part, so that random numbers do not depend on what ran before
         acting = PraxisPolicy(
-            opened, execute=execute, budget=budget, sampling=sampling, state_keys=state_keys
+            policy,
+            execute=settings["execute"],
+            budget=settings["budget"],
+            schedule=schedule,
+            sampling=Sampling(**settings["sampling"]),
+            state_keys=settings["state_keys"],
         )
         config = {"output_dir": path.parent / selector, "num_parallel_env": num_parallel}
         part = _run_part(preset, selector, acting, settings, config, evaluate)
@@ -135,17 +168,22 @@ def _run_part(
         import praxis_eval
     except ImportError as error:
         raise MissingExtraError("praxis") from error
-    result = (evaluate or praxis_eval.evaluate)(
-        str(preset.driver),
-        policy=policy,
-        config=praxis_eval.EvalConfig(
-            task=selector,
-            num_eval_per_task=settings["episodes"],
-            seed=settings["sampling"]["seed"],
-            env_kwargs=settings["env_kwargs"],
-            **config,
-        ),
+    wanted = praxis_eval.EvalConfig(
+        task=selector,
+        num_eval_per_task=settings["episodes"],
+        seed=settings["sampling"]["seed"],
+        env_kwargs=settings["env_kwargs"],
+        **config,
     )
+    try:
+        result = (evaluate or praxis_eval.evaluate)(
+            str(preset.driver), policy=policy, config=wanted
+        )
+    except ImportError as error:
+        raise OatkitError(
+            f"{preset.benchmark} needs a simulator of praxis-eval that is not installed "
+            f"({error}): pip install 'praxis-eval[{preset.driver}]'"
+        ) from error
     tasks = tuple(
         TaskResult(task, _success(found, settings["episodes"]), score=None)
         for task, found in result.per_task.items()

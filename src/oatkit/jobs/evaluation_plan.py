@@ -62,12 +62,15 @@ class EvaluationPlan:
 
 def plan_evaluation(
     policy: Policy,
-    simulator: SimulatorKind,
+    named: str | SimulatorKind,
     rollout: Rollout,
     tasks: Sequence[str],
     budgets: Sequence[Budget],
+    *,
+    shadows: bool = True,
 ) -> EvaluationPlan:
     """The plan of an evaluation; what the policy or the simulator cannot do is a `ValueError`."""
+    simulator = _choose_simulator(named, policy, shadows=shadows)
     asked = tasks or _known_tasks(policy, simulator)
     names = tuple(simulator.task_name(task) for task in asked)
     if len(set(names)) < len(names):
@@ -82,7 +85,7 @@ def plan_evaluation(
     return EvaluationPlan(policy, simulator, names, _budgets(policy, rollout, budgets), rollout)
 
 
-def choose_simulator(
+def _choose_simulator(
     simulator: str | SimulatorKind, policy: Policy, *, shadows: bool
 ) -> SimulatorKind:
     """A simulator by its name, with or without shadows in the images that the policy reads."""

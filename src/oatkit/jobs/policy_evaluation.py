@@ -21,19 +21,15 @@ from oatkit.evaluation.rollout import EpisodePlan
 from oatkit.evaluation.success_statistics import summarize
 from oatkit.jobs.episode_bar import episode_bar
 from oatkit.jobs.evaluation_comparison import with_comparisons
-from oatkit.jobs.evaluation_plan import (
-    EvaluationPlan,
-    choose_simulator,
-    make_rollout,
-    plan_evaluation,
-)
+from oatkit.jobs.evaluation_plan import EvaluationPlan, make_rollout, plan_evaluation
 from oatkit.nn.device import Device, describe_device
 from oatkit.nn.weight_loading import Dtype
 from oatkit.policies import Policy
 from oatkit.policies.policy import Head
-from oatkit.policies.policy_table import choose_head, open_policy
+from oatkit.policies.policy_table import choose_decoder, open_policy
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
+from oatkit.tokenizers.fast import Decoding
 from oatkit.types import (
     Budget,
     EpisodeResult,
@@ -63,6 +59,7 @@ def evaluate(
     delay: int = 0,
     draws: int = 1,
     head: Head | None = None,
+    decoding: Decoding | None = None,
     schedule: Schedule | None = None,
     sampling: Sampling = Sampling(seed=0),
     state_keys: Sequence[str] = (),
@@ -89,6 +86,7 @@ def evaluate(
         delay: Steps that a chunk comes late; the older one goes on meanwhile.
         draws: Chunks to generate for an observation, of which the one nearest to the plan is taken.
         head: What acts of a co-trained policy: its flow expert by default, or its tokens.
+        decoding: What `fast` does with sequences that are no chunk; as trained by default.
         schedule: Generation schedule; the policy's own by default.
         sampling: Rules by which ids are chosen. Its seed (0 where it has none) decides goals too.
         state_keys: Parts of the observation that are the policy's state; as trained by default.
@@ -103,12 +101,10 @@ def evaluate(
         show_progress: Whether to show a progress bar.
     """
     folder = _checked_folder(out, episodes, videos, workers, timeout_s)
-    opened = open_policy(policy, device, dtype)
-    choose_head(opened, head)
-    kind = choose_simulator(simulator, opened, shadows=shadows)
+    opened = choose_decoder(open_policy(policy, device, dtype), head, decoding)
     execution = Execution(execute, blend, delay, draws)
     rollout = make_rollout(opened, execution, sampling, state_keys, schedule)
-    plan = plan_evaluation(opened, kind, rollout, tasks, budgets or (None,))
+    plan = plan_evaluation(opened, simulator, rollout, tasks, budgets or (None,), shadows=shadows)
     run = _Run(plan, folder, workers or os.cpu_count() or 1, timeout_s, show_progress)
     return run.finish(opened.kind if opened is policy else str(policy), command, episodes, videos)
 

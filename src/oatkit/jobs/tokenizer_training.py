@@ -33,6 +33,7 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.presets import tokenizer_preset
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_config
 from oatkit.tokenizers.codec import ChangesAfterStep, FittedCodec, LearnedCodec, trained_part
+from oatkit.tokenizers.fast import Fast, read_published
 from oatkit.train import TrainConfig, resolve_config, train
 from oatkit.train.precision import with_precision
 from oatkit.train.training_job import Spread
@@ -52,6 +53,7 @@ def train_tokenizer(
     preset: str = "small",
     normalization: NormalizationMode | None = None,
     init: ActionTokenizer | str | os.PathLike[str] | None = None,
+    published: str | os.PathLike[str] | None = None,
     train: TrainConfig | Mapping[str, Any] | None = None,
     held_out: float = 0.1,
     split_seed: int = 0,
@@ -70,6 +72,8 @@ def train_tokenizer(
         normalization: How actions are normalized; the kind's own way by default.
         init: Tokenizer, or folder or hub id of one, to start from instead of a config; its
             normalizer is kept.
+        published: Folder of FAST's universal tokenizer as its authors publish it, for the kind
+            `fast`; it is taken as it is, under the normalizer of the dataset.
         train: How it is trained: a whole `TrainConfig`, or settings that differ from the preset's,
             such as `{"steps": 500}`. Its seed decides the initial weights too.
         held_out: Share of the episodes that is never trained on.
@@ -81,9 +85,9 @@ def train_tokenizer(
     train_config = resolve_config(train, tokenizer_preset(preset).train)
     split: dict[str, Any] = {"held_out": held_out, "split_seed": split_seed}
     if init is None:
-        how = {"preset": preset, "normalization": normalization, **split, **settings}
-        training = prepare_tokenizer(dataset, config, train_config, **how)
-    elif config != DEFAULT_KIND or normalization is not None or settings:
+        how = {"preset": preset, "normalization": normalization, "published": published, **split}
+        training = prepare_tokenizer(dataset, config, train_config, **how, **settings)
+    elif config != DEFAULT_KIND or normalization is not None or published or settings:
         raise ValueError("the tokenizer to start from has its own config: give only `init`")
     else:
         training = continue_tokenizer(dataset, init, train_config, **split)
@@ -108,6 +112,7 @@ def prepare_tokenizer(
     *,
     preset: str = "small",
     normalization: NormalizationMode | None = None,
+    published: str | os.PathLike[str] | None = None,
     held_out: float = 0.1,
     split_seed: int = 0,
     **settings: Any,
@@ -122,8 +127,22 @@ def prepare_tokenizer(
     elif settings:
         raise ValueError(f"{', '.join(settings)} can only change a preset, not a config")
     tokenizer = ActionTokenizer.for_dataset(codec_config, train_set, normalization)
+    if published is not None:
+        _use_published(tokenizer, Path(published), settings)
     split = {"held_out": held_out, "seed": split_seed}
-    return TokenizerTraining(tokenizer, train_set, held_out_set, train_config, split)
+    parts = (tokenizer, train_set, held_out_set, train_config, split)
+    return TokenizerTraining(*parts, is_fitted=published is not None)
+
+
+def _use_published(tokenizer: ActionTokenizer, folder: Path, settings: Mapping[str, Any]) -> None:
+    """Give a `fast` tokenizer what its authors published, in place of a BPE to fit."""
+    if not isinstance(tokenizer.codec, Fast):
+        raise ValueError(f"a published tokenizer is one of fast, not of {tokenizer.kind}")
+    own = [name for name in ("vocab_size", "scale") if name in settings]
+    if own:
+        raise ValueError(f"{folder} has its own {' and '.join(own)}: leave them out")
+    codec = read_published(folder, horizon=tokenizer.horizon, action_dim=tokenizer.action_dim)
+    tokenizer.codec = codec.with_decoding(tokenizer.codec.config.decoding)
 
 
 def continue_tokenizer(
@@ -156,6 +175,7 @@ class TokenizerTraining:
         held_out_set: Episodes that are never trained on.
         config: How it is trained.
         split: How the episodes were split, for the artifact.
+        is_fitted: Whether there is nothing left to fit.
     """
 
     tokenizer: ActionTokenizer
@@ -163,6 +183,7 @@ class TokenizerTraining:
     held_out_set: Dataset
     config: TrainConfig
     split: Mapping[str, Any]
+    is_fitted: bool = False
 
     def run(
         self, folder: Path, *, device: Device = "auto", show_progress: bool = False
@@ -174,7 +195,7 @@ class TokenizerTraining:
         if isinstance(codec, LearnedCodec):
             extras["train"] = asdict(self._train(folder, device, console))
             tokenizer.to("cpu")  # only the learned part of it was moved to the device
-        if isinstance(codec, FittedCodec):
+        if isinstance(codec, FittedCodec) and not self.is_fitted:
             console.print(f"fitting {tokenizer.kind} on {self.train_set.num_frames:,} chunks")
             with Progress(console=Console(stderr=True), disable=not show_progress) as progress:
                 bar = progress.add_task("fitting", total=1.0)

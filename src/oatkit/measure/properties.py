@@ -74,7 +74,7 @@ def _relaxed_errors(
     tokenizer: ActionTokenizer, codec: Fast, encoded: EncodedChunks
 ) -> tuple[list[int], list[float]]:
     """Errors of FAST's prefixes, up to its longest sequence."""
-    relaxed = ActionTokenizer(codec.relaxed(), tokenizer.normalizer, tokenizer.data)
+    relaxed = ActionTokenizer(codec.with_decoding("relaxed"), tokenizer.normalizer, tokenizer.data)
     budgets = list(doubling(int(encoded.tokens.lengths.max())))
     decoded = (relaxed.decode(encoded.tokens, budget=budget) for budget in budgets)
     return budgets, [float((x_BTA - encoded.actions).square().mean()) for x_BTA in decoded]

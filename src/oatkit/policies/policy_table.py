@@ -22,6 +22,7 @@ from oatkit.policies.policy import Head, Policy, PolicyConfig
 from oatkit.policies.vlm.vlm_config import OBJECTIVES, VlmConfig
 from oatkit.policies.vlm.vlm_policy import VlmPolicy
 from oatkit.storage.artifact import config_file, local_folder, read_unchanged, require_config
+from oatkit.tokenizers.fast import Decoding
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,14 @@ def choose_head(policy: Policy, head: Head | None) -> None:
     if head not in policy.heads:
         raise ValueError(f"{policy.kind} has no head {head!r}, only {list(policy.heads)}")
     policy.head = head
+
+
+def choose_decoder(policy: Policy, head: Head | None, decoding: Decoding | None) -> Policy:
+    """The same policy, that acts by a head and, on `fast`, decodes strictly or not; None leaves
+    either as it is."""
+    choose_head(policy, head)
+    policy.tokenizer.choose_decoding(decoding)
+    return policy
 
 
 def use_cuda_graphs(policy: Policy) -> None:

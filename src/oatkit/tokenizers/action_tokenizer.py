@@ -37,6 +37,7 @@ from oatkit.tokenizers.codec import (
     tokens_of_lists,
 )
 from oatkit.tokenizers.data_facts import DataFacts
+from oatkit.tokenizers.fast import Decoding, Fast
 from oatkit.tokenizers.kind_table import kind_named, make_codec, make_config
 from oatkit.types import NormalizationMode, Schedule, Tokens
 
@@ -210,6 +211,18 @@ class ActionTokenizer:
         tokens = self.encode(actions)
         rows = zip(tokens.ids.tolist(), tokens.lengths.tolist(), strict=True)
         return [ids[:length] for ids, length in rows]
+
+    def choose_decoding(self, decoding: Decoding | None) -> None:
+        """Let `fast` refuse sequences that are no chunk (strict), or pad and cut them (relaxed).
+
+        Args:
+            decoding: How it decodes from now on; None leaves it as it is.
+        """
+        if decoding is None:
+            return
+        if not isinstance(self.codec, Fast):
+            raise ValueError(f"strict or relaxed decoding is for fast, not for {self.kind}")
+        self.codec = self.codec.with_decoding(decoding)
 
     def to(self, device: torch.device | str) -> ActionTokenizer:
         """Move the codec to a device; returns this tokenizer."""

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import scipy.fft
@@ -26,6 +26,7 @@ from oatkit.errors import ArtifactError, DecodeError
 from oatkit.tokenizers.codec import no_progress, tokens_of_lists
 from oatkit.types import Schedule, Tokens
 
+Decoding = Literal["strict", "relaxed"]
 BPE_FILE = "tokenizer.json"
 PUBLISHED_FILE = "processor_config.json"
 PROCESSOR_CLASS = "OatkitFastTokenizer"
@@ -45,7 +46,7 @@ class FastConfig:
     """Largest number of ids; the BPE of small data has fewer."""
     scale: float = 10.0
     """Coefficients are multiplied by this before rounding: larger is finer and longer."""
-    decoding: Literal["strict", "relaxed"] = "strict"
+    decoding: Decoding = "strict"
     """What happens to a sequence that is not exactly one chunk: `strict` raises an error, `relaxed`
     pads or cuts it, and counts it."""
     lowest: int | None = None
@@ -57,7 +58,7 @@ class FastConfig:
         for name in ("horizon", "action_dim", "vocab_size", "scale"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected more than 0")
-        if self.decoding not in ("strict", "relaxed"):
+        if self.decoding not in get_args(Decoding):
             raise ValueError(f"decoding is {self.decoding!r}, expected 'strict' or 'relaxed'")
 
 
@@ -123,9 +124,9 @@ class Fast(nn.Module):
         texts = [bpe.id_to_token(i) or "" for i in range(bpe.get_vocab_size())]
         self._bytes = [bytes(byte_of[symbol] for symbol in text) for text in texts]
 
-    def relaxed(self) -> Fast:
-        """The same codec with relaxed decoding."""
-        codec = Fast(replace(self.config, decoding="relaxed"))
+    def with_decoding(self, decoding: Decoding) -> Fast:
+        """The same fitted codec with strict or relaxed decoding."""
+        codec = Fast(replace(self.config, decoding=decoding))
         codec.use(self.bpe)
         return codec
 

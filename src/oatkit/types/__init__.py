@@ -4,7 +4,7 @@ Every result file is one frozen dataclass with `schema` and `version`; reports, 
 only these.
 """
 
-from oatkit.types.benchmark_records import BenchmarkEvaluation, BenchmarkPart
+from oatkit.types.benchmark_records import BenchmarkEvaluation, BenchmarkPart, BenchmarkRow
 from oatkit.types.budget import Budget, budget_name, budget_order
 from oatkit.types.data_records import (
     CameraSummary,
@@ -69,6 +69,7 @@ __all__ = [
     "Baseline",
     "BenchmarkEvaluation",
     "BenchmarkPart",
+    "BenchmarkRow",
     "Budget",
     "BudgetMeasurement",
     "BudgetResult",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from oatkit.types.budget import Budget, budget_name
 from oatkit.types.policy_records import SuccessRate, TaskResult
 
 
@@ -30,8 +32,34 @@ class BenchmarkEvaluation:
     settings: dict[str, Any]
     """The protocol: what decides an episode, and so must be the same when an evaluation goes on."""
     versions: dict[str, str]
+    command: str = ""
+    """Command line that was typed first; empty in older records and where nothing said it."""
     parts: tuple[BenchmarkPart, ...] = ()
     mean_success: float | None = None
     """Mean over the tasks, each counted the same; None before there are any."""
     schema: str = "oatkit/benchmark-evaluation"
     version: int = 1
+
+
+@dataclass(frozen=True)
+class BenchmarkRow:
+    """A policy at one budget on some benchmarks, as a row of the paper's tables."""
+
+    policy: str
+    budget: Budget
+    """Number of tokens that were asked for, "auto", or None for all."""
+    success: Mapping[str, SuccessRate]
+    """Benchmark to success over all of its episodes."""
+    means: Mapping[str, float]
+    """Benchmark to mean success over its tasks, each counted the same."""
+    average: float | None = None
+    """Mean over all benchmarks of the table, each counted the same; None where some are missing."""
+    rank: float | None = None
+    """Mean rank over the benchmarks; None where some are missing, and for "auto", which the paper
+    does not have."""
+
+    @property
+    def name(self) -> str:
+        if self.budget is None:
+            return self.policy
+        return f"{self.policy} at {budget_name(self.budget)}"

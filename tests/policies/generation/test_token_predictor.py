@@ -109,7 +109,7 @@ def test_a_greedy_sequence_that_does_not_decode_is_sampled_again(
 
 def test_relaxed_fast_mends_instead(dataset: Dataset) -> None:
     policy = tiny.make_policy("fast", dataset)
-    policy.tokenizer.codec = policy.tokenizer.codec.relaxed()
+    policy.tokenizer.choose_decoding("relaxed")
     found = policy.predict_action_chunk(tiny.batch(policy, dataset), generator=seeded())
     assert found.attempts.tolist() == [1, 1, 1]
     assert np.isfinite(found.chunk).all()

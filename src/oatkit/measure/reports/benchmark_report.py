@@ -1,0 +1,87 @@
+"""`report.html` of `oatkit policy eval --benchmark`, from its records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from oatkit.measure.reports.html_page import bullets, how_made, page, table
+from oatkit.types import BenchmarkEvaluation, BenchmarkRow, SuccessRate, budget_name
+
+
+def write_benchmark_report(
+    records: Sequence[BenchmarkEvaluation], rows: Sequence[BenchmarkRow], folder: Path
+) -> Path:
+    """Write `report.html` into a folder.
+
+    Args:
+        records: The policy's own evaluations, one for each budget, then others to compare with.
+        rows: What the records have found together.
+        folder: Where the page goes.
+    """
+    path = folder / "report.html"
+    path.write_text(benchmark_page(records, rows))
+    return path
+
+
+def benchmark_page(records: Sequence[BenchmarkEvaluation], rows: Sequence[BenchmarkRow]) -> str:
+    """The page: success of every row on every benchmark, then task by task."""
+    first = records[0]
+    lead = (
+        f"<code>{escape(first.policy)}</code> on {escape(first.benchmark)} by way of praxis-eval, "
+        f"{first.settings['execute']} steps of a chunk executed, temperature "
+        f"{first.settings['sampling']['temperature']:g}."
+    )
+    tables = {"Success by benchmark": _overview(rows)}
+    for benchmark in dict.fromkeys(record.benchmark for record in records):
+        own = [record for record in records if record.benchmark == benchmark and record.parts]
+        tables[f"{benchmark}, task by task"] = _tasks(own)
+    return page(
+        "A policy on the paper's benchmarks",
+        lead,
+        summary=bullets(_sentence(row) for row in rows),
+        figures={},
+        tables=tables,
+        made=how_made([first.command], first.settings, first.versions),
+    )
+
+
+def success_words(success: SuccessRate) -> str:
+    """A rate and its interval, in percent."""
+    return f"{100 * success.rate:.1f} ({100 * success.low:.0f} - {100 * success.high:.0f})"
+
+
+def _sentence(row: BenchmarkRow) -> str:
+    parts = (f"{success_words(found)} on {name}" for name, found in row.success.items())
+    return f"{row.name} solves, in percent with 95 % intervals, {', '.join(parts)}."
+
+
+def _overview(rows: Sequence[BenchmarkRow]) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row.success))
+    cells = [
+        [
+            row.name,
+            *(success_words(row.success[name]) if name in row.success else "" for name in names),
+            "" if row.average is None else f"{100 * row.average:.1f}",
+            "" if row.rank is None else f"{row.rank:.1f}",
+        ]
+        for row in rows
+    ]
+    note = "Percent with Wilson's 95 % intervals; the average counts every benchmark the same."
+    return table(note, ("policy", *names, "average", "mean rank"), cells)
+
+
+def _tasks(records: Sequence[BenchmarkEvaluation]) -> str:
+    cells = [
+        [
+            f"{record.policy} at {budget_name(record.settings['budget'])}",
+            part.selector,
+            task.task,
+            success_words(task.success),
+        ]
+        for record in records
+        for part in record.parts
+        for task in part.tasks
+    ]
+    return table("", ("policy", "part", "task", "success"), cells)
