@@ -47,7 +47,7 @@ def test_the_page_shows_all_seeds_together_and_each() -> None:
     assert "1500 steps of batch 32" in text
     assert "fewer Euler steps" in text
     both = "40 (22 - 61): 20, 60"
-    assert f"| co-trained | `oat` | `paligemma2` | {both} |  |  |  | {both} |" in text
+    assert f"| co-trained | `oat` | `paligemma2` | {both} | | | | {both} |" in text
 
 
 def test_budgets_are_ways_of_the_head_that_has_them() -> None:
