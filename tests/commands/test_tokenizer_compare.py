@@ -22,6 +22,7 @@ from oatkit.tokenizers import load_tokenizer
 from oatkit.types import TokenizerComparison
 from tests.jobs.walks import write_walks
 from tests.measure.reports.pages import Page
+from tests.policies import tiny
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +97,7 @@ def test_the_report_is_drawn_from_what_is_on_disk_alone(compared: Path) -> None:
 
 def test_the_record_is_whole_and_comes_back_the_same(compared: Path) -> None:
     found = read(compared)
-    assert (found.schema, found.version) == ("oatkit/tokenizer-comparison", 2)
+    assert (found.schema, found.version) == ("oatkit/tokenizer-comparison", 3)
     assert json.loads((compared / "comparison.json").read_text()) == json.loads(
         json.dumps(asdict(found))
     )
@@ -269,6 +270,41 @@ def test_flags_reach_the_artifacts(data: Path, tmp_path: Path) -> None:
     assert config["codec"]["levels"] == [5, 4]
     assert (config["codec"]["action_dim"], config["codec"]["num_tokens"]) == (2, 4)
     assert read(tmp_path / "c").num_episodes == 4
+
+
+def test_policies_are_trained_on_the_tokens_and_the_first_sentence_recommends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tiny.write_dataset(tmp_path / "data")
+    flags = ("--kinds", "bin", "klt", "--policy-minutes", "0.001")
+    assert compare(data, tmp_path / "c", *flags) == 0
+    printed, found = capsys.readouterr().out, read(tmp_path / "c")
+    assert f"policies: {found.policy_steps} steps on each kind, so that" in printed
+    assert all(kind.policy is not None for kind in found.kinds)
+    assert "\nFor a policy: " in printed
+    assert "\nridge " in printed
+    page = (tmp_path / "c/report.html").read_text()
+    assert page.index("For a policy: ") < page.index("needs the fewest tokens")
+    assert "<h2>A policy on these tokens</h2>" in page
+    assert "<td>a linear regression from the state</td>" in page
+    assert (tmp_path / "c/policies.png").exists()
+    assert "For a policy: " in oatkit_page(tmp_path / "c", found), "drawn from the record alone"
+
+
+def oatkit_page(out: Path, found: TokenizerComparison) -> str:
+    write_comparison_report(found, out)
+    return (out / "report.html").read_text()
+
+
+def test_without_a_state_there_is_one_sentence(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare(data, tmp_path / "c", "--policy-minutes", "1") == 2
+    assert capsys.readouterr().err == (
+        f"error: {data} has no state for a policy to read: name its columns with --state-key "
+        "(state_key=), or leave --policy-minutes (policy_minutes) out\n"
+    )
+    assert not (tmp_path / "c").exists()
 
 
 def test_without_matplotlib_the_line_that_mends_it_is_shown() -> None:

@@ -17,7 +17,8 @@ from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.text_output import print_lines, table_row
 from oatkit.jobs.tokenizer_comparison import compare
-from oatkit.measure.reports.comparison_findings import cautions, trained
+from oatkit.measure.reports.comparison_findings import cautions, sentences, trained
+from oatkit.measure.reports.probe_findings import probe_baselines, probed_budgets
 from oatkit.tokenizers import KINDS
 from oatkit.types import TokenizerComparison
 
@@ -28,6 +29,7 @@ class CompareTokenizers:
 
     Example:
         oatkit tokenizer compare --data out/metaworld --out out/compared
+        oatkit tokenizer compare --data out/metaworld --out out/compared --policy-minutes 3
     """
 
     data: Annotated[str, arg(metavar="PATH")]
@@ -42,6 +44,9 @@ class CompareTokenizers:
     """Number of training steps of each learned kind; the preset's by default."""
     minutes: float | None = None
     """Training time of each learned kind instead: steps are counted from a short timed trial."""
+    policy_minutes: float | None = None
+    """Also train a small policy from the state on the tokens of each kind, for so long at most and
+    all for the same steps, and recommend a kind and a budget by its error."""
     horizon: int = 32
     """Number of actions in a chunk."""
     num_tokens: Annotated[
@@ -76,6 +81,7 @@ def run(options: CompareTokenizers, console: Console) -> int:
         num_tokens=options.num_tokens,
         levels=options.levels,
         minutes=options.minutes,
+        policy_minutes=options.policy_minutes,
         train={"seed": options.seed, **{k: v for k, v in changes.items() if v is not None}},
         held_out=options.held_out,
         split_seed=options.split_seed,
@@ -104,6 +110,27 @@ def render_comparison(comparison: TokenizerComparison) -> Text:
             )
             name = kind.measurement.kind if number == 0 else ""
             text.append(f"{name:<10}" + table_row(*numbers))
+    if any(kind.policy for kind in comparison.kinds):
+        _append_policies(text, comparison)
+    text.append(f"{sentences(comparison)[0]}\n", style="bold")
     for caution in cautions(comparison):
         text.append(f"note: {caution}\n", style="yellow")
     return text
+
+
+def _append_policies(text: Text, comparison: TokenizerComparison) -> None:
+    """What a policy made of each kind, and below it what needs no network."""
+    variance = max(comparison.variance, 1e-30)
+    text.append(
+        f"{'policy on':<10}" + table_row("tokens", "MSE", "true ids", "variance", "overlap"),
+        style="dim",
+    )
+    for row in probed_budgets(comparison):
+        numbers = (
+            *(f"{row.found.tokens:.3g}", f"{row.mse:.2e}", f"{row.found.tokenizer_mse:.2e}"),
+            *(f"{row.mse / variance:.2%}", "-" if row.overlap is None else f"{row.overlap:.0%}"),
+        )
+        text.append(f"{row.kind:<10}" + table_row(*numbers))
+    for b in probe_baselines(comparison):
+        share = f"{b.mse / variance:.2%}"
+        text.append(f"{b.name:<10}" + table_row("-", f"{b.mse:.2e}", "-", share, "-"))

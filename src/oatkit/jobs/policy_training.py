@@ -195,12 +195,23 @@ class PolicyTraining:
             )
 
     def run(
-        self, out: Folder | None = None, *, device: Device = "auto", show_progress: bool = False
+        self,
+        out: Folder | None = None,
+        *,
+        device: Device = "auto",
+        show_progress: bool = False,
+        is_calibrated: bool = True,
     ) -> Policy:
         """Train and save the policy, then calibrate its thresholds on held-out episodes.
 
         Calibrating a large policy takes long, so the artifact is there before: without thresholds
         it is complete but for `budget="auto"`.
+
+        Args:
+            out: Folder for artifact, log and checkpoints; a stopped run continues there.
+            device: Where it is trained.
+            show_progress: Whether to print what happens and to show a bar.
+            is_calibrated: Whether to calibrate it, and to say what held-out episodes show.
         """
         console = Console(highlight=False, quiet=not show_progress)
         self._check(console)
@@ -227,6 +238,8 @@ class PolicyTraining:
         policy.auto = policy.execution = None
         if out is not None:
             policy.save_pretrained(out)
+        if not is_calibrated:
+            return policy
         policy.to(trained_on)
         generator = torch.Generator().manual_seed(self.config.seed)
         policy.calibrate(job.held_out, job.held_out_actions, generator)

@@ -6,6 +6,7 @@
 
 out/comparison.json    the record; grows kind by kind
 out/oat-pow2           an artifact of each kind
+out/policies/oat-pow2  a policy on its tokens, with `policy_minutes`
 out/report.html        all of it to look at
 """
 
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from oatkit.data import Dataset
+from oatkit.jobs.policy_probe import PolicyProbe
 from oatkit.jobs.tokenizer_training import (
     DEFAULT_HORIZON,
     prepare_tokenizer,
@@ -67,6 +69,7 @@ def compare(
     num_tokens: int = 16,
     levels: Sequence[int] = (8, 8, 6, 5),
     minutes: float | None = None,
+    policy_minutes: float | None = None,
     train: TrainConfig | Mapping[str, Any] | None = None,
     held_out: float = 0.1,
     split_seed: int = 0,
@@ -86,6 +89,8 @@ def compare(
         num_tokens: Number of tokens of a chunk, for the kinds that can choose.
         levels: FSQ levels, for the kinds that have them.
         minutes: Training time of each learned kind: steps are counted from a short timed trial.
+        policy_minutes: Training time of a small policy on the tokens of each kind, which reads the
+            state: all for as many steps as the slowest has time for. None trains no policies.
         train: How the learned kinds are trained: a whole `TrainConfig`, or settings that differ
             from the preset's, such as `{"steps": 500}`.
         held_out: Share of the episodes that is never trained on, and measured.
@@ -100,10 +105,13 @@ def compare(
     place = resolve_device(device)
     plan = ComparisonPlan(dataset, names, preset, sizes, split, minutes, train, place)
     plan.check()
+    probe = plan.probe(policy_minutes)
     console = Console(highlight=False, quiet=not show_progress)
     write_report = None if out is None else _report_writer()
     with working_folder(out) as folder:
         comparison = _compare_kinds(plan, folder, command, console)
+        if probe is not None:
+            comparison = probe.run(comparison, names, folder / RECORD, console)
         if write_report is not None:
             console.rule("report")
             _write_lab(comparison, folder, dataset)
@@ -189,6 +197,13 @@ class ComparisonPlan:
         steps = training.affordable_steps(self.minutes, self.device)
         console.print(f"{self.minutes:g} minutes are about {steps:,} steps")
         return steps
+
+    def probe(self, minutes: float | None) -> PolicyProbe | None:
+        """How policies are trained on the kinds for so many minutes; None if they are not."""
+        if minutes is None:
+            return None
+        preset = "tiny" if self.preset == "tiny" else "small"
+        return PolicyProbe(self.dataset, minutes, preset, self.recipe().seed, self.device)
 
     def kind_sizes(self, kind: str) -> dict[str, Any]:
         """Those of the sizes that are settings of a kind."""

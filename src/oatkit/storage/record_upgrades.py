@@ -88,7 +88,7 @@ UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
     },
     "oatkit/policy-measurement": {1: _policy_measurement_from_1, 2: _unchanged},
     "oatkit/policy-sweep": {1: _policy_sweep_from_1, 2: _unchanged},
-    "oatkit/tokenizer-comparison": {1: _unchanged},
+    "oatkit/tokenizer-comparison": {1: _unchanged, 2: _unchanged},
     "oatkit/tokenizer-measurement": {1: _unchanged},
     "oatkit/tokenizer-sweep": {1: _unchanged},
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from oatkit.types.policy_records import PolicyMeasurement
+
 
 @dataclass(frozen=True)
 class BudgetMeasurement:
@@ -159,6 +161,9 @@ class KindComparison:
     """Time of training or fitting."""
     losses: tuple[LossPoint, ...]
     """Training losses, thinned out; empty where nothing is trained."""
+    policy: PolicyMeasurement | None = None
+    """What a small policy that was trained on its tokens makes of held-out episodes; None where
+    none was."""
 
 
 @dataclass(frozen=True)
@@ -183,8 +188,12 @@ class TokenizerComparison:
     versions: dict[str, str] = field(default_factory=dict)
     command: str = ""
     """Command line that was typed last."""
+    policy_minutes: float | None = None
+    """Training time that each policy was given; None where no policy was trained."""
+    policy_steps: int = 0
+    """Number of training steps of every policy."""
     schema: str = "oatkit/tokenizer-comparison"
-    version: int = 2
+    version: int = 3
 
 
 @dataclass(frozen=True)

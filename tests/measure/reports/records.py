@@ -10,12 +10,15 @@ from typing import Any
 from oatkit.evaluation.success_statistics import compare_paired, summarize
 from oatkit.types import (
     Allocation,
+    Baseline,
     Budget,
     BudgetMeasurement,
     EpisodeResult,
     KindComparison,
     LossPoint,
+    PolicyBudget,
     PolicyEvaluation,
+    PolicyMeasurement,
     Properties,
     Property,
     Reconstruction,
@@ -65,6 +68,19 @@ def ordered_kind(name: str, errors: Sequence[float]) -> KindComparison:
         allocation=Allocation(budgets, tuple(errors), gains, survival, expected, expected),
         reconstructions=tuple(Reconstruction(0, budget, zeros) for budget in budgets),
     )
+
+
+def probed(made: KindComparison, errors: dict[int, float | None]) -> KindComparison:
+    """The kind with a policy of these raw errors at its budgets, and an overlap of a half."""
+    m = made.measurement
+    budgets = tuple(replace(b, more={"overlap": 0.5}) for b in m.budgets)
+    policy = PolicyMeasurement(
+        *("p", m.kind, "d", "val", 10, 5, 1.0, ()),
+        tuple(PolicyBudget(k, k, k, mse, mse, 0.01, ()) for k, mse in errors.items()),
+        *(None, 0.0, ()),
+        baselines=(Baseline("hold", 0.5, 0.5), Baseline("ridge", 0.2, 0.2)),
+    )
+    return replace(made, measurement=replace(m, budgets=budgets), policy=policy)
 
 
 def comparison(*kinds: KindComparison, **changes: Any) -> TokenizerComparison:

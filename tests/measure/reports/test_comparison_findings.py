@@ -11,7 +11,7 @@ from oatkit.measure.reports.comparison_findings import (
     share_left,
 )
 from oatkit.types import Property, SlotMeasurement
-from tests.measure.reports.records import comparison, kind
+from tests.measure.reports.records import comparison, kind, probed
 
 
 def test_the_cheapest_way_to_an_error() -> None:
@@ -43,7 +43,8 @@ def test_the_first_sentence_names_the_cheapest() -> None:
     oat, whole = kind("oat", {1: 0.2, 4: 0.02}), kind("bin", {16: 0.0001})
     assert sentences(comparison(oat, whole))[0] == (
         "bin needs the fewest tokens to leave at most 1% of the variance of the actions: "
-        "16 tokens, 160 bits a chunk."
+        "16 tokens, 160 bits a chunk; that is reconstruction alone, and not what a policy learns "
+        "best, which --policy-minutes finds out."
     )
     assert sentences(comparison(oat))[0].startswith(
         "oat needs the fewest tokens to leave at most 3% of the variance of the actions: 4 tokens"
@@ -52,6 +53,19 @@ def test_the_first_sentence_names_the_cheapest() -> None:
         "No kind leaves less than 30%"
     )
     assert share_left(comparison(oat), 1.0) == "100"
+
+
+def test_where_policies_were_trained_they_come_first() -> None:
+    oat, klt = kind("oat", {1: 0.2, 4: 0.02}), kind("klt", {1: 0.1, 4: 0.005})
+    made = comparison(probed(oat, {1: 0.3, 4: 0.1}), probed(klt, {1: 0.4, 4: 0.2}), policy_steps=50)
+    first, second = sentences(made)[:2]
+    assert first.startswith("For a policy: oat with 4 tokens, on which")
+    assert second == (
+        "klt needs the fewest tokens to leave at most 1% of the variance of the actions: 4 tokens, "
+        "40 bits a chunk."
+    )
+    lost = comparison(probed(oat, {1: 0.3, 4: 0.25}))
+    assert any("No policy of this probe" in said for said in cautions(lost))
 
 
 def test_what_looks_undertrained_is_said() -> None:

@@ -8,6 +8,7 @@ from oatkit.measure.reports.allocation_chart import plot_allocation
 from oatkit.measure.reports.chart import Chart
 from oatkit.measure.reports.dimension_chart import plot_dimensions
 from oatkit.measure.reports.prefix_chart import plot_prefixes
+from oatkit.measure.reports.probe_chart import plot_probe
 from oatkit.measure.reports.rate_distortion_chart import plot_rate_distortion
 from oatkit.measure.reports.success_chart import plot_success
 from oatkit.measure.reports.time_chart import plot_success_by_time
@@ -17,6 +18,7 @@ from oatkit.types import PolicyEvaluation, TokenizerComparison
 
 COMPARISON_CHARTS: dict[str, Callable[[TokenizerComparison], Sequence[Chart]]] = {
     "Error against tokens and bits": plot_rate_distortion,
+    "A policy on these tokens": plot_probe,
     "A chunk token by token": plot_prefixes,
     "What each token tells": plot_allocation,
     "Errors per dimension": plot_dimensions,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oatkit.measure.reports.probe_findings import policy_sentence, probe_cautions
 from oatkit.measure.reports.report_words import count_tokens
 from oatkit.types import BudgetMeasurement, KindComparison, TokenizerComparison
 
@@ -60,12 +61,25 @@ def sentences(comparison: TokenizerComparison) -> list[str]:
     """What was found, one sentence each, the most telling first."""
     by_kind = {k.measurement.kind: k for k in comparison.kinds}
     said = [
-        cheapest_sentence(comparison),
+        *_headline(comparison),
         *(_errors(comparison, kind) for kind in comparison.kinds),
     ]
     if "oat" in by_kind and "oat-pow2" in by_kind:
         said.append(_power_of_two(by_kind["oat"], by_kind["oat-pow2"]))
     return said
+
+
+def _headline(comparison: TokenizerComparison) -> list[str]:
+    """What to give a policy where that is known; otherwise the first sentence says that it is not
+    known, because the best reconstruction can be what a policy learns worst."""
+    cheapest = cheapest_sentence(comparison)
+    for_policy = policy_sentence(comparison)
+    if for_policy is not None:
+        return [for_policy, cheapest]
+    return [
+        f"{cheapest.removesuffix('.')}; that is reconstruction alone, and not what a policy learns "
+        "best, which --policy-minutes finds out."
+    ]
 
 
 def cheapest_sentence(comparison: TokenizerComparison) -> str:
@@ -120,7 +134,7 @@ def cautions(comparison: TokenizerComparison) -> list[str]:
     count = min(k.measurement.num_chunks for k in comparison.kinds)
     if count < FEW_CHUNKS:
         said.append(f"Only {count} held-out chunks were measured: the numbers are noisy.")
-    said += worse_than_analytic(comparison)
+    said += [*probe_cautions(comparison), *worse_than_analytic(comparison)]
     for kind in comparison.kinds:
         name, m = kind.measurement.kind, kind.measurement
         fall = late_fall(kind)

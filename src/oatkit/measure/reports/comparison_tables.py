@@ -6,10 +6,12 @@ from html import escape
 
 import numpy as np
 
+from oatkit.measure.baselines import BASELINES
 from oatkit.measure.metric_table import METRICS, format_metric
 from oatkit.measure.properties import CRITERIA
 from oatkit.measure.reports.comparison_findings import cheapest_ways, share_left, trained
 from oatkit.measure.reports.html_page import table
+from oatkit.measure.reports.probe_findings import probe_baselines, probed_budgets
 from oatkit.measure.reports.report_words import count_tokens
 from oatkit.types import Allocation, BudgetMeasurement, Property, TokenizerComparison
 
@@ -17,6 +19,7 @@ from oatkit.types import Allocation, BudgetMeasurement, Property, TokenizerCompa
 def comparison_tables(comparison: TokenizerComparison) -> dict[str, str]:
     """Heading to HTML; a table without rows is empty."""
     return {
+        "A policy on these tokens": _policies_table(comparison),
         "The cheapest way to an error": _cheapest_table(comparison),
         "Rate and distortion": _rate_distortion_table(comparison),
         "Properties": _properties_table(comparison),
@@ -25,6 +28,33 @@ def comparison_tables(comparison: TokenizerComparison) -> dict[str, str]:
         "Vocabulary": _vocabulary_table(comparison),
         "Training, speed and robustness": _training_table(comparison),
     }
+
+
+def _policies_table(comparison: TokenizerComparison) -> str:
+    rows = [
+        [
+            row.kind,
+            f"{row.found.tokens:.3g}",
+            "none" if row.found.mse is None else f"{row.mse:.2e}",
+            "" if row.found.mse is None else f"{share_left(comparison, row.mse)} %",
+            f"{row.found.tokenizer_mse:.2e}",
+            "" if row.overlap is None else f"{row.overlap:.0%}",
+        ]
+        for row in probed_budgets(comparison)
+    ]
+    if not rows:
+        return ""
+    for b in probe_baselines(comparison):
+        rows.append([BASELINES[b.name], "", f"{b.mse:.2e}", f"{share_left(comparison, b.mse)} %"])
+        rows[-1] += ["", ""]
+    note = (
+        f"Chunks that a small policy generated from the state of held-out episodes after "
+        f"{comparison.policy_steps:,} steps on the tokens of each kind. True tokens: what the "
+        "tokenizer itself leaves; overlap: share of the true tokens that the chunk one step later "
+        "has too, in the same place."
+    )
+    headings = ("on the tokens of", "tokens", "MSE", "left", "MSE of true tokens", "overlap")
+    return table(note, headings, rows)
 
 
 def _cheapest_table(comparison: TokenizerComparison) -> str:
