@@ -78,6 +78,7 @@ def _with_sampling(settings: Json) -> Json:
 
 UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
     "oatkit/backbone-check": {1: _unchanged},
+    "oatkit/benchmark-evaluation": {1: _unchanged},
     "oatkit/demo": {1: _demo_from_1},
     "oatkit/policy-evaluation": {
         1: _policy_evaluation_from_1,

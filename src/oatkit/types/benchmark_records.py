@@ -38,7 +38,7 @@ class BenchmarkEvaluation:
     mean_success: float | None = None
     """Mean over the tasks, each counted the same; None before there are any."""
     schema: str = "oatkit/benchmark-evaluation"
-    version: int = 1
+    version: int = 2
 
 
 @dataclass(frozen=True)
