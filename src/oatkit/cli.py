@@ -103,6 +103,7 @@ OATKIT = Group(
             "oatkit vlm check Qwen/Qwen3-VL-2B-Instruct --dtype bfloat16",
             aliases={"cells": "combinations"},
         ),
+        "reproduce": Command("tables and figures of the paper, one command each", "reproduce"),
         "lab": Command("a page to play with tokens on your own data", "lab_page"),
         "serve": Command("a policy behind openpi's websocket protocol", "serve"),
         "export": Command("a decoder, and a light policy, as ONNX files", "export"),

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from tyro.extras import literal_type_from_choices
 
 from oatkit.envs.simulator_table import SIMULATORS
+from oatkit.jobs.paper_tables import PAPER_TABLES
+from oatkit.jobs.reproduction_scales import SCALES
 from oatkit.policies.policy_table import POLICIES
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.policies.vlm.vlm_config import OBJECTIVES
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
     ObjectiveName = str
     SimulatorName = str
     BenchmarkName = str
+    PaperTableName = str
+    ScaleName = str
     FamilyName = str
     OptimizerName = str
     TrackerName = str
@@ -80,6 +84,8 @@ else:
     ObjectiveName = literal_type_from_choices(OBJECTIVES)
     SimulatorName = literal_type_from_choices(SIMULATORS)
     BenchmarkName = literal_type_from_choices(BENCHMARK_PRESETS)
+    PaperTableName = literal_type_from_choices(PAPER_TABLES)
+    ScaleName = literal_type_from_choices(SCALES)
     FamilyName = literal_type_from_choices(FAMILIES)
     OptimizerName = literal_type_from_choices(OPTIMIZERS)
     TrackerName = literal_type_from_choices(TRACKERS)

@@ -37,6 +37,7 @@ from oatkit.types.policy_records import (
     SuccessRate,
     TaskResult,
 )
+from oatkit.types.reproduction_records import ReproducedNumber, Reproduction
 from oatkit.types.sampling import Sampling
 from oatkit.types.tokenizer_records import (
     Ablation,
@@ -103,6 +104,8 @@ __all__ = [
     "Properties",
     "Property",
     "Reconstruction",
+    "ReproducedNumber",
+    "Reproduction",
     "Robustness",
     "Sampling",
     "Schedule",

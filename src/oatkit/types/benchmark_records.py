@@ -32,11 +32,11 @@ class BenchmarkEvaluation:
     settings: dict[str, Any]
     """The protocol: what decides an episode, and so must be the same when an evaluation goes on."""
     versions: dict[str, str]
-    command: str = ""
-    """Command line that was typed first; empty in older records and where nothing said it."""
     parts: tuple[BenchmarkPart, ...] = ()
     mean_success: float | None = None
     """Mean over the tasks, each counted the same; None before there are any."""
+    command: str = ""
+    """Command line that was typed first; empty in older records and where nothing said it."""
     schema: str = "oatkit/benchmark-evaluation"
     version: int = 2
 

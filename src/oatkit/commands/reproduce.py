@@ -1,0 +1,169 @@
+"""`oatkit reproduce`: every table and figure of the paper by one command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from rich.console import Console
+from rich.text import Text
+from tyro.conf import Positional, UseAppendAction, arg
+
+from oatkit.commands.benchmark_output import env_options
+from oatkit.commands.choices import PaperTableName, ScaleName
+from oatkit.commands.command_line import command_line
+from oatkit.commands.device_options import DeviceFlag, announce_device
+from oatkit.commands.text_output import print_lines, table
+from oatkit.errors import MissingExtraError
+from oatkit.jobs.paper_reproduction import record_path, reproduce
+from oatkit.jobs.paper_tables import PAPER_TABLES, PaperTable
+from oatkit.presets import benchmark_preset
+from oatkit.types import ReproducedNumber, Reproduction, budget_name
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """List the paper's tables and figures, or make one again: data, training, evaluation, a page.
+
+    Example:
+        oatkit reproduce
+        oatkit reproduce light-policies --out out/reproduction
+        oatkit reproduce light-policies --scale paper --data light-libero=path/to/libero_10
+    """
+
+    table: Positional[PaperTableName | None] = None
+    """Table or figure; without it all are listed with what they need."""
+    scale: ScaleName = "small"
+    """tiny: seconds, means nothing; small: MetaWorld on a CPU; paper: its recipes on your data."""
+    out: Annotated[Path, arg(metavar="DIR")] = Path("out/reproduction")
+    """Folder for records, pages and everything trained, which tables share; the same command again
+    goes on row by row."""
+    only: tuple[str, ...] = ()
+    """Rows to make; all by default."""
+    data: UseAppendAction[tuple[str, ...]] = ()
+    """BENCHMARK=PATH: your demonstrations of a benchmark of the table (--scale paper), or of
+    metaworld, metaworld-images or doors (smaller scales, which make them otherwise)."""
+    state_key: UseAppendAction[tuple[str, ...]] = ()
+    """BENCHMARK=KEY,KEY: parts of praxis-eval's observation that are joined to the state."""
+    env_option: UseAppendAction[tuple[str, ...]] = ()
+    """KEY=VALUE for praxis-eval's simulators, such as python_bin=PATH for SimplerEnv."""
+    backbone: UseAppendAction[tuple[str, ...]] = ()
+    """FAMILY=ID_OR_DIR: another checkpoint than the scale's."""
+    published: Annotated[Path | None, arg(metavar="DIR")] = None
+    """FAST's universal tokenizer, as its authors publish it and the paper uses it; one is fitted on
+    the data by default."""
+    images: bool = False
+    """Let light policies read MetaWorld's camera and the arm's state (smaller scales)."""
+    episodes: int | None = None
+    """Number of episodes of each task; 50, and 1 for tiny, by default."""
+    temperature: float | None = None
+    """Sampling temperature; 0 at the smaller scales and 1 at the paper's by default, which states
+    none."""
+    seed: int = 0
+    """Seed of trainings and evaluations."""
+    workers: int | None = None
+    """Number of simulator processes, by default one per core (praxis-eval: one)."""
+    device: DeviceFlag = "auto"
+
+
+def run(options: Reproduce, console: Console) -> int:
+    if options.table is None:
+        console.print(render_list(), soft_wrap=True)
+        return 0
+    wanted = PAPER_TABLES[options.table]
+    if wanted.work == "nothing":
+        print_lines(console, f"{wanted.title}: {wanted.shows}", f"nothing to run: {wanted.instead}")
+        return 0
+    device = announce_device(console, options.device)
+    record = reproduce(
+        options.table,
+        options.out,
+        scale=options.scale,
+        only=options.only,
+        data={name: Path(path) for name, path in pairs("data", options.data).items()},
+        simulator_keys={
+            name: keys.split(",") for name, keys in pairs("state-key", options.state_key).items()
+        },
+        env_kwargs=env_options(options.env_option),
+        backbones=pairs("backbone", options.backbone),
+        published=options.published,
+        images=options.images,
+        episodes=options.episodes,
+        temperature=options.temperature,
+        seed=options.seed,
+        workers=options.workers,
+        device=device,
+        show_progress=True,
+    )
+    console.print(render_reproduction(record), soft_wrap=True)
+    path = record_path(record, options.out)
+    print_lines(console, f"wrote {path}")
+    try:
+        from oatkit.measure.reports.reproduction_report import write_reproduction_report
+    except MissingExtraError as error:
+        print_lines(console, f"no page: {error}")
+        return 0
+    command = command_line("reproduce", options, positional="table")
+    page = write_reproduction_report(record, wanted.title, path.with_suffix(".html"), command)
+    print_lines(console, f"open {page}")
+    return 0
+
+
+def pairs(flag: str, given: Sequence[str]) -> dict[str, str]:
+    """What NAME=VALUE pairs say."""
+    found = {}
+    for pair in given:
+        name, _, value = pair.partition("=")
+        if not name or not value:
+            raise ValueError(f"--{flag} {pair!r} is no NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def render_list() -> Text:
+    """Every table and figure with what it needs and its command."""
+    text = Text()
+    for name, one in PAPER_TABLES.items():
+        text.append(f"{name}\n", "bold")
+        text.append(f"  {one.title}. {one.shows}\n")
+        if one.work == "nothing":
+            text.append(f"  nothing to run: {one.instead}\n", "dim")
+            continue
+        small, large = needs(one)
+        text.append(f"  oatkit reproduce {name}\n  small: {small}\n  paper: {large}\n", "dim")
+    text.rstrip()
+    return text
+
+
+def needs(one: PaperTable) -> tuple[str, str]:
+    """What a table takes at the small scale and at the paper's."""
+    extras = "metaworld,report,vlm" if one.is_large else "metaworld,report"
+    backbones = ", backbones with random weights" if one.is_large else ""
+    small = (
+        f"oatkit[{extras}], {one.minutes / 60:.2g} hours of two cores by estimate; MetaWorld's "
+        f"demonstrations are made{backbones}"
+    )
+    drivers = dict.fromkeys(str(benchmark_preset(name).driver) for name in one.benchmarks)
+    simulators = "" if one.work == "tokenizers" else f"praxis-eval[{','.join(drivers)}], "
+    data = " ".join(f"--data {name}=PATH" for name in one.benchmarks)
+    where = "GPUs for the backbones" if one.is_large else "a GPU for training"
+    return small, f"{simulators}{where}, hours not measured; --scale paper {data}"
+
+
+def render_reproduction(record: Reproduction) -> Text:
+    """The paper's numbers beside ours."""
+    rows = [["row", "tokens", "place", "ours", "paper", "", "steps"]]
+    rows += [_cells(number) for number in record.numbers]
+    text = Text(f"\n{record.table} at the scale {record.settings['scale']}\n")
+    return text.append_text(table(rows))
+
+
+def _cells(number: ReproducedNumber) -> list[str]:
+    ours = f"{number.value:.3g}"
+    if number.low is not None and number.high is not None:
+        ours = f"{number.value:.1f} ({number.low:.0f} - {number.high:.0f})"
+    paper = "" if number.paper is None else f"{number.paper:g}"
+    cells = [number.row, budget_name(number.budget), number.place, ours, paper, number.verdict]
+    return [*cells, str(number.steps)]

@@ -1,0 +1,201 @@
+"""Where and how large a table of the paper is made again: demonstrations, sizes, episodes.
+
+tiny    seconds of MetaWorld, to see that everything runs; the numbers mean nothing
+small   MetaWorld on a CPU: the paper's four tasks from state or images; vision-language
+        policies lock and unlock a door, on backbones with random weights
+paper   the paper's recipes on the demonstrations that are named, by way of praxis-eval
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import oatkit.data
+from oatkit.data import Dataset
+from oatkit.envs.metaworld import CAMERA, PAPER_TASKS
+from oatkit.errors import unknown_name
+from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
+from oatkit.jobs.paper_tables import PaperTable
+from oatkit.policies.vlm.backbones.family import ScratchSize
+from oatkit.policies.vlm.backbones.family_table import FAMILIES
+from oatkit.presets import benchmark_preset
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
+
+SMALLEST_PATCH = 8
+DOORS = ("door-lock", "door-unlock")
+"""Tasks whose scenes look alike, so that a policy must read the instruction and the image."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large tokenizers, policies and evaluations are.
+
+    Attributes:
+        light: Preset of light policies and their tokenizers.
+        large: Preset of vision-language policies and their tokenizers.
+        episodes: Number of episodes of each task.
+        temperature: Sampling temperature, where nothing else is asked for; the paper states none.
+        demonstrations: Number of demonstrations of each task, where they are made here; 0 where
+            datasets have to be named.
+        tokenizer: Training settings of tokenizers that are not the preset's.
+        policy: Training settings of policies that are not the preset's.
+        backbone: Size of backbones with random weights; None for published ones.
+    """
+
+    light: str
+    large: str
+    episodes: int
+    temperature: float
+    demonstrations: int = 0
+    tokenizer: Mapping[str, Any] = field(default_factory=dict)
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    backbone: ScratchSize | None = None
+
+    def changed(self, episodes: int | None, temperature: float | None) -> Scale:
+        """The scale with another number of episodes or temperature, where they are named."""
+        return replace(
+            self,
+            episodes=self.episodes if episodes is None else episodes,
+            temperature=self.temperature if temperature is None else temperature,
+        )
+
+    def preset(self, table: PaperTable) -> str:
+        """The preset of a table's policies and tokenizers."""
+        is_light = table.work == "policies" and not table.is_large
+        return self.light if is_light else self.large
+
+
+SCALES = {
+    "tiny": Scale(
+        *("tiny", "tiny", 1, 0.0, 3),
+        tokenizer={"steps": 4, "batch_size": 8},
+        policy={"steps": 2, "batch_size": 4},
+        backbone=ScratchSize(),
+    ),
+    "small": Scale(
+        *("small", "small", 50, 0.0, 50),
+        backbone=ScratchSize(64, 3, 4, 2, 16, 64, 2, image_size=64, patch_size=16),
+    ),
+    "paper": Scale("paper-light", "paper-vlm", 50, 1.0),
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A column of a table: demonstrations, and where policies act.
+
+    Attributes:
+        name: Name of the column.
+        data: Demonstrations.
+        horizon: Number of actions in a chunk.
+        benchmark: Benchmark of praxis-eval; None for MetaWorld here.
+        state_keys: Columns that are the state; the format's own if empty.
+        cameras: Cameras that policies read.
+        simulator_keys: Parts of praxis-eval's observation that are joined to the state.
+    """
+
+    name: str
+    data: Path
+    horizon: int = 32
+    benchmark: str | None = None
+    state_keys: tuple[str, ...] = ()
+    cameras: tuple[str, ...] = ()
+    simulator_keys: tuple[str, ...] = (STATE,)
+
+    def open(self) -> Dataset:
+        """The demonstrations with these columns."""
+        return oatkit.data.open_dataset(self.data, state_key=self.state_keys or None)
+
+
+def scale_named(name: str) -> Scale:
+    """The scale of a name."""
+    if name not in SCALES:
+        raise ValueError(unknown_name("scale", name, SCALES))
+    return SCALES[name]
+
+
+def find_places(
+    table: PaperTable,
+    scale: Scale,
+    folder: Path,
+    data: Mapping[str, Path],
+    *,
+    simulator_keys: Mapping[str, Sequence[str]] | None = None,
+    images: bool = False,
+    workers: int | None = None,
+    show_progress: bool = False,
+) -> list[Place]:
+    """The columns of a table; demonstrations in MetaWorld are made where none are named.
+
+    Args:
+        table: Table of the paper.
+        scale: How large it is made.
+        folder: Where demonstrations that are made go.
+        data: Benchmark to its demonstrations, or `metaworld` to ours.
+        simulator_keys: Benchmark to the parts of praxis-eval's observation that are the state.
+        images: Whether light policies read the camera of MetaWorld and the arm's state.
+        workers: Number of simulator processes; one per core by default.
+        show_progress: Whether to show a bar.
+    """
+    if not scale.demonstrations:
+        keys = simulator_keys or {}
+        named = _named(table, data)
+        return [_benchmark_place(name, path, keys.get(name)) for name, path in named.items()]
+    has_images = images or table.is_large
+    name = "doors" if table.is_large else "metaworld-images" if images else "metaworld"
+    made = data.get(name)
+    if made is None:
+        tasks = DOORS if table.is_large else PAPER_TASKS
+        size = 96 if scale.backbone is None or not table.is_large else scale.backbone.image_size
+        wanted = Demonstrations(
+            tasks, scale.demonstrations, images=has_images, image_size=(size, size)
+        )
+        made = make_metaworld(folder / name, wanted, workers=workers, show_progress=show_progress)
+    state = () if has_images else (ENVIRONMENT_STATE,)
+    cameras = (CAMERA,) if has_images else ()
+    return [Place(name, made, state_keys=state, cameras=cameras)]
+
+
+def _named(table: PaperTable, data: Mapping[str, Path]) -> dict[str, Path]:
+    """The benchmarks of a table whose demonstrations are named."""
+    for name in data:
+        if name not in table.benchmarks:
+            raise ValueError(unknown_name("benchmark of this table", name, table.benchmarks))
+    if not data:
+        raise ValueError(
+            "the paper's scale takes your copy of the demonstrations: name it by --data "
+            f"BENCHMARK=PATH, where BENCHMARK is one of {', '.join(table.benchmarks)}"
+        )
+    return {name: data[name] for name in table.benchmarks if name in data}
+
+
+def _benchmark_place(name: str, path: Path, keys: Sequence[str] | None) -> Place:
+    cameras = tuple(oatkit.data.open_dataset(path).cameras)
+    horizon, seen = benchmark_preset(name).horizon, tuple(keys or (STATE,))
+    return Place(name, path, horizon, name, cameras=cameras, simulator_keys=seen)
+
+
+def ready_backbone(
+    family: str,
+    scale: Scale,
+    folder: Path,
+    dataset: Dataset,
+    published: Mapping[str, str],
+) -> str:
+    """The checkpoint of a family: named, of the hub, or with random weights in a folder."""
+    if family in published:
+        return published[family]
+    if scale.backbone is None:
+        return FAMILIES[family].example
+    from oatkit.policies.vlm.backbones.loading import write_scratch
+
+    out = folder / family
+    if not (out / "config.json").exists():
+        size = scale.backbone
+        if family == "qwen3-vl" and size.patch_size > SMALLEST_PATCH:
+            size = replace(size, patch_size=size.patch_size // 2)  # it joins 2 x 2 patches
+        write_scratch(family, out, size, [*dataset.tasks, "user\n", "assistant\n"])
+    return str(out)

@@ -1,0 +1,50 @@
+"""What is found when a table of the paper is made again, as it is written to JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from oatkit.types.budget import Budget
+
+
+@dataclass(frozen=True)
+class ReproducedNumber:
+    """A number of a table, the paper's beside ours."""
+
+    row: str
+    budget: Budget
+    """Number of tokens, or None for all of them."""
+    place: str
+    """Benchmark or dataset: the column of the table."""
+    value: float
+    """Success in percent, or mean squared error x 1000 in raw units."""
+    low: float | None
+    """Lower end of the 95 % interval, where there is one."""
+    high: float | None
+    paper: float | None
+    """Number in the paper; None where it has none, or measured something else."""
+    steps: int
+    """Number of training steps of the policy, or of the tokenizer where no policy acts."""
+    temperature: float | None = None
+    """Sampling temperature; None where nothing is sampled."""
+
+    @property
+    def verdict(self) -> str:
+        """Whether the paper's number lies in our interval."""
+        if self.paper is None or self.low is None or self.high is None:
+            return ""
+        return "agrees" if self.low <= self.paper <= self.high else "does not"
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What `oatkit reproduce` finds about one table."""
+
+    table: str
+    settings: dict[str, Any]
+    """Everything that decides the result, which must be the same when it goes on."""
+    versions: dict[str, str]
+    numbers: tuple[ReproducedNumber, ...] = ()
+    schema: str = "oatkit/reproduction"
+    version: int = 1

@@ -1,0 +1,97 @@
+"""`oatkit reproduce` as a user runs it: the list, and every table at the smallest scale."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+import tyro
+
+from oatkit import cli
+from oatkit.commands.reproduce import Reproduce
+from oatkit.jobs.paper_tables import PAPER_TABLES
+from oatkit.storage.records import read_record
+from oatkit.types import Reproduction
+from tests.jobs.reproduction_places import plane_demonstrations
+
+SOME = {
+    "vlm-policies": "paligemma2, oat",
+    "co-training": "qwen3-vl, quest",
+    "horizons-half": "8 actions, 2 tokens",
+    "horizons-fixed": "8 actions, 2 tokens",
+    "codebook": "levels 8 6 5",
+    "light-policies": "fast",
+}
+"""One row of tables with many."""
+QUICK = ("light-policies", "rate-distortion")
+"""Tables that `make test` runs; the others are slow."""
+
+
+def test_every_table_is_listed_with_a_command_that_parses(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["reproduce"]) == 0
+    shown = capsys.readouterr().out
+    for name, table in PAPER_TABLES.items():
+        assert f"{name}\n  {table.title}. {table.shows}" in shown
+    lines = [line.strip() for line in shown.splitlines() if line.startswith("  oatkit ")]
+    assert len(lines) == sum(table.work != "nothing" for table in PAPER_TABLES.values())
+    for line in lines:
+        assert tyro.cli(Reproduce, args=shlex.split(line)[2:]).table in PAPER_TABLES
+
+
+@pytest.mark.parametrize("name", [n for n, t in PAPER_TABLES.items() if t.work == "nothing"])
+def test_what_has_nothing_to_run_says_where_it_is(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["reproduce", name]) == 0
+    assert f"nothing to run: {PAPER_TABLES[name].instead}" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("default:the policy was trained to generate")
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+        for name, table in PAPER_TABLES.items()
+        if table.work != "nothing"
+    ],
+)
+def test_every_table_runs(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if PAPER_TABLES[name].is_large:
+        pytest.importorskip("transformers", reason="needs the extra vlm")
+    data = plane_demonstrations(tmp_path, monkeypatch)
+    given = [word for pair in data.items() for word in ("--data", "=".join(map(str, pair)))]
+    rows = SOME.get(name) or ("bin" if PAPER_TABLES[name].work == "tokenizers" else None)
+    only = ["--only", rows] if rows else []
+    out = tmp_path / "out"
+    where = ["--scale", "tiny", "--out", str(out), "--workers", "1"]
+    assert cli.main(["reproduce", name, *where, *given, *only]) == 0
+    shown = capsys.readouterr().out
+    record = out / "tiny" / f"{name}.json"
+    assert f"wrote {record}\nopen {record.with_suffix('.html')}" in shown
+    found = read_record(record, Reproduction)
+    assert {n.row for n in found.numbers} == ({rows} if rows else set(PAPER_TABLES[name].rows))
+    assert PAPER_TABLES[name].title in record.with_suffix(".html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--data", "metaworld"), "--data 'metaworld' is no NAME=VALUE"),
+        (("--backbone", "=x"), "--backbone '=x' is no NAME=VALUE"),
+        (("--scale", "paper"), "name it by --data BENCHMARK=PATH"),
+        (("--only", "klt"), "unknown row of ordering 'klt'"),
+    ],
+)
+def test_wrong_flags(
+    flags: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["reproduce", "ordering", "--out", str(tmp_path), *flags]) == 2
+    assert message in capsys.readouterr().err

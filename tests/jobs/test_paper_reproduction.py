@@ -1,0 +1,111 @@
+"""Tables of the paper made again, at the smallest scale in a fast simulator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oatkit.errors import ArtifactError, OatkitError
+from oatkit.evaluation.success_statistics import success_rate
+from oatkit.jobs import paper_reproduction
+from oatkit.jobs.paper_reproduction import record_path, reproduce
+from oatkit.jobs.paper_tables import paper_table
+from oatkit.jobs.reproduction_scales import SCALES
+from oatkit.storage.records import read_record
+from oatkit.types import BenchmarkEvaluation, BenchmarkPart, Reproduction, TaskResult
+from tests.jobs.reproduction_places import plane_demonstrations
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    return plane_demonstrations(tmp_path, monkeypatch)
+
+
+def test_a_table_goes_on_row_by_row_and_shares_what_was_trained(
+    data: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[str] = []
+    real = paper_reproduction.train_policy
+
+    def counted(*args: Any, **options: Any) -> Any:
+        trained.append(args[3].name)
+        if len(trained) == 2:
+            raise KeyboardInterrupt
+        return real(*args, **options)
+
+    monkeypatch.setattr(paper_reproduction, "train_policy", counted)
+    out, how = tmp_path / "out", {"scale": "tiny", "data": data, "workers": 1}
+    rows = ("oat", "quest")
+    with pytest.raises(KeyboardInterrupt):
+        reproduce("light-policies", out, only=rows, **how)
+    record = reproduce("light-policies", out, only=rows, **how)
+    assert [(n.row, n.budget) for n in record.numbers] == [
+        *(("oat", budget) for budget in (1, 2, 4, 8)),
+        ("quest", None),
+    ]
+    for number in record.numbers:
+        assert (number.place, number.steps, number.temperature) == ("metaworld", 2, 0)
+        assert number.low is not None
+        assert number.low <= number.value <= number.high
+        assert number.paper is None  # the paper measured other data
+    assert len(trained) == 3  # one of them was stopped
+    shared = reproduce("ordering", out, only=["oat"], **how)
+    assert len(trained) == 3
+    assert [n.value for n in shared.numbers] == [n.value for n in record.numbers[:4]]
+    assert read_record(record_path(record, out), Reproduction) == record
+    with pytest.raises(ArtifactError, match="made with another seed"):
+        reproduce("ordering", out, seed=1, **how)
+
+
+def test_errors_of_tokenizers_are_compared(data: dict[str, Path], tmp_path: Path) -> None:
+    how = {"scale": "tiny", "data": data, "only": ["oat"]}
+    record = reproduce("rate-distortion", tmp_path / "out", **how)
+    assert [(n.row, n.budget) for n in record.numbers] == [("oat", k) for k in (1, 2, 4, 8, 16)]
+    assert {(n.steps, n.low, n.temperature) for n in record.numbers} == {(4, None, None)}
+    assert (tmp_path / "out" / "tiny" / "metaworld" / "compared" / "report.html").exists()
+
+
+def test_the_papers_numbers_stand_beside_those_of_its_benchmarks(
+    data: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def fake(policy: Path, benchmark: str, **how: Any) -> BenchmarkEvaluation:
+        asked.append({"benchmark": benchmark, **how})
+        rate = success_rate(13, 50)
+        parts = (BenchmarkPart("all", (TaskResult("t", rate, None),), rate),)
+        settings = {"budget": how["budget"]}
+        return BenchmarkEvaluation(
+            "p", benchmark, settings, {}, parts=parts, mean_success=rate.rate
+        )
+
+    monkeypatch.setattr(paper_reproduction, "evaluate_benchmark", fake)
+    tiny = SCALES["tiny"].changed(50, 1.0)
+    monkeypatch.setitem(
+        SCALES, "paper", type(tiny)("tiny", "tiny", 50, 1.0, 0, tiny.tokenizer, tiny.policy)
+    )
+    record = reproduce(
+        "light-policies",
+        tmp_path / "out",
+        scale="paper",
+        only=["oat"],
+        data={"light-metaworld": data["metaworld"]},
+    )
+    found = {n.budget: (n.paper, n.verdict) for n in record.numbers}
+    assert found[8] == (24.4, "agrees")  # 26 % of 50 episodes
+    assert found[1] == (11.3, "does not")
+    assert {call["benchmark"] for call in asked} == {"light-metaworld"}
+    assert [call["budget"] for call in asked] == [1, 2, 4, 8]
+    assert all(call["episodes"] == 50 for call in asked)
+    np.testing.assert_allclose([n.value for n in record.numbers], 26.0)
+
+
+def test_what_cannot_be_run_is_said(tmp_path: Path) -> None:
+    with pytest.raises(OatkitError, match="method has nothing to run: docs/concepts"):
+        reproduce("method", tmp_path)
+    with pytest.raises(ValueError, match="unknown row of ordering 'klt'"):
+        reproduce("ordering", tmp_path, only=["klt"])
+    assert paper_table("ordering").row_names == ("oat", "oat, no nesting")

@@ -1,0 +1,74 @@
+"""Where the columns of a table come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from oatkit.jobs.paper_tables import PAPER_TABLES, paper_table
+from oatkit.jobs.reproduction_scales import SCALES, find_places, ready_backbone, scale_named
+from oatkit.policies.vlm.backbones.family_table import FAMILIES
+from oatkit.presets import POLICY_PRESETS, TOKENIZER_PRESETS, VLM_PRESETS
+from tests.jobs.reproduction_places import plane_demonstrations
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
+def test_presets_of_every_table_exist(scale: object) -> None:
+    for table in PAPER_TABLES.values():
+        preset = scale.preset(table)  # type: ignore[attr-defined]
+        assert preset in TOKENIZER_PRESETS
+        if table.work == "policies":
+            assert preset in (VLM_PRESETS if table.is_large else POLICY_PRESETS)
+
+
+def test_the_papers_columns_are_benchmarks_whose_data_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = plane_demonstrations(tmp_path, monkeypatch)
+    table, scale = paper_table("vlm-policies"), scale_named("paper")
+    named = {"vlm-simpler": data["doors"], "vlm-libero": data["metaworld"]}
+    keys = {"vlm-libero": ("a", "b")}
+    libero, simpler = find_places(table, scale, tmp_path, named, simulator_keys=keys)
+    assert (libero.name, libero.benchmark, libero.horizon) == ("vlm-libero", "vlm-libero", 32)
+    assert (libero.simulator_keys, libero.cameras) == (("a", "b"), ())
+    assert (simpler.horizon, simpler.cameras) == (8, ("top",))
+    with pytest.raises(ValueError, match="unknown benchmark of this table 'light-libero'"):
+        find_places(table, scale, tmp_path, {"light-libero": tmp_path})
+    with pytest.raises(ValueError, match="name it by --data BENCHMARK=PATH, where BENCHMARK is"):
+        find_places(table, scale, tmp_path, {})
+
+
+def test_the_smaller_scales_have_one_column_of_their_own(tmp_path: Path) -> None:
+    light, large, scale = paper_table("ordering"), paper_table("co-training"), SCALES["tiny"]
+    named = {name: tmp_path / name for name in ("metaworld", "metaworld-images", "doors")}
+    (state,) = find_places(light, scale, tmp_path, named)
+    assert (state.name, state.cameras) == ("metaworld", ())
+    assert state.state_keys == ("observation.environment_state",)
+    (seen,) = find_places(light, scale, tmp_path, named, images=True)
+    assert (seen.name, seen.cameras, seen.state_keys) == ("metaworld-images", ("corner2",), ())
+    (doors,) = find_places(large, scale, tmp_path, named)
+    assert (doors.name, doors.cameras) == ("doors", ("corner2",))
+
+
+def test_a_named_checkpoint_counts_more_than_the_scales(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place,) = find_places(
+        paper_table("co-training"),
+        SCALES["tiny"],
+        tmp_path,
+        plane_demonstrations(tmp_path, monkeypatch),
+    )
+    dataset = place.open()
+    paper, family = SCALES["paper"], "paligemma2"
+    own = {family: "somewhere"}
+    assert ready_backbone(family, paper, tmp_path, dataset, own) == "somewhere"
+    assert ready_backbone(family, paper, tmp_path, dataset, {}) == FAMILIES[family].example
+
+
+def test_an_unknown_scale_is_answered_with_the_closest() -> None:
+    with pytest.raises(ValueError, match="unknown scale 'large'"):
+        scale_named("large")
+    changed = SCALES["paper"].changed(3, None)
+    assert (changed.episodes, changed.temperature) == (3, 1.0)
