@@ -77,6 +77,23 @@ def test_clean_labels_are_the_experts_actions_in_the_noisy_states(tmp_path: Path
         assert np.abs(episode.actions - noisy_episode.actions).max() > 0.1
 
 
+def test_under_a_push_the_experts_answer_is_recorded(tmp_path: Path) -> None:
+    """The states go astray and come back; the labels are the expert's, push or not."""
+    plain = oatkit.open_dataset(make(tmp_path / "plain"))
+    pushed = oatkit.open_dataset(make(tmp_path / "pushed", pushes=3))
+    assert plain.fingerprint != pushed.fingerprint
+    key, astray = "observation.environment_state", 0.0
+    for episode in pushed:
+        states = episode.column(key)
+        task = next(name for name, text in TASKS.items() if text == episode.task)
+        wanted = np.stack([scripted_expert(task)(state) for state in states])
+        np.testing.assert_allclose(episode.actions, wanted, atol=1e-6)
+        own = next(e for e in plain if np.array_equal(e.column(key)[0], states[0]))
+        length = min(len(own), len(episode))
+        astray = max(astray, np.abs(own.column(key)[:length, :3] - states[:length, :3]).max())
+    assert astray > 0.02  # meters between the hands
+
+
 def test_finished_attempts_are_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +160,7 @@ def test_other_options_are_an_error_and_touch_nothing(demos: Path, tmp_path: Pat
         ({"workers": 0}, "workers is 0, expected 1 or more"),
         ({"noise": -0.1}, "noise is -0.1, expected a finite number of 0 or more"),
         ({"clean_labels": True}, "clean_labels needs noise"),
+        ({"pushes": -1}, "pushes is -1, expected 0 or more"),
         ({"seed": -1}, "the seed is -1"),
         ({"images": True, "image_size": (63, 64)}, r"image_size is \(63, 64\), expected two even"),
     ],

@@ -23,8 +23,12 @@ from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
 STEPS_AFTER_SUCCESS = 5
 ACTION_KEY = "action"
-CLEAN = "clean action"
-"""What the expert would have done without the noise."""
+EXECUTED = "executed action"
+"""What the simulator got; the recorded action is another under a push or with clean labels."""
+PUSH_STEPS = (4, 12)
+"""Range of the number of steps of a push, the end excluded."""
+LAST_PUSH = 110
+"""First step at which no push begins: an expert takes about as long."""
 FEATURES = {
     STATE: Feature((4,), names=("x", "y", "z", "gripper")),
     ENVIRONMENT_STATE: Feature((39,)),
@@ -42,6 +46,7 @@ def make_attempt(
     seed: int,
     noise: float,
     clean_labels: bool,
+    pushes: int,
     image_size: tuple[int, int] | None,
     shadows: bool,
 ) -> bool:
@@ -54,21 +59,22 @@ def make_attempt(
         seed: Seed of the dataset.
         noise: Standard deviation of the noise on the expert's actions.
         clean_labels: Whether the expert's action is recorded instead of the noisy one.
+        pushes: Largest number of pushes.
         image_size: Height and width of the images; None for no images.
         shadows: Whether images have shadows.
     """
     environment = _environment(task, image_size, shadows)
     goal_seed = demonstration_seed(seed, number)
-    columns = _demonstrate(environment, goal_seed, noise=noise)
+    columns = _demonstrate(
+        environment, goal_seed, noise=noise, clean_labels=clean_labels, pushes=pushes
+    )
     if columns is None:
         attempt_path(partial, task, number, "failed").touch()
         return False
+    executed_TA = columns.pop(EXECUTED)
     if image_size is not None:
         with atomic_write(attempt_path(partial, task, number, "mp4")) as path:
-            _film(environment, goal_seed, columns[ACTION_KEY], image_size, path)
-    clean_TA = columns.pop(CLEAN)
-    if clean_labels:
-        columns[ACTION_KEY] = clean_TA
+            _film(environment, goal_seed, executed_TA, image_size, path)
     with atomic_write(attempt_path(partial, task, number, "npz")) as path:
         np.savez(path, **columns)  # type: ignore[arg-type]
     return True
@@ -90,33 +96,38 @@ def _environment(task: str, image_size: tuple[int, int] | None, shadows: bool) -
     return MetaWorld(task, {CAMERA: image_size} if image_size else {}, shadows=shadows)
 
 
-def _demonstrate(environment: MetaWorld, goal_seed: int, *, noise: float) -> Columns | None:
+def _demonstrate(
+    environment: MetaWorld, goal_seed: int, *, noise: float, clean_labels: bool, pushes: int
+) -> Columns | None:
     """One episode of the expert until some steps after success; None if it fails.
 
     Returns:
-        The rows of every feature and of `CLEAN`, (T, size). Row t has the observation before action
-        t; actions are those that were executed.
+        The rows of every feature and of `EXECUTED`, (T, size). Row t has the observation before
+        action t.
     """
     expert = scripted_expert(environment.task)
     entropy = [goal_seed, zlib.crc32(environment.task.encode())]
     rng = np.random.default_rng(np.random.SeedSequence(entropy))
+    pushed = _draw_pushes(np.random.SeedSequence([*entropy, 1]), pushes)
     rows: list[Columns] = []
     num_steps = environment.max_steps
     is_solved = False
     observation = environment.reset(goal_seed)
     while len(rows) < num_steps:
         clean_A = expert(observation[ENVIRONMENT_STATE])
-        action_A = (clean_A + noise * rng.standard_normal(ACTION_DIM)).clip(-1, 1)
-        actions = {ACTION_KEY: action_A, CLEAN: clean_A.clip(-1, 1)}
+        noisy_A = (clean_A + noise * rng.standard_normal(ACTION_DIM)).clip(-1, 1)
+        executed_A = pushed.get(len(rows), noisy_A)
+        is_own = not clean_labels and executed_A is noisy_A
+        actions = {ACTION_KEY: noisy_A if is_own else clean_A, EXECUTED: executed_A}
         rows.append({**observation, **{key: a.astype(np.float32) for key, a in actions.items()}})
-        result = environment.step(rows[-1][ACTION_KEY])
+        result = environment.step(rows[-1][EXECUTED])
         if result.is_success and not is_solved:
             is_solved = True
             num_steps = min(num_steps, len(rows) + STEPS_AFTER_SUCCESS)
         observation = result.observation
     if not is_solved:
         return None
-    return {key: np.stack([row[key] for row in rows]) for key in (*FEATURES, CLEAN)}
+    return {key: np.stack([row[key] for row in rows]) for key in (*FEATURES, EXECUTED)}
 
 
 def _film(
@@ -135,3 +146,14 @@ def _film(
         for action_A in action_TA:
             video.add(environment.render()[CAMERA])
             environment.step(action_A)
+
+
+def _draw_pushes(entropy: np.random.SeedSequence, most: int) -> dict[int, NDArray[np.float64]]:
+    """Steps to the actions that push the arm away, from no push to the largest number."""
+    rng = np.random.default_rng(entropy)
+    pushed: dict[int, NDArray[np.float64]] = {}
+    for _ in range(rng.integers(most + 1)):
+        first, count = rng.integers(LAST_PUSH), rng.integers(*PUSH_STEPS)
+        action_A = np.append(rng.uniform(-1, 1, ACTION_DIM - 1), rng.choice((-1, 1)))
+        pushed |= dict.fromkeys(range(first, first + count), action_A)
+    return pushed

@@ -63,6 +63,9 @@ class Demonstrations:
     """Standard deviation of noise on the expert's actions in [-1, 1]; recorded as executed."""
     clean_labels: bool = False
     """Record what the expert would have done without the noise, instead of what was executed."""
+    pushes: int = 0
+    """Largest number of pushes in an episode: for about eight steps a random action is executed and
+    the expert's own is recorded. The data then show how to come back, also from a missed grasp."""
     images: bool = False
     """Record the corner2 camera too."""
     image_size: tuple[int, int] = (480, 480)
@@ -142,6 +145,8 @@ def _checked(wanted: Demonstrations) -> Demonstrations:
         raise ValueError(f"noise is {wanted.noise}, expected a finite number of 0 or more")
     if wanted.clean_labels and not wanted.noise:
         raise ValueError("clean_labels needs noise: without it, the labels are clean already")
+    if wanted.pushes < 0:
+        raise ValueError(f"pushes is {wanted.pushes}, expected 0 or more")
     if wanted.images and any(side < 2 or side % 2 for side in wanted.image_size):
         raise ValueError(f"image_size is {wanted.image_size}, expected two even numbers for video")
     default = Demonstrations.image_size, Demonstrations.shadows
@@ -162,6 +167,8 @@ def _plan(wanted: Demonstrations) -> dict[str, Any]:
     }
     if wanted.clean_labels:
         plan["clean_labels"] = True
+    if wanted.pushes:
+        plan["pushes"] = wanted.pushes
     if wanted.images:
         plan |= {"image_size": list(wanted.image_size), "shadows": wanted.shadows}
     return plan | METAWORLD.package_versions()
@@ -195,6 +202,7 @@ def _make_attempts(
         seed=wanted.seed,
         noise=wanted.noise,
         clean_labels=wanted.clean_labels,
+        pushes=wanted.pushes,
         image_size=wanted.image_size if wanted.images else None,
         shadows=wanted.shadows,
     )
