@@ -126,14 +126,6 @@ def write_plan(path: Path, steps: int) -> None:
     path.write_text(json.dumps(steps))
 
 
-def relaxed_copy(policy_dir: Path, out: Path) -> Path:
-    """A copy of the policy whose `fast` pads or cuts tokens that do not decode to a chunk."""
-    policy = load_policy(policy_dir)
-    policy.tokenizer.choose_decoding("relaxed")
-    policy.save_pretrained(out)
-    return out
-
-
 def row_numbers(record: PolicyEvaluation, trained_in: Path) -> dict[str, Any]:
     """Numbers of an evaluation and of the policy's training, for the result file."""
     policy = load_policy(trained_in)

@@ -28,7 +28,6 @@ from benchmarks.closed_loop import (
     read_evaluation,
     ready_policy,
     ready_tokenizer,
-    relaxed_copy,
     row_numbers,
     settings,
 )
@@ -36,6 +35,7 @@ from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED, metaworld
 from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
+from oatkit.tokenizers.fast import Decoding
 from oatkit.types import Sampling, Schedule
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
@@ -60,7 +60,7 @@ class Row:
         endpoints: Schedule that the policy is trained under; the tokenizer's own if empty.
         policy_of: Row whose policy is used, instead of training one.
         evaluate_by: Schedule that evaluation forces on the policy.
-        is_relaxed: Whether `fast` pads or cuts sequences that do not decode.
+        decoding: What `fast` does with sequences that do not decode; strict if None.
         temperature: Sampling temperature, where it is not that of all rows.
     """
 
@@ -71,7 +71,7 @@ class Row:
     endpoints: tuple[int, ...] = ()
     policy_of: str | None = None
     evaluate_by: tuple[int, ...] = ()
-    is_relaxed: bool = False
+    decoding: Decoding | None = None
     temperature: float | None = None
 
 
@@ -88,7 +88,7 @@ ROWS = {
     "oat-pow2, 16 tokens": Row("oat-pow2", (*UP_TO_16, "auto"), tokenizer_of="oat-pow2"),
     "oat, 16 tokens, long": Row("oat", UP_TO_16, tokenizer_of="oat, long"),
     "fast": Row("fast"),
-    "fast, relaxed": Row("fast", policy_of="fast", is_relaxed=True),
+    "fast, relaxed": Row("fast", policy_of="fast", decoding="relaxed"),
     "acodec": Row("acodec", options={"num_tokens": LIGHT["num_tokens"]}),
     "klt": Row("klt", UP_TO_8, LIGHT),
     "oat, no nesting": Row("oat", options={**LIGHT, "nested_dropout": False}),
@@ -135,17 +135,15 @@ def save(observed: str, name: str, row: dict[str, Any], args: Namespace) -> None
 def measure_row(observed: str, name: str, args: Namespace) -> dict[str, Any]:
     row = ROWS[name]
     trained_in = ready_row(observed, row.policy_of or name, args)
-    policy = trained_in
-    if row.is_relaxed:
-        policy = relaxed_copy(trained_in, policy_dir(observed, name))
     record = oatkit.evaluate(
-        policy,
+        trained_in,
         "metaworld",
         out=evaluation_dir(observed, name, args),
         episodes=args.episodes,
         budgets=row.budgets,
         sampling=Sampling(temperature(row, args), seed=SEED),
         schedule=Schedule(row.evaluate_by) if row.evaluate_by else None,
+        decoding=row.decoding,
         show_progress=True,
     )
     return {**row_numbers(record, trained_in), "settings": settings(args, row.options)}

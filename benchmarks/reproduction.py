@@ -43,10 +43,11 @@ RUNNING = """
 
 `oatkit reproduce` lists every table and figure with what it needs. `oatkit reproduce TABLE` makes
 one again at the small scale: demonstrations, tokenizers, policies, evaluation, and a page with the
-paper's numbers beside ours. `--scale paper` takes the paper's recipes and your copy of the
-demonstrations, and runs its simulators by way of [praxis-eval](evaluation.md); `--scale tiny` shows
-in minutes that everything runs. The same command again goes on, row by row, and tables share what
-was trained. FAST's universal tokenizer, which the paper uses, is named by `--published`.
+paper's numbers beside ours, and averages and mean ranks where there are several benchmarks.
+`--scale paper` takes the paper's recipes and your copy of the demonstrations, and runs its
+simulators by way of [praxis-eval](evaluation.md); `--scale tiny` shows in minutes that everything
+runs. The same command again goes on, row by row, and tables share what was trained. FAST's
+universal tokenizer, which the paper uses, is named by `--published`.
 
 ```bash
 oatkit reproduce

@@ -17,7 +17,7 @@ from oatkit.commands.command_line import command_line
 from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.text_output import print_lines, table
 from oatkit.errors import MissingExtraError
-from oatkit.jobs.paper_reproduction import record_path, reproduce
+from oatkit.jobs.paper_reproduction import record_path, reproduce, summarize_table
 from oatkit.jobs.paper_tables import PAPER_TABLES, PaperTable
 from oatkit.presets import benchmark_preset
 from oatkit.types import ReproducedNumber, Reproduction, budget_name
@@ -106,7 +106,8 @@ def run(options: Reproduce, console: Console) -> int:
         print_lines(console, f"no page: {error}")
         return 0
     command = command_line("reproduce", options, positional="table")
-    page = write_reproduction_report(record, wanted.title, path.with_suffix(".html"), command)
+    page = path.with_suffix(".html")
+    write_reproduction_report(record, summarize_table(record), wanted.title, page, command)
     print_lines(console, f"open {page}")
     return 0
 

@@ -16,19 +16,36 @@ def benchmark_rows(records: Sequence[BenchmarkEvaluation]) -> list[BenchmarkRow]
         if record.parts:
             key = record.policy, record.settings["budget"]
             found.setdefault(key, {})[record.benchmark] = record
-    names = dict.fromkeys(name for own in found.values() for name in own)
-    means = {key: _means(own) for key, own in found.items()}
-    ranked = [key for key, own in means.items() if set(own) == set(names) and key[1] != "auto"]
-    ranks = dict(zip(ranked, average_ranks([means[key] for key in ranked]), strict=True))
+    success = {
+        key: {name: pooled_success(record) for name, record in own.items()}
+        for key, own in found.items()
+    }
+    return ranked_rows({key: _means(own) for key, own in found.items()}, success)
+
+
+def ranked_rows(
+    means: Mapping[tuple[str, Budget], Mapping[str, float]],
+    success: Mapping[tuple[str, Budget], Mapping[str, SuccessRate]] | None = None,
+) -> list[BenchmarkRow]:
+    """Rows with their averages and mean ranks.
+
+    Args:
+        means: Policy and budget to benchmark to mean success.
+        success: Policy and budget to benchmark to success with its interval; none by default.
+    """
+    names = {name for own in means.values() for name in own}
+    whole = {key: own for key, own in means.items() if set(own) == names}
+    ranked = {key: own for key, own in whole.items() if key[1] != "auto"}
+    ranks = dict(zip(ranked, average_ranks(list(ranked.values())), strict=True))
     return [
         BenchmarkRow(
             *key,
-            {name: pooled_success(record) for name, record in own.items()},
-            means[key],
-            fmean(means[key].values()) if set(own) == set(names) else None,
+            (success or {}).get(key, {}),
+            own,
+            fmean(own.values()) if key in whole else None,
             ranks.get(key),
         )
-        for key, own in found.items()
+        for key, own in means.items()
     ]
 
 

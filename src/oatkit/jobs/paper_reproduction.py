@@ -22,7 +22,7 @@ from rich.console import Console
 
 from oatkit.data import Dataset
 from oatkit.errors import OatkitError, unknown_name
-from oatkit.evaluation.benchmark_statistics import pooled_success
+from oatkit.evaluation.benchmark_statistics import pooled_success, ranked_rows
 from oatkit.jobs.benchmark_evaluation import evaluate_benchmark
 from oatkit.jobs.paper_tables import PaperTable, PolicyRow, paper_table
 from oatkit.jobs.policy_evaluation import evaluate
@@ -35,6 +35,7 @@ from oatkit.policies import load_policy
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.types import (
+    BenchmarkRow,
     Budget,
     ReproducedNumber,
     Reproduction,
@@ -109,6 +110,24 @@ def record_path(record: Reproduction, out: str | os.PathLike[str]) -> Path:
     """Where the record of a table is kept."""
     images = "-images" if record.settings["images"] else ""
     return Path(out) / record.settings["scale"] / f"{record.table}{images}.json"
+
+
+def summarize_table(record: Reproduction) -> tuple[list[BenchmarkRow], list[BenchmarkRow]]:
+    """Averages over the columns and mean ranks of our rows, and of the same rows in the paper.
+
+    Both are empty where there are no successes of several columns.
+    """
+    ours: dict[tuple[str, Budget], dict[str, float]] = {}
+    papers: dict[tuple[str, Budget], dict[str, float]] = {}
+    for number in record.numbers:
+        if number.low is not None:
+            key = number.row, number.budget
+            ours.setdefault(key, {})[number.place] = number.value / 100
+            if number.paper is not None:
+                papers.setdefault(key, {})[number.place] = number.paper / 100
+    if len({place for own in ours.values() for place in own}) < 2:
+        return [], []
+    return ranked_rows(ours), ranked_rows(papers)
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,18 @@ from oatkit.measure.reports.reproduction_report import (
     value_words,
     write_reproduction_report,
 )
-from oatkit.types import Reproduction
+from oatkit.types import BenchmarkRow, Reproduction
 from tests.types.test_reproduction_records import NUMBER
 
 
 def test_numbers_intervals_and_the_command_are_on_the_page(tmp_path: Path) -> None:
     far = replace(NUMBER, row="bin", budget=None, paper=14.4)
     record = Reproduction("light-policies", {"scale": "paper"}, {"oatkit": "1"}, (NUMBER, far))
-    path = write_reproduction_report(record, "A title", tmp_path / "t.html", "oatkit reproduce t")
+    summary = [BenchmarkRow("oat", 8, {}, {}, 0.5, 1.0)], [BenchmarkRow("oat", 8, {}, {}, 0.6, 2.0)]
+    path = tmp_path / "t.html"
+    write_reproduction_report(record, summary, "A title", path, "oatkit reproduce t")
     page = path.read_text()
+    assert "<td>oat at 8</td><td>50.0</td><td>60.0</td><td>1.0</td><td>2.0</td>" in page
     cells = ("oat", "8", "50.0 (40 - 60)", "56.3", "agrees", "100", "1")
     assert "".join(f"<td>{cell}</td>" for cell in cells) in page
     assert "<td>14.4</td><td>does not</td>" in page
