@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.tokenizers import KINDS, ActionTokenizer, make_codec, make_config
 from oatkit.tokenizers.codec import ChangesAfterStep, Codec, FittedCodec, LearnedCodec
 from oatkit.tokenizers.data_facts import DataFacts
+from oatkit.tokenizers.klt_fit import CellsName
 
 HORIZON, ACTION_DIM = 8, 3
 SMALL: dict[str, Any] = {
@@ -23,7 +24,7 @@ SMALL: dict[str, Any] = {
 }
 """Settings that keep a codec small; a kind takes those that its config has."""
 VARIANTS: dict[str, dict[str, Any]] = {
-    "klt, scalar cells": {"cells": "scalar"},
+    **{f"klt, {cells} cells": {"cells": cells} for cells in get_args(CellsName) if cells != "auto"},
     "oat, six tokens": {"num_tokens": 6},
     "oat, refined": {"num_tokens": 2, "refine": 4},
     "oat-pow2, refined": {"num_tokens": 4, "refine": 4},

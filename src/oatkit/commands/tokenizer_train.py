@@ -74,7 +74,7 @@ class TrainTokenizer:
     ] = None
     cells: Annotated[
         CellsName | None,
-        arg(help=kind_help("cells", "What a token looks up, a vector or a number per level")),
+        arg(help=kind_help("cells", "How the vectors that a token looks up are found")),
     ] = None
     vocab_size: Annotated[
         int | None, arg(help=kind_help("vocab_size", "Vocabulary that the BPE is asked for"))

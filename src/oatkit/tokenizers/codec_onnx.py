@@ -19,6 +19,7 @@ from oatkit.tokenizers.bin import Bin
 from oatkit.tokenizers.codec import Codec
 from oatkit.tokenizers.fast import Fast
 from oatkit.tokenizers.klt import Klt
+from oatkit.tokenizers.klt_paths import LOG_GAINS
 from oatkit.tokenizers.oat import Oat
 from oatkit.tokenizers.quest import Quest
 from oatkit.tokenizers.refined import Refined
@@ -101,12 +102,24 @@ def _(codec: Acodec, graph: Graph, tokens: str, lengths: str) -> str:
 
 @decoder.register
 def _(codec: Klt, graph: Graph, tokens: str, lengths: str) -> str:
-    tables_KVD = _joined_tables(codec)
     first_K = graph.weight(codec.vocab_size * torch.arange(codec.max_tokens))
-    vectors = _look_up(graph, tables_KVD.flatten(0, 1), graph.add("Add", tokens, first_K))
+    rows = graph.add("Add", tokens, first_K)
     is_kept = _is_kept(graph, codec.max_tokens, lengths)
-    vectors = graph.add("Where", is_kept, vectors, graph.weight(0.0))
-    summed = graph.add("ReduceSum", vectors, graph.weight([1]), keepdims=0)
+    if codec.summed_tables is not None:
+        vectors = _look_up(graph, codec.summed_tables.joined().flatten(0, 1), rows)
+        vectors = graph.add("Where", is_kept, vectors, graph.weight(0.0))
+        summed = graph.add("ReduceSum", vectors, graph.weight([1]), keepdims=0)
+        return graph.add("Add", summed, graph.weight(codec.mean))
+    gains = _look_up(graph, codec.gains.flatten()[:, None], rows)
+    gains = graph.add("CumSum", gains, graph.weight(1), exclusive=1)
+    low, high = (graph.weight(bound) for bound in LOG_GAINS)
+    scales = graph.add("Exp", graph.add("Clip", gains, low, high))
+    scales = graph.add("Mul", scales, graph.weight(codec.scales[:, None]))
+    scales = graph.add("Where", is_kept, scales, graph.weight(0.0))
+    vectors = graph.add("Mul", _look_up(graph, codec.rows.float().flatten(0, 1), rows), scales)
+    flat = graph.reshape(vectors, [-1, codec.rows.shape[0] * codec.rows.shape[2]])
+    directions = codec.directions.transpose(1, 2).flatten(0, 1) @ codec.basis.T
+    summed = graph.add("MatMul", flat, graph.weight(directions))
     return graph.add("Add", summed, graph.weight(codec.mean))
 
 
@@ -138,11 +151,3 @@ def _is_kept(graph: Graph, num_tokens: int, lengths: str) -> str:
     """(B, K, 1) bool."""
     slots = graph.weight(torch.arange(num_tokens)[None, :, None])
     return graph.add("Less", slots, graph.reshape(lengths, [-1, 1, 1]))
-
-
-def _joined_tables(codec: Klt) -> Tensor:
-    """(K, V, D): the vector of each id of each token."""
-    digits_VC = codec.quantizer.digits(torch.arange(codec.vocab_size, device=codec.mean.device))
-    tables_KCVD = codec.tables.view(codec.max_tokens, -1, *codec.tables.shape[1:])
-    parts = [tables_KCVD[:, c, digits_V] for c, digits_V in enumerate(digits_VC.unbind(dim=-1))]
-    return torch.stack(parts).sum(dim=0)

@@ -1,21 +1,22 @@
 """`klt`: an ordered tokenizer computed from the data in about a minute, without gradient descent.
 
-Every token looks up a vector in tables of its own, and decoding adds them up:
+Every token looks up a vector in a table of its own, and decoding adds them up:
 
-    chunk = mean + vector of token 1 + vector of token 2 + ...
+    chunk = mean + basis @ (scale 1 * vector of token 1 + scale 2 * vector of token 2 + ...)
 
-Encoding takes, token by token, the vector nearest to what the earlier ones left. So every prefix
-and every sequence of ids decodes, and each token takes the most that is left. Two kinds of cells:
+The basis holds the principal directions of chunks (Karhunen-Loeve), a table the coordinates of its
+vectors in a few directions within it. A scale is a number of the token times the gains of the ids
+before it: an id says how large the rest is that it leaves, so that a chunk which is unlike most is
+followed by larger steps. Every prefix and every sequence of ids decodes.
 
-    vector   a token has one table with as many vectors as the vocabulary: the k-means centroids of
-             the residual chunks, within their largest principal directions (Karhunen-Loeve)
-    scalar   a token has one table for each of `levels`: the residuals are cut along their largest
-             principal direction into that many cells (Lloyd-Max), whose means are the vectors;
-             an id is the mixed radix number of the cells, as in FSQ. Faster to fit, less exact
+Encoding takes, token by token, the vector nearest to what the earlier ones left. On the way from
+one budget to the next a few paths are kept, and the one that is best at the next budget wins:
 
-With few chunks a vector, k-means learns chunks by heart, and what it leaves of them says little of
-what it leaves of others. So while fitting, the vector of a chunk comes from a table made without
-its neighborhood, and later tokens see honest residuals.
+    token      1   2   3   4   5   6   7   8   9 ...
+    budget     1   2       4               8
+    paths      1   1   3   1   3   3   3   1   3 ...
+
+How tables are made is in `klt_fit.py`; artifacts of before are read by `klt_tables.py`.
 """
 
 from __future__ import annotations
@@ -23,26 +24,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from oatkit.nn.fsq import FiniteScalarQuantizer
 from oatkit.tokenizers.codec import doubling, no_progress
+from oatkit.tokenizers.klt_fit import CellsName, TableFitter, fit_basis, thinned
+from oatkit.tokenizers.klt_paths import Paths, VectorTable, advance, gain_of, kept_paths
+from oatkit.tokenizers.klt_tables import SummedTables
 from oatkit.types import Schedule, Tokens
-
-MAX_CHUNKS = 32_768
-"""Largest number of chunks to fit on; more are thinned out evenly."""
-FOLDS = 4
-BLOCKS_PER_FOLD = 10
-"""Chunks that overlap in time must not be spread over folds: a fold is made of long blocks."""
-KMEANS_ROUNDS = 3
-FOLD_ROUNDS = 2
-POWER_ITERATIONS = 60
-LLOYD_ROUNDS = 30
-CHUNKS_PER_BLOCK = 2048
 
 
 @dataclass(frozen=True)
@@ -55,24 +47,22 @@ class KltConfig:
     num_tokens: int = 16
     levels: tuple[int, ...] = (8, 8, 6, 5)
     """Numbers of cells, whose product is the vocabulary."""
-    cells: Literal["vector", "scalar"] = "vector"
-    """Whether a token has one table, or one for each of its levels."""
+    cells: CellsName = "auto"
+    """How tables are made; every token chooses by default."""
 
     def __post_init__(self) -> None:
         for name in ("horizon", "action_dim", "num_tokens"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
-
-    @property
-    def table_sizes(self) -> tuple[int, ...]:
-        """Number of rows of each table of a token."""
-        return self.levels if self.cells == "scalar" else (math.prod(self.levels),)
+        if not self.levels or min(self.levels) < 2:
+            raise ValueError(f"levels are {list(self.levels)}, expected one or more of at least 2")
 
 
 class Klt(nn.Module):
     """The codec.
 
-    Shape letters: N chunk, D number of a flattened chunk, R table (token by token), V row.
+    Shape letters: B chunk, D number of a flattened chunk, P direction of the basis, K token, V
+    vector of a table, C direction of a table.
     """
 
     is_ordered = True
@@ -80,6 +70,11 @@ class Klt(nn.Module):
     is_fixed_length = True
     has_prefixes = True
     mean: Tensor
+    basis: Tensor
+    directions: Tensor
+    rows: Tensor
+    scales: Tensor
+    gains: Tensor
     tables: Tensor
 
     def __init__(self, config: KltConfig) -> None:
@@ -89,181 +84,98 @@ class Klt(nn.Module):
         self.max_tokens = config.num_tokens
         self.budgets = doubling(config.num_tokens)
         self.schedule = Schedule.tokenwise(config.num_tokens)
-        self.quantizer = FiniteScalarQuantizer(config.table_sizes)
-        self.sizes = config.table_sizes * config.num_tokens
-        size = config.horizon * config.action_dim
-        self.register_buffer("mean", torch.zeros(size))
-        self.register_buffer("tables", torch.zeros(len(self.sizes), max(self.sizes), size))
+        self._make_buffers(0, 0)
+
+    @property
+    def summed_tables(self) -> SummedTables | None:
+        """The tables of an artifact of before, which encodes and decodes as it did."""
+        if "tables" not in self._buffers:
+            return None
+        is_scalar = self.config.cells == "scalar"
+        return SummedTables(self.config.levels if is_scalar else (self.vocab_size,), self.tables)
 
     def fit(
         self,
         chunks: Callable[[], Iterator[Tensor]],
         on_progress: Callable[[float], None] = no_progress,
     ) -> None:
-        residual_ND = _thinned(chunks)
-        self.mean.copy_(residual_ND.mean(dim=0))
-        residual_ND = residual_ND - self.mean
-        num_directions = residual_ND.shape[1]
-        self.tables.zero_()
-        for done, (table_VD, size) in enumerate(zip(self.tables, self.sizes, strict=True)):
-            if self.config.cells == "scalar":
-                rows_VD = _cells_along_top_direction(residual_ND, size)
-                residual_ND = residual_ND - rows_VD[_nearest(residual_ND, rows_VD)]
-            else:
-                rows_VD, residual_ND, num_directions = _centroids(residual_ND, size, num_directions)
-            table_VD[:size] = rows_VD
-            on_progress((done + 1) / len(self.sizes))
+        chunks_ND = thinned(chunks)
+        basis = fit_basis(chunks_ND, self.max_tokens * math.log2(self.vocab_size))
+        points_NP = (chunks_ND - basis.mean) @ basis.directions
+        del chunks_ND
+        fitter = TableFitter(self.config.cells, self.config.levels, self.budgets)
+        tables = []
+        for table in fitter.fit(points_NP, self.max_tokens):
+            tables.append(table)
+            on_progress(len(tables) / self.max_tokens)
+        size = max(table.rows.shape[1] for table in tables)
+        self._make_buffers(points_NP.shape[1], size)
+        self.mean.copy_(basis.mean)
+        self.basis.copy_(basis.directions)
+        for token, table in enumerate(tables):
+            missing = (0, size - table.rows.shape[1])
+            self.directions[token] = F.pad(table.directions, missing)
+            self.rows[token] = F.pad(table.rows, missing)
+            self.scales[token], self.gains[token] = table.scale, table.gains
 
     def encode(self, actions_BTA: Tensor) -> Tokens:
-        residual_BD = actions_BTA.flatten(1) - self.mean
-        found = []
-        for table_VD, size in zip(self.tables, self.sizes, strict=True):
-            found.append(_nearest(residual_BD, table_VD[:size]))
-            residual_BD = residual_BD - table_VD[found[-1]]
-        rows_BKC = torch.stack(found, dim=1).view(len(actions_BTA), self.max_tokens, -1)
-        return Tokens.full(self.quantizer.join(rows_BKC))
+        centered_BD = actions_BTA.flatten(1) - self.mean
+        if self.summed_tables is not None:
+            return self.summed_tables.encode(centered_BD)
+        paths = Paths.start(centered_BD @ self.basis)
+        for token in range(self.max_tokens):
+            paths = advance(paths, self._table(token), kept_paths(self.budgets, token + 1))
+        return Tokens.full(paths.ids[:, 0])
 
     def decode(self, tokens: Tokens) -> Tensor:
-        ids_BK = F.pad(tokens.ids, (0, int(tokens.ids.shape[1] == 0)))  # a bag holds something
-        slot_K = torch.arange(ids_BK.shape[1], device=ids_BK.device)
-        rows_BR = self.quantizer.digits(ids_BK).flatten(1)
-        first_R = self.tables.shape[1] * torch.arange(rows_BR.shape[1], device=ids_BK.device)
-        is_kept_BK = slot_K < tokens.lengths[:, None]
-        summed_BD = F.embedding_bag(
-            rows_BR + first_R,
-            self.tables.flatten(0, 1),
-            per_sample_weights=is_kept_BK.to(self.mean).repeat_interleave(
-                len(self.config.table_sizes), dim=1
-            ),
-            mode="sum",
-        )
+        if self.summed_tables is not None:
+            summed_BD = self.summed_tables.decode(tokens)
+        else:
+            summed_BD = self._coordinates(tokens) @ self.basis.T
         return (self.mean + summed_BD).view(-1, self.config.horizon, self.config.action_dim)
 
+    def _coordinates(self, tokens: Tokens) -> Tensor:
+        """Decoded chunks in the basis, (B, P)."""
+        count = tokens.ids.shape[1]
+        slot_K = torch.arange(count, device=tokens.ids.device)
+        gains_BK = self.gains[slot_K, tokens.ids]
+        scales_BK = self.scales[:count] * gain_of(gains_BK.cumsum(dim=1) - gains_BK)
+        scales_BK = scales_BK * (slot_K < tokens.lengths[:, None])
+        rows_BKC = self.rows[slot_K, tokens.ids] * scales_BK[..., None]
+        return rows_BKC.flatten(1) @ self.directions[:count].transpose(1, 2).flatten(0, 1)
 
-def _thinned(chunks: Callable[[], Iterator[Tensor]]) -> Tensor:
-    """Flattened chunks (N, D), evenly spread, no more than `MAX_CHUNKS`."""
-    total = sum(len(block) for block in chunks())
-    step, kept, first = -(-total // MAX_CHUNKS), [], 0
-    for block in chunks():
-        kept.append(block[first::step].flatten(1))
-        first = (first - len(block)) % step
-    return torch.cat(kept)
+    def _table(self, token: int) -> VectorTable:
+        directions_PC, gains_V = self.directions[token], self.gains[token]
+        count = int(directions_PC.any(dim=0).sum())  # the others make up for longer tables
+        rows_VC = self.rows[token, :, :count].float()
+        return VectorTable(directions_PC[:, :count], rows_VC, self.scales[token], gains_V)
 
+    def _make_buffers(self, num_directions: int, table_directions: int) -> None:
+        """Memory for what is fitted: zeros, which decode to zeros."""
+        tokens, device = self.max_tokens, getattr(self, "mean", torch.zeros(0)).device
+        size = self.config.horizon * self.config.action_dim
+        self._buffers.clear()
+        for name, shape in {
+            "mean": (size,),
+            "basis": (size, num_directions),
+            "directions": (tokens, num_directions, table_directions),
+            "rows": (tokens, self.vocab_size, table_directions),
+            "scales": (tokens,),
+            "gains": (tokens, self.vocab_size),
+        }.items():
+            dtype = torch.float16 if name == "rows" else torch.float32
+            self.register_buffer(name, torch.zeros(shape, dtype=dtype, device=device))
 
-def _nearest(points_ND: Tensor, rows_VD: Tensor) -> Tensor:
-    """Which row is nearest to each point, (N,)."""
-    lengths_V = rows_VD.square().sum(dim=1)
-    blocks = torch.split(points_ND, CHUNKS_PER_BLOCK)
-    return torch.cat([torch.addmm(lengths_V, x, rows_VD.T, alpha=-2).argmin(1) for x in blocks])
-
-
-# Vector cells
-
-
-def _centroids(
-    residual_ND: Tensor, num_rows: int, num_directions: int
-) -> tuple[Tensor, Tensor, int]:
-    """A table (V, D), what it leaves of every chunk, and in how many directions it lies.
-
-    Half and double the directions of the previous token are tried on one fold: few directions
-    average noise out, many tell chunks apart.
-    """
-    all_DD = torch.linalg.eigh(residual_ND.T @ residual_ND).eigenvectors.flip(1)
-    fold_N = _folds(len(residual_ND))
-    found_ND = torch.zeros_like(residual_ND)
-    tried = {}
-    for count in {max(1, num_directions // 2), num_directions, 2 * num_directions}:
-        if count <= len(all_DD):
-            tried[count] = _from_other_folds(residual_ND, fold_N, 0, num_rows, all_DD[:, :count])
-    held_ND = residual_ND[fold_N == 0]
-    best = min(tried, key=lambda count: float((held_ND - tried[count]).square().sum()))
-    basis_DP = all_DD[:, :best]
-    found_ND[fold_N == 0] = tried[best]
-    for fold in range(1, FOLDS):
-        found_ND[fold_N == fold] = _from_other_folds(residual_ND, fold_N, fold, num_rows, basis_DP)
-    # The share of the vectors that holds for chunks they were not made from.
-    share = float((found_ND * residual_ND).sum() / found_ND.square().sum().clamp_min(1e-30))
-    rows_VP = _kmeans(residual_ND @ basis_DP, num_rows, KMEANS_ROUNDS)
-    return share * rows_VP @ basis_DP.T, residual_ND - share * found_ND, best
-
-
-def _folds(count: int) -> Tensor:
-    return torch.arange(count) * FOLDS * BLOCKS_PER_FOLD // count % FOLDS
-
-
-def _from_other_folds(
-    residual_ND: Tensor, fold_N: Tensor, fold: int, num_rows: int, basis_DP: Tensor
-) -> Tensor:
-    """The vector of each chunk of a fold, from a table that was made without the fold."""
-    points_NP = residual_ND @ basis_DP
-    others_NP, held_NP = points_NP[fold_N != fold], points_NP[fold_N == fold]
-    if not len(others_NP):
-        return torch.zeros_like(residual_ND[fold_N == fold])
-    rows_VP = _kmeans(others_NP, num_rows, FOLD_ROUNDS)
-    return rows_VP[_nearest(held_NP, rows_VP)] @ basis_DP.T
-
-
-def _kmeans(points_NP: Tensor, num_rows: int, num_rounds: int) -> Tensor:
-    """Centroids (V, P); row 0 stays zero, so that a token never has to make things worse."""
-    rows_VP = _spread_out(points_NP, num_rows)
-    for _ in range(num_rounds):
-        row_N = _nearest(points_NP, rows_VP)
-        counts_V = torch.bincount(row_N, minlength=num_rows)
-        means_VP = _means(points_NP, row_N, counts_V)
-        rows_VP = torch.where((counts_V > 0)[:, None], means_VP, rows_VP)
-        rows_VP[0] = 0
-    return rows_VP
-
-
-def _spread_out(points_NP: Tensor, num_rows: int) -> Tensor:
-    """Zero and some of the points, (V, P), far ones likelier: k-means++ in batches that double."""
-    generator = torch.Generator().manual_seed(0)
-    rows_VP = points_NP.new_zeros(1, points_NP.shape[1])
-    while len(rows_VP) < num_rows:
-        error_N = (points_NP - rows_VP[_nearest(points_NP, rows_VP)]).square().sum(dim=1)
-        weight_N = error_N + 1e-9 * error_N.mean() + 1e-30  # all points may be chosen
-        wanted = min(len(rows_VP), num_rows - len(rows_VP), len(points_NP))
-        chosen = torch.multinomial(weight_N, wanted, generator=generator)
-        rows_VP = torch.cat([rows_VP, points_NP[chosen]])
-    return rows_VP
-
-
-def _means(points_ND: Tensor, row_N: Tensor, counts_V: Tensor) -> Tensor:
-    sums_VD = points_ND.new_zeros(len(counts_V), points_ND.shape[1])
-    return sums_VD.index_add_(0, row_N, points_ND) / counts_V.clamp_min(1)[:, None]
-
-
-# Scalar cells
-
-
-def _cells_along_top_direction(residual_ND: Tensor, num_cells: int) -> Tensor:
-    """The mean residual of each cell, (V, D)."""
-    along_N = residual_ND @ _top_direction(residual_ND.T @ residual_ND)
-    cell_N = torch.bucketize(along_N, _lloyd_max(along_N, num_cells), right=True)
-    return _means(residual_ND, cell_N, torch.bincount(cell_N, minlength=num_cells))
-
-
-def _top_direction(covariance_DD: Tensor) -> Tensor:
-    """The direction of largest variance, by power iteration; any one where several tie."""
-    # The column of the largest variance lies far from orthogonal to it.
-    direction_D = covariance_DD[covariance_DD.diagonal().argmax()].clone()
-    for _ in range(POWER_ITERATIONS):
-        direction_D /= direction_D.norm().clamp_min(1e-30)
-        direction_D = covariance_DD @ direction_D
-    norm = direction_D.norm()
-    return direction_D / norm if norm > 0 else torch.eye(len(direction_D))[0]
-
-
-def _lloyd_max(values_N: Tensor, num_levels: int) -> Tensor:
-    """Thresholds (levels - 1,) that make the squared error to the nearest centroid smallest."""
-    sorted_N = values_N.sort().values
-    sums_N = F.pad(sorted_N.double().cumsum(0), (1, 0))
-    ranks = (torch.arange(num_levels) + 0.5) / num_levels * (len(sorted_N) - 1)
-    centroids_V = sorted_N[ranks.long()]
-    for _ in range(LLOYD_ROUNDS):
-        cuts = torch.searchsorted(sorted_N, (centroids_V[1:] + centroids_V[:-1]) / 2)
-        ends = F.pad(cuts, (1, 0)), F.pad(cuts, (0, 1), value=len(sorted_N))
-        counts_V = ends[1] - ends[0]
-        means_V = (sums_N[ends[1]] - sums_N[ends[0]]).to(values_N) / counts_V.clamp_min(1)
-        centroids_V = torch.where(counts_V > 0, means_V, centroids_V)
-    return (centroids_V[1:] + centroids_V[:-1]) / 2
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        """Take the numbers of directions from what is loaded, because the data decided them."""
+        if f"{prefix}tables" in state_dict:
+            size = self.config.horizon * self.config.action_dim
+            is_scalar = self.config.cells == "scalar"
+            sizes = self.config.levels if is_scalar else (self.vocab_size,)
+            self._buffers.clear()
+            self.register_buffer("mean", torch.zeros(size))
+            shape = (self.max_tokens * len(sizes), max(sizes), size)
+            self.register_buffer("tables", torch.zeros(shape))
+        elif f"{prefix}directions" in state_dict:
+            self._make_buffers(*state_dict[f"{prefix}directions"].shape[1:])
+        super()._load_from_state_dict(state_dict, prefix, *args)
