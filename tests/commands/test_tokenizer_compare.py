@@ -150,6 +150,7 @@ def test_the_same_command_skips_what_is_done_and_adds_what_is_missing(
     first = capsys.readouterr().out
     assert "bin (2 of 2)" in first
     assert "fitting klt" in first
+    assert "bits   entropy" in first
     assert f"open {tmp_path / 'c/report.html'}" in first
     assert "next: oatkit tokenizer sweep --data" in first
     before = (tmp_path / "c/klt/model.safetensors").stat().st_mtime_ns

@@ -99,12 +99,13 @@ def run(options: CompareTokenizers, console: Console) -> int:
 def render_comparison(comparison: TokenizerComparison) -> Text:
     """A trained budget a line: its rate, its error and what share of the variance that is."""
     text = Text(overflow="fold")
-    headings = ("tokens", "bits", "MSE", "Gaussian", "variance", "seconds")
+    headings = ("tokens", "bits", "entropy", "MSE", "Gaussian", "variance", "seconds")
     text.append(f"{'kind':<10}" + table_row(*headings), style="dim")
     for kind in comparison.kinds:
         for number, b in enumerate(trained(kind)):
             numbers = (
-                *(f"{b.tokens:.3g}", f"{b.bits:.0f}", f"{b.mse:.2e}", f"{b.gaussian_mse:.2e}"),
+                *(f"{b.tokens:.3g}", f"{b.bits:.0f}", f"{b.entropy_bits:.0f}"),
+                *(f"{b.mse:.2e}", f"{b.gaussian_mse:.2e}"),
                 *(f"{b.mse / max(comparison.variance, 1e-30):.2%}",),
                 *(f"{kind.seconds:,.0f}" if number == 0 else "",),
             )
