@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from oatkit.measure.reports.probe_findings import (
@@ -11,6 +13,7 @@ from oatkit.measure.reports.probe_findings import (
     probe_cautions,
     probed_budgets,
 )
+from oatkit.types import Baseline
 from tests.measure.reports.records import comparison, kind, probed
 
 OAT, KLT, FAST = (kind(name, {1: 0.2, 4: 0.02, 8: 0.01}) for name in ("oat", "klt", "fast"))
@@ -52,6 +55,17 @@ def test_the_sentence_names_all_others_at_their_best() -> None:
         "held-out chunks after 1,200 steps, against at best 20 % on klt, nothing valid on fast."
     )
     assert [row.overlap for row in probed_budgets(made)] == [0.5] * 5
+
+
+def test_nothing_is_recommended_where_no_policy_has_learned_anything() -> None:
+    oat = probed(OAT, {1: 0.9, 4: 0.8})
+    assert oat.policy is not None
+    mean = replace(oat.policy, baselines=(Baseline("mean chunk", 0.8, 0.8),))
+    made = comparison(replace(oat, policy=mean), policy_steps=60)
+    assert policy_sentence(made) == (
+        "For a policy: not known yet, because after 60 steps no small one errs less (8.00e-01 on "
+        "oat) than always giving the mean chunk (8.00e-01)."
+    )
 
 
 def test_policies_that_lose_to_a_regression_are_not_believed() -> None:

@@ -57,10 +57,18 @@ def probe_baselines(comparison: TokenizerComparison) -> tuple[Baseline, ...]:
 
 
 def policy_sentence(comparison: TokenizerComparison) -> str | None:
-    """Which kind and budget to give a policy; None where no policy was trained."""
+    """Which kind and budget to give a policy, or that no policy has learned enough to tell; None
+    where none was trained."""
     best = best_for_policy(comparison)
     if best is None:
         return None
+    means = [b.mse for b in probe_baselines(comparison) if b.name == "mean chunk"]
+    if means and best.mse >= means[0]:
+        return (
+            f"For a policy: not known yet, because after {comparison.policy_steps:,} steps no "
+            f"small one errs less ({best.mse:.2e} on {best.kind}) than {BASELINES['mean chunk']} "
+            f"({means[0]:.2e})."
+        )
     least: dict[str, float] = {}
     for row in probed_budgets(comparison):
         least[row.kind] = min(row.mse, least.get(row.kind, row.mse))
