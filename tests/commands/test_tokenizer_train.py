@@ -10,6 +10,7 @@ import pytest
 import oatkit
 from oatkit import cli
 from oatkit.tokenizers import load_tokenizer
+from oatkit.tokenizers.corrected import Corrected
 from tests.jobs.walks import write_walks
 
 
@@ -118,6 +119,22 @@ def test_a_learned_prefix_with_an_analytic_tail(data: Path, tmp_path: Path) -> N
     flags = ("--kind", "klt", "--cells", "scalar")
     assert train(data, tmp_path / "k", *flags) == 0
     assert json.loads((tmp_path / "k/config.json").read_text())["codec"]["cells"] == "scalar"
+
+
+def test_a_correction_is_fitted_and_its_worth_is_said(
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("oatkit.tokenizers.corrected.STEPS", 40)
+    monkeypatch.setattr("oatkit.tokenizers.corrected.EVALUATE_EVERY", 20)
+    flags = ("--kind", "klt", "--correct", "--num-tokens", "2", "--levels", "4", "4")
+    assert train(data, tmp_path / "c", *flags) == 0
+    assert "the correction " in capsys.readouterr().out
+    assert isinstance(load_tokenizer(tmp_path / "c").codec, Corrected)
+    assert train(data, tmp_path / "b", "--kind", "bin", "--correct") == 2
+    assert "--correct" in capsys.readouterr().err
 
 
 def test_a_flag_of_another_kind_is_an_error(

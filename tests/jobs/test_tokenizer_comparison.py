@@ -112,6 +112,7 @@ def test_settings_hold_what_was_asked_for_and_what_it_became(
         ({"kinds": ("oats",)}, "unknown tokenizer kind 'oats'; known, closest first: oat"),
         ({"minutes": 0.0}, "minutes is 0.0, expected more than 0"),
         ({"minutes": 1.0, "train": {"steps": 3}}, "give steps or minutes, not both"),
+        ({"kinds": ("bin",), "correct": True}, "is for klt, which is not among the kinds"),
         ({"kinds": ("quest",), "horizon": 7}, "quest halves the horizon: 7 is not even"),
     ],
 )

@@ -25,6 +25,7 @@ SMALL: dict[str, Any] = {
 """Settings that keep a codec small; a kind takes those that its config has."""
 VARIANTS: dict[str, dict[str, Any]] = {
     **{f"klt, {cells} cells": {"cells": cells} for cells in get_args(CellsName) if cells != "auto"},
+    "klt, corrected": {"correct": True},
     "oat, six tokens": {"num_tokens": 6},
     "oat, refined": {"num_tokens": 2, "refine": 4},
     "oat-pow2, refined": {"num_tokens": 4, "refine": 4},

@@ -24,6 +24,9 @@ from oatkit.train import TRACKERS, TrainConfig
 from oatkit.train.optimizers import OPTIMIZERS
 from oatkit.train.train_config import Precision
 
+CORRECTION = "Learn a correction of what the tables decode to, and keep it where it helps"
+"""Help of `--correct`, which two commands have."""
+
 
 def kinds_with(*settings: str) -> tuple[str, ...]:
     """The kinds of tokenizers whose configs have all these settings."""

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 from tyro.conf import arg
 
-from oatkit.commands.choices import KindName, TokenizerPresetName, kind_help
+from oatkit.commands.choices import CORRECTION, KindName, TokenizerPresetName, kind_help
 from oatkit.commands.command_line import command_line
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
@@ -53,6 +53,10 @@ class CompareTokenizers:
         int, arg(help=kind_help("num_tokens", "Number of tokens of a chunk, learned ones"))
     ] = 16
     levels: Annotated[tuple[int, ...], arg(help=kind_help("levels", "FSQ levels"))] = (8, 8, 6, 5)
+    correct: Annotated[
+        bool,
+        arg(help=kind_help("correct", CORRECTION, "off"), help_behavior_hint=""),
+    ] = False
     batch_size: int | None = None
     """Number of chunks in a step; the preset's by default."""
     learning_rate: float | None = None
@@ -80,6 +84,7 @@ def run(options: CompareTokenizers, console: Console) -> int:
         horizon=options.horizon,
         num_tokens=options.num_tokens,
         levels=options.levels,
+        correct=options.correct,
         minutes=options.minutes,
         policy_minutes=options.policy_minutes,
         train={"seed": options.seed, **{k: v for k, v in changes.items() if v is not None}},

@@ -11,6 +11,7 @@ from rich.console import Console
 from tyro.conf import arg
 
 from oatkit.commands.choices import (
+    CORRECTION,
     CellsName,
     KindName,
     ReconstructionName,
@@ -39,6 +40,7 @@ class TrainTokenizer:
 
     Example:
         oatkit tokenizer train --data out/metaworld --kind oat-pow2 --out out/oat-pow2
+        oatkit tokenizer train --data out/metaworld --kind klt --correct --out out/klt
     """
 
     data: Annotated[str, arg(metavar="PATH")]
@@ -76,6 +78,10 @@ class TrainTokenizer:
         CellsName | None,
         arg(help=kind_help("cells", "How the vectors that a token looks up are found")),
     ] = None
+    correct: Annotated[
+        bool,
+        arg(help=kind_help("correct", CORRECTION, "off"), help_behavior_hint=""),
+    ] = False
     vocab_size: Annotated[
         int | None, arg(help=kind_help("vocab_size", "Vocabulary that the BPE is asked for"))
     ] = None
@@ -120,6 +126,8 @@ class TrainTokenizer:
         found = {name: value for name, value in chosen.items() if value not in (None, ())}
         if not self.nested_dropout:
             found["nested_dropout"] = False
+        if self.correct:
+            found["correct"] = True
         for name in found:
             _require_flag_of_kind(name, self.kind)
         return {"horizon": self.horizon, **found}

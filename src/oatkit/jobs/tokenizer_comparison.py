@@ -68,6 +68,7 @@ def compare(
     horizon: int = DEFAULT_HORIZON,
     num_tokens: int = 16,
     levels: Sequence[int] = (8, 8, 6, 5),
+    correct: bool = False,
     minutes: float | None = None,
     policy_minutes: float | None = None,
     train: TrainConfig | Mapping[str, Any] | None = None,
@@ -82,12 +83,12 @@ def compare(
     Args:
         dataset: Demonstrations to learn from.
         kinds: Names of the kinds; all by default. A later call may add some.
-        out: Folder for report, record and an artifact of each kind; the same call again goes on.
-            None gives the record alone.
+        out: Folder for report, record and artifacts; the same call again goes on. None for none.
         preset: Size and training recipe of the learned kinds.
         horizon: Number of actions in a chunk.
         num_tokens: Number of tokens of a chunk, for the kinds that can choose.
         levels: FSQ levels, for the kinds that have them.
+        correct: Whether a learned correction follows the tables of `klt`, where it helps.
         minutes: Training time of each learned kind: steps are counted from a short timed trial.
         policy_minutes: Training time of a small policy on the tokens of each kind, which reads the
             state: all for as many steps as the slowest has time for. None trains no policies.
@@ -101,6 +102,7 @@ def compare(
     """
     names = tuple(KINDS) if kinds is None else tuple(kinds)
     sizes = {"horizon": horizon, "num_tokens": num_tokens, "levels": tuple(levels)}
+    sizes |= {"correct": True} if correct else {}
     split = {"held_out": held_out, "split_seed": split_seed}
     place = resolve_device(device)
     plan = ComparisonPlan(dataset, names, preset, sizes, split, minutes, train, place)
@@ -115,10 +117,13 @@ def compare(
         if write_report is not None:
             console.rule("report")
             _write_lab(comparison, folder, dataset)
-            written = write_report(comparison, folder)
-            listed = ", ".join(path.name for path in (*written, folder / RECORD))
-            console.print(f"wrote into {folder}: {listed}", markup=False, soft_wrap=True)
+            _say_written(folder, write_report(comparison, folder), console)
     return comparison
+
+
+def _say_written(folder: Path, written: Sequence[Path], console: Console) -> None:
+    listed = ", ".join(path.name for path in (*written, folder / RECORD))
+    console.print(f"wrote into {folder}: {listed}", markup=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,8 @@ class ComparisonPlan:
         dataset: Demonstrations to learn from.
         kinds: Names of the kinds.
         preset: Size and training recipe of the learned kinds.
-        sizes: Settings that a kind gets if it has them: `horizon`, `num_tokens`, `levels`.
+        sizes: Settings that a kind gets if it has them: `horizon`, `num_tokens`, `levels`,
+            `correct`.
         split: How episodes are split: `held_out`, `split_seed`.
         minutes: Training time of each learned kind, if the recipe does not say the steps.
         train: How the learned kinds are trained, where not as the preset says.
@@ -155,6 +161,8 @@ class ComparisonPlan:
             raise ValueError("give steps or minutes, not both")
         for kind in self.kinds:
             self.codec_config(kind)
+        if "correct" in self.sizes and not any("correct" in self.kind_sizes(k) for k in self.kinds):
+            raise ValueError("--correct (correct=True) is for klt, which is not among the kinds")
 
     def settings(self) -> dict[str, Any]:
         """What must be the same when a comparison goes on."""

@@ -33,6 +33,7 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.presets import tokenizer_preset
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_config
 from oatkit.tokenizers.codec import ChangesAfterStep, FittedCodec, LearnedCodec, trained_part
+from oatkit.tokenizers.corrected import Corrected
 from oatkit.tokenizers.fast import Fast, read_published
 from oatkit.train import TrainConfig, resolve_config, train
 from oatkit.train.precision import with_precision
@@ -204,6 +205,8 @@ class TokenizerTraining:
                     lambda share: progress.update(bar, completed=share),
                 )
                 progress.update(bar, completed=1.0)
+        if isinstance(codec, Corrected):
+            console.print(codec.describe(), soft_wrap=True)
         extras["rate_distortion"] = rate_distortion(
             tokenizer, held_out_chunks(tokenizer, self.held_out_set)
         )

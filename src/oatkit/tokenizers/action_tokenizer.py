@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, overload
@@ -35,6 +34,7 @@ from oatkit.tokenizers.codec import (
     decode_in_parts,
     encode_in_parts,
     tokens_of_lists,
+    written_settings,
 )
 from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.tokenizers.fast import Decoding, Fast
@@ -286,7 +286,7 @@ class ActionTokenizer:
             "schema": "oatkit/tokenizer",
             "version": FORMAT_VERSION,
             "kind": self.kind,
-            "codec": {k: v for k, v in asdict(self.codec.config).items() if k != "kind"},
+            "codec": written_settings(self.codec.config),
             "normalization": self.normalizer.to_json(),
             "data": self.data.to_json(),
             **self.extras,

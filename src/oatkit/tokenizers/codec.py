@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, fields
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -15,6 +16,10 @@ from torch.nn import functional as F  # noqa: N812
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.types import Schedule, Tokens
+
+UNWRITTEN_DEFAULT = {"is_default_written": False}
+"""Metadata of a field of a config that is newer than artifacts: its default is not written, so that
+their digests stay what they were."""
 
 
 class Codec(Protocol):
@@ -169,6 +174,16 @@ def _part_size(codec: Codec, device: torch.device) -> int:
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(tuple(parts))
+
+
+def written_settings(config: Any) -> dict[str, Any]:
+    """JSON values of a codec's config, without its kind."""
+    values = asdict(config)
+    for own in fields(config):
+        is_written = own.metadata.get("is_default_written", True)
+        if own.name == "kind" or (not is_written and values[own.name] == own.default):
+            del values[own.name]
+    return values
 
 
 def no_progress(_: float) -> None:

@@ -17,6 +17,7 @@ from oatkit.tokenizers.acodec import Acodec
 from oatkit.tokenizers.action_tokenizer import ActionTokenizer
 from oatkit.tokenizers.bin import Bin
 from oatkit.tokenizers.codec import Codec
+from oatkit.tokenizers.corrected import Corrected
 from oatkit.tokenizers.fast import Fast
 from oatkit.tokenizers.klt import Klt
 from oatkit.tokenizers.klt_paths import LOG_GAINS
@@ -121,6 +122,20 @@ def _(codec: Klt, graph: Graph, tokens: str, lengths: str) -> str:
     directions = codec.directions.transpose(1, 2).flatten(0, 1) @ codec.basis.T
     summed = graph.add("MatMul", flat, graph.weight(directions))
     return graph.add("Add", summed, graph.weight(codec.mean))
+
+
+@decoder.register
+def _(codec: Corrected, graph: Graph, tokens: str, lengths: str) -> str:
+    net, size = codec.net, codec.config.horizon * codec.config.action_dim
+    chunk = graph.reshape(decoder(codec.tables, graph, tokens, lengths), [-1, size])
+    count = graph.add("Clip", lengths, graph.weight(0), graph.weight(codec.max_tokens))
+    read = modules.linear(graph, net.read, chunk)
+    read = graph.add("Add", read, _look_up(graph, net.count.weight, count))
+    hidden = graph.add("Relu", read)
+    mixed = graph.add("Relu", modules.linear(graph, net.mix, hidden))
+    added = modules.linear(graph, net.write, graph.add("Add", hidden, mixed))
+    scale = _look_up(graph, codec.scale[:, None], count)
+    return graph.add("Add", chunk, graph.add("Mul", added, scale))
 
 
 @decoder.register

@@ -13,6 +13,7 @@ from oatkit.errors import unknown_name
 from oatkit.tokenizers.acodec import Acodec, AcodecConfig
 from oatkit.tokenizers.bin import Bin, BinConfig
 from oatkit.tokenizers.codec import Codec
+from oatkit.tokenizers.corrected import Corrected
 from oatkit.tokenizers.fast import Fast, FastConfig
 from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.oat import Oat, OatConfig
@@ -48,6 +49,10 @@ def _oat(config: OatConfig) -> Oat | Refined:
     return Refined(config) if config.refine else Oat(config)
 
 
+def _klt(config: KltConfig) -> Klt | Corrected:
+    return Corrected(config) if config.correct else Klt(config)
+
+
 KINDS: dict[str, Kind] = {
     "oat": Kind(OatConfig, _oat, "#2184c5", is_learned=True),
     "oat-pow2": Kind(OatConfig, _oat, "#e2784e", is_learned=True),
@@ -55,7 +60,7 @@ KINDS: dict[str, Kind] = {
     "fast": Kind(FastConfig, Fast, "#be9202", normalization="quantiles"),
     "quest": Kind(QuestConfig, Quest, "#7048d6", is_learned=True),
     "acodec": Kind(AcodecConfig, Acodec, "#ba1797", is_learned=True),
-    "klt": Kind(KltConfig, Klt, "#1faf8a"),
+    "klt": Kind(KltConfig, _klt, "#1faf8a"),
 }
 
 

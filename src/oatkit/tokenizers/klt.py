@@ -23,14 +23,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from oatkit.tokenizers.codec import doubling, no_progress
+from oatkit.tokenizers.codec import UNWRITTEN_DEFAULT, doubling, no_progress
 from oatkit.tokenizers.klt_fit import CellsName, TableFitter, fit_basis, thinned
 from oatkit.tokenizers.klt_paths import Paths, VectorTable, advance, gain_of, kept_paths
 from oatkit.tokenizers.klt_tables import SummedTables
@@ -49,6 +49,8 @@ class KltConfig:
     """Numbers of cells, whose product is the vocabulary."""
     cells: CellsName = "auto"
     """How tables are made; every token chooses by default."""
+    correct: bool = field(default=False, metadata=UNWRITTEN_DEFAULT)
+    """Whether a small network corrects what the tables decode to; see `corrected.py`."""
 
     def __post_init__(self) -> None:
         for name in ("horizon", "action_dim", "num_tokens"):
