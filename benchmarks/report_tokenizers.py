@@ -11,6 +11,7 @@ DATASETS = {
     "metaworld": "MetaWorld, scripted experts on the paper's four tasks, 50 episodes each",
     "pusht": "PushT, human demonstrations",
     "cr5": "Dobot CR5, a real arm guided by hand",
+    "robosuite": "robosuite, a Sawyer arm teleoperated in few episodes, of which one is held out",
 }
 BUDGETS = (1, 2, 4, 8, 16)
 

@@ -1,12 +1,12 @@
 """Rate and distortion of every kind on held-out episodes: the table of the paper's appendix.
 
     python -m benchmarks.tokenizer_rate_distortion [--only metaworld/oat ...]
-        [--steps N] [--minutes 10] [--pusht PATH] [--cr5 PATH]
+        [--steps N] [--minutes 10] [--pusht PATH] [--cr5 PATH] [--robosuite PATH]
 
-MetaWorld demonstrations (four tasks, 50 each) are made if they are not there. PushT and CR5 are
-measured if their paths are given. A row is trained for the steps (the preset's by default), or for
-as many as fit into the minutes. Rows are saved one by one: the same command again resumes, also
-within a row, and skips finished rows; `--again` measures them again.
+MetaWorld demonstrations (four tasks, 50 each) are made if they are not there. PushT, CR5 and
+robosuite's Sawyer are measured if their paths are given. A row is trained for the steps (the
+preset's by default), or for as many as fit into the minutes. Rows are saved one by one: the same
+command again resumes, also within a row, and skips finished rows; `--again` measures them again.
 """
 
 from __future__ import annotations
@@ -80,9 +80,11 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--pusht", type=Path)
     parser.add_argument("--cr5", type=Path)
+    parser.add_argument("--robosuite", type=Path)
     parser.add_argument("--again", action="store_true")
     args = parser.parse_args()
     datasets = {"metaworld": metaworld(), "pusht": args.pusht, "cr5": args.cr5}
+    datasets["robosuite"] = args.robosuite
     for data, path in datasets.items():
         for name in (*ROWS, "splits") if path is not None else ():
             if not args.only or f"{data}/{name}" in args.only:
