@@ -34,6 +34,7 @@ ARGUMENTS = {
     "policy calibrate": "a --data d",
     "policy eval": "a --out o",
     "policy sweep": "--data d --out o.json",
+    "reproduce": "light-policies --out o",
     "vlm check": "a",
     "lab": "a --data d",
     "serve": "a --port 0",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -99,7 +98,7 @@ def test_the_budget_changes_the_plot_and_the_error_falls(page: Tab, lab: Lab) ->
         assert found["tokens"] == budget
         errors.append(found["mse"])
     assert len(set(curves)) == 4
-    assert all(before > after for before, after in pairwise(errors))
+    assert errors[-1] < errors[0], errors  # of one chunk: a token may cost what a later one wins
     view = page.run("window.oatkitLab.view()")
     truth_TA = lab.dataset[view["episode"]].actions[view["frame"] :][: small.HORIZON]
     (decoded_TA,) = lab.tokenizers["klt"].decode([found["ids"]])

@@ -26,7 +26,7 @@ def test_a_command_names_what_it_trains() -> None:
     (one,) = [one for one in combinations() if one.name == "vlm-tc/fast/paligemma2"]
     assert one.command == (
         "oatkit policy train --policy vlm-tc --backbone google/paligemma2-3b-pt-224 "
-        "--tokenizer out/fast --data out/metaworld --cameras corner2 "
+        "--tokenizer out/fast --preset paper --data out/metaworld --cameras corner2 "
         "--out out/vlm-tc-fast-paligemma2"
     )
     (flow,) = [one for one in combinations() if one.name == "vlm-flow/smolvlm"]
