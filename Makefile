@@ -61,6 +61,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.data_memory
 	$(BIN)/python -m benchmarks.data_sampling
 	$(BIN)/python -m benchmarks.tokenizer_speed
+	$(BIN)/python -m benchmarks.klt_speed
 	$(BIN)/python -m benchmarks.fast_speed
 	$(BIN)/python -m benchmarks.policy_latency
 	$(BIN)/python -m benchmarks.oat_convergence

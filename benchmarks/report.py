@@ -37,6 +37,7 @@ SECTIONS = {
     "tokenizer_rate_distortion": report_tokenizers.tokenizer_rate_distortion,
     "token_predictability": report_tokenizers.token_predictability,
     "oat_convergence": report_tokenizers.oat_convergence,
+    "klt_speed": report_tokenizers.klt_speed,
     "tokenizer_speed": report_tokenizers.tokenizer_speed,
     "fast_speed": report_tokenizers.fast_speed,
     "tokenizer_sweep": report_tokenizers.tokenizer_sweep,

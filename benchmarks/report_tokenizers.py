@@ -153,6 +153,27 @@ def oat_convergence(record: dict[str, Any]) -> str:
     )
 
 
+def klt_speed(record: dict[str, Any]) -> str:
+    found, settings = record["results"], record["settings"]
+    fit, encode = found["fit"], found["encode"]
+    peaks = ((f"{int(count):,}", f"{peak:,.0f}") for count, peak in found["peak_mb"].items())
+    return section(
+        "Time, size and memory of `klt`",
+        paragraph(
+            f"{settings['chunks']:,} smooth chunks of {' x '.join(map(str, settings['shape']))}, "
+            f"{settings['threads']} threads.",
+            f"Fitting takes {fit['wall_s']:.0f} seconds, {fit['processor_s']:.0f} of the processor "
+            "(target: 60 on two cores).",
+            f"Encoding does {encode['chunks_per_s']:,} chunks a second (target 5,000).",
+            f"The artifact has {found['artifact_mb']} MB (target 10) and opens in "
+            f"{found['open_ms']} ms (target 100).",
+        ),
+        "Largest resident memory of fitting two tokens on chunks that come in blocks:",
+        table(("chunks", "MB"), peaks),
+        script="klt_speed",
+    )
+
+
 def tokenizer_speed(record: dict[str, Any]) -> str:
     jobs = ("train", "encode", "decode")
     rows = [

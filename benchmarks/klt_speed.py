@@ -1,0 +1,130 @@
+"""Time, size and memory of `klt` on chunks as a humanoid has them: 32 steps of 26 dimensions.
+
+    python -m benchmarks.klt_speed
+
+Chunks are smooth and random: every dimension is a mixture of a few slow waves. Seconds of the
+processor, of all threads together, stand beside those of the clock, which also count what else runs.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.record import write_result
+from oatkit.data import Normalizer
+from oatkit.data.statistics import compute_statistics
+from oatkit.tokenizers import ActionTokenizer, load_tokenizer
+from oatkit.tokenizers.data_facts import DataFacts
+from oatkit.tokenizers.klt import Klt, KltConfig
+
+SEED = 0
+THREADS = 2
+HORIZON, ACTION_DIM = 32, 26
+NUM_WAVES = 12
+CHUNKS = 32_768
+ENCODED = 4096
+STREAMED = (100_000, 1_000_000)
+CHUNKS_PER_BLOCK = 4096
+
+
+def main() -> None:
+    torch.set_num_threads(THREADS)
+    codec, fitting = fitted()
+    results = {
+        "fit": fitting,
+        "encode": encoding_speed(codec),
+        **artifact(codec),
+        "peak_mb": {str(count): peak_in_new_process(count) for count in STREAMED},
+    }
+    settings = {"chunks": CHUNKS, "shape": [HORIZON, ACTION_DIM], "threads": THREADS}
+    write_result("klt_speed", seed=SEED, settings=settings, results=results)
+
+
+def smooth_chunks(count: int, seed: int) -> Tensor:
+    """(N, T, A), of waves that all dimensions share, with their own amplitudes and some noise."""
+    generator = torch.Generator().manual_seed(seed)
+    time_T = torch.arange(HORIZON) / HORIZON
+    frequency_NW = 3 * torch.rand(count, NUM_WAVES, generator=generator)
+    phase_NW = 2 * torch.pi * torch.rand(count, NUM_WAVES, generator=generator)
+    waves_NTW = torch.sin(
+        2 * torch.pi * frequency_NW[:, None] * time_T[:, None] + phase_NW[:, None]
+    )
+    mixing_WA = torch.randn(
+        NUM_WAVES, ACTION_DIM, generator=torch.Generator().manual_seed(SEED)
+    ) / torch.arange(1, NUM_WAVES + 1).view(-1, 1)
+    noise_NTA = torch.randn(count, HORIZON, ACTION_DIM, generator=generator)
+    return 0.3 * waves_NTW @ mixing_WA + 0.005 * noise_NTA
+
+
+def fitted() -> tuple[Klt, dict[str, float]]:
+    chunks = smooth_chunks(CHUNKS, SEED)
+    codec = Klt(KltConfig(HORIZON, ACTION_DIM))
+    return codec, seconds_of(lambda: codec.fit(lambda: iter(torch.split(chunks, CHUNKS_PER_BLOCK))))
+
+
+@torch.inference_mode()
+def encoding_speed(codec: Klt) -> dict[str, float]:
+    chunks = smooth_chunks(ENCODED, SEED + 1)
+    codec.encode(chunks[:64])
+    took = seconds_of(lambda: codec.encode(chunks))
+    return {
+        "chunks_per_s": round(ENCODED / took["wall_s"]),
+        "chunks_per_processor_s": round(ENCODED / took["processor_s"]),
+    }
+
+
+def artifact(codec: Klt) -> dict[str, float]:
+    """MB on the disk, and the fastest of five times to open it."""
+    rows = smooth_chunks(1000, SEED).flatten(0, 1).numpy()
+    statistics = compute_statistics(lambda: [rows], dim=ACTION_DIM)
+    facts = DataFacts(statistics, "", tuple(map(str, range(ACTION_DIM))), 30.0)
+    tokenizer = ActionTokenizer(codec, Normalizer.fit(statistics, "min_max"), facts)
+    with tempfile.TemporaryDirectory() as folder:
+        path = tokenizer.save_pretrained(folder)
+        size = sum(file.stat().st_size for file in path.iterdir())
+        opened = min(seconds_of(lambda: load_tokenizer(path))["wall_s"] for _ in range(5))
+    return {"artifact_mb": round(size / 1e6, 2), "open_ms": round(1e3 * opened, 1)}
+
+
+def seconds_of(work: Callable[[], Any]) -> dict[str, float]:
+    wall, processor = time.perf_counter(), time.process_time()
+    work()
+    return {
+        "wall_s": round(time.perf_counter() - wall, 4),
+        "processor_s": round(time.process_time() - processor, 4),
+    }
+
+
+def peak_in_new_process(count: int) -> float:
+    command = [sys.executable, "-m", "benchmarks.klt_speed", str(count)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(json.loads(ran.stdout))
+
+
+def peak_mb(count: int) -> float:
+    """Largest resident memory of fitting two tokens on so many chunks, which come in blocks."""
+    base = smooth_chunks(CHUNKS_PER_BLOCK, SEED)
+
+    def blocks() -> Iterator[Tensor]:
+        for start in range(0, count, CHUNKS_PER_BLOCK):
+            yield base[: count - start].clone()
+
+    Klt(KltConfig(HORIZON, ACTION_DIM, num_tokens=2, cells="drawn")).fit(blocks)
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 2:
+        print(json.dumps(peak_mb(int(sys.argv[1]))))
+    else:
+        main()
