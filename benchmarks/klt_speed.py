@@ -3,7 +3,7 @@
     python -m benchmarks.klt_speed
 
 Chunks are smooth and random: every dimension is a mixture of a few slow waves. Seconds of the
-processor, of all threads together, stand beside those of the clock, which also count what else runs.
+processor, of all threads together, stand beside those of the clock, which counts what else runs.
 """
 
 from __future__ import annotations
