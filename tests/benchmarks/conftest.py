@@ -14,6 +14,14 @@ from tests.evaluation.plane import PLANE, TASKS
 
 
 @pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder in place of the stored results."""
+    monkeypatch.setattr(record, "RESULTS", tmp_path)
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Demonstrations of the plane in a folder to run benchmarks in."""
     monkeypatch.chdir(tmp_path)

@@ -15,16 +15,14 @@ from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.loading import write_scratch
 
 
-def test_every_way_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "RESULTS", tmp_path)
-    monkeypatch.setattr(report, "RESULTS", tmp_path)
+def test_every_way_is_timed(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vlm_speed, "SIZE", ScratchSize())
     monkeypatch.setattr(vlm_speed, "IMAGE_SIZE", 32)
     monkeypatch.setattr(flow_speed, "ROUNDS", 1)
     flow_speed.main()
-    results = record.read_results("flow_speed")
-    assert list(results) == list(flow_speed.FAMILIES)
-    for found in results.values():
+    rows = record.read_results("flow_speed")
+    assert list(rows) == list(flow_speed.FAMILIES)
+    for found in rows.values():
         assert len(found["ms"]) == 6
         assert min(found["ms"].values()) > 0
     assert "| bfloat16: prepared once |" in report.section("flow_speed")

@@ -12,9 +12,7 @@ from benchmarks import record, report, vlm_speed
 from oatkit.policies.vlm.backbones.family import ScratchSize
 
 
-def test_rows_and_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "RESULTS", tmp_path)
-    monkeypatch.setattr(report, "RESULTS", tmp_path)
+def test_rows_and_ratios(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vlm_speed, "SIZE", ScratchSize())
     monkeypatch.setattr(vlm_speed, "IMAGE_SIZE", 32)
     monkeypatch.setattr(vlm_speed, "REPEATS", 1)

@@ -10,9 +10,9 @@ from tests.evaluation.test_benchmark_statistics import record
 
 
 def test_options_of_simulators_are_json_or_text() -> None:
-    pairs = ("python_bin=/opt/env/bin/python", "size=128", "flip=true", "name=a=b")
+    pairs = ("python_bin=env/bin/python", "size=128", "flip=true", "name=a=b")
     assert env_options(pairs) == {
-        "python_bin": "/opt/env/bin/python",
+        "python_bin": "env/bin/python",
         "size": 128,
         "flip": True,
         "name": "a=b",

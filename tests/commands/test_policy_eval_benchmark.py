@@ -108,12 +108,12 @@ def test_flags_reach_the_simulator_and_the_policy(
     policy = save_policy(tmp_path, 8, 7)
     where = ["policy", "eval", str(policy), "--benchmark", "vlm-simpler", "--out"]
     first = [*where, str(tmp_path / "a"), "--episodes", "5", "--workers", "3", "--execute", "2"]
-    more = ["--env-option", "python_bin=/opt/python", "--env-option", "action_scale=2"]
+    more = ["--env-option", "python_bin=env/python", "--env-option", "action_scale=2"]
     assert cli.main([*first, *more, "--endpoints", "1", "2", "4", "--temperature", "0"]) == 0
     assert "now [1, 2, 4]: expect worse chunks" in capsys.readouterr().err
     (config,) = drivers["simpler"].configs
     assert (config.num_eval_per_task, config.num_parallel_env) == (5, 3)
-    assert config.env_kwargs == {"python_bin": "/opt/python", "action_scale": 2}
+    assert config.env_kwargs == {"python_bin": "env/python", "action_scale": 2}
     record = read_record(tmp_path / "a" / RECORD, BenchmarkEvaluation)
     assert (record.settings["execute"], record.settings["endpoints"]) == (2, [1, 2, 4])
     against = ["--against", str(tmp_path / "a" / RECORD)]

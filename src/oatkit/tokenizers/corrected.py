@@ -116,7 +116,8 @@ class Corrected(nn.Module):
         trial = copy.deepcopy(self)
         steps = trial._try(chunks_NTA[~is_held_out_N], chunks_NTA[is_held_out_N], on_progress)
         self.ratios = {budget: trial.ratios[budget] for budget in self.budgets}
-        self.tables.fit(chunks, lambda share: on_progress(0.5 + share / 4))
+        all_chunks = [chunks_NTA]  # read once, though fitting goes over them twice
+        self.tables.fit(lambda: iter(all_chunks), lambda share: on_progress(0.5 + share / 4))
         self._learn(chunks_NTA, steps)
         is_worth_K = [ratio < WORTH for ratio in trial.ratios.values()]
         self.scale *= torch.tensor([False, *is_worth_K], device=self.scale.device)

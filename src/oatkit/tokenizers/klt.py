@@ -93,8 +93,12 @@ class Klt(nn.Module):
         """The tables of an artifact of before, which encodes and decodes as it did."""
         if "tables" not in self._buffers:
             return None
-        is_scalar = self.config.cells == "scalar"
-        return SummedTables(self.config.levels if is_scalar else (self.vocab_size,), self.tables)
+        return SummedTables(self._summed_sizes, self.tables)
+
+    @property
+    def _summed_sizes(self) -> tuple[int, ...]:
+        """Number of rows of each table of a token in artifacts without a basis."""
+        return self.config.levels if self.config.cells == "scalar" else (self.vocab_size,)
 
     def fit(
         self,
@@ -171,9 +175,7 @@ class Klt(nn.Module):
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Take the numbers of directions from what is loaded, because the data decided them."""
         if f"{prefix}tables" in state_dict:
-            size = self.config.horizon * self.config.action_dim
-            is_scalar = self.config.cells == "scalar"
-            sizes = self.config.levels if is_scalar else (self.vocab_size,)
+            size, sizes = self.config.horizon * self.config.action_dim, self._summed_sizes
             self._buffers.clear()
             self.register_buffer("mean", torch.zeros(size))
             shape = (self.max_tokens * len(sizes), max(sizes), size)
