@@ -27,7 +27,7 @@ from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 
 OWN_FLAGS = (
     *("backbone", "tokenizer", "decoding", "cameras", "history", "horizon", "endpoints"),
-    "dropout",
+    *("dropout", "code_smoothing"),
 )
 """Flags of what a policy to start from has already."""
 
@@ -69,6 +69,9 @@ class TrainPolicy:
     """Generation schedule to train under; the tokenizer's own by default."""
     dropout: float | None = None
     """Share of each residual branch that training drops (light); the preset's by default."""
+    code_smoothing: float | None = None
+    """Standard deviation, in levels of a code, of the training targets around the true tokens
+    (light on oat, quest and bin); 0 takes the true tokens alone. The preset's by default."""
     held_out: float | None = None
     """Share of the episodes that is never trained on; the tokenizer's, else 0.1."""
     split_seed: int | None = None
@@ -124,6 +127,8 @@ class TrainPolicy:
             changes["endpoints"] = self.endpoints
         if self.dropout is not None:
             changes["dropout"] = self.dropout
+        if self.code_smoothing is not None:
+            changes["code_smoothing"] = self.code_smoothing
         is_vlm = isinstance(config, VlmConfig)
         if self.augmentation != Augmentation() and not is_vlm:
             raise ValueError(

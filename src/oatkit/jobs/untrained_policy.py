@@ -74,7 +74,7 @@ def policy_config(policy: str, preset: str = "small") -> Any:
     if isinstance(config, LightConfig):
         return policy_preset(preset).net
     if isinstance(config, LightFlowConfig):
-        return replace(config, sizes=policy_preset(preset).net)
+        return replace(config, sizes=replace(policy_preset(preset).net, code_smoothing=0.0))
     if isinstance(config, VlmConfig):
         return replace(config, expert=vlm_preset(preset, policy).expert)
     return config

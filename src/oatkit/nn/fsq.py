@@ -78,5 +78,9 @@ class FiniteScalarQuantizer(nn.Module):
         """Ids of levels, (..., dims) -> (...); the inverse of `digits`."""
         return (digits * self.basis).sum(dim=-1)
 
+    def positions(self) -> Tensor:
+        """Levels of all ids, (num_codes, dims) float32."""
+        return self.digits(torch.arange(self.num_codes, device=self.basis.device)).float()
+
     def _ids(self, rounded: Tensor) -> Tensor:
         return self.join((rounded + self.half_width).round().long())

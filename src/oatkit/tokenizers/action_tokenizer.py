@@ -30,6 +30,7 @@ from oatkit.storage.artifact import (
 from oatkit.storage.digest import digest, file_parts, settings_part
 from oatkit.tokenizers.codec import (
     Codec,
+    HasCodePositions,
     HasFiles,
     decode_in_parts,
     encode_in_parts,
@@ -134,6 +135,12 @@ class ActionTokenizer:
     @property
     def is_fixed_length(self) -> bool:
         return self.codec.is_fixed_length
+
+    @property
+    def code_positions(self) -> Tensor | None:
+        """Where the code of each id lies, (V, C), neighbors 1 apart; None where ids are no
+        points."""
+        return self.codec.code_positions() if isinstance(self.codec, HasCodePositions) else None
 
     @property
     def digest(self) -> str:

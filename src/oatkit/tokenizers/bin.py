@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from oatkit.types import Schedule, Tokens
@@ -40,6 +41,9 @@ class Bin(nn.Module):
         self.max_tokens = config.horizon * config.action_dim
         self.budgets = (self.max_tokens,)
         self.schedule = Schedule.blocks(self.max_tokens, config.action_dim)
+
+    def code_positions(self) -> Tensor:
+        return torch.arange(self.vocab_size).float()[:, None]
 
     def encode(self, actions_BTA: Tensor) -> Tokens:
         position = (actions_BTA + 1) / 2 * self.config.num_bins

@@ -133,6 +133,14 @@ class HasFiles(Protocol):
         """Take what `learned_files` gave from the artifact in a folder."""
 
 
+@runtime_checkable
+class HasCodePositions(Protocol):
+    """A codec whose ids are points, of which near ones decode to similar chunks."""
+
+    def code_positions(self) -> Tensor:
+        """Where the code of each id lies, (V, C); neighbors are 1 apart."""
+
+
 CPU_PART, PART = 64, 4096
 """Number of chunks that are computed at once: by a learned codec on a CPU, and otherwise. Larger
 results of the former are given back to the system when they are freed, and new pages take time."""

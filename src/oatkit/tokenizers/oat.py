@@ -164,6 +164,9 @@ class Oat(nn.Module):
         codes_BKC = self.quantizer.codes(_padded(tokens.ids, self.max_tokens))
         return self._reconstruct(codes_BKC, tokens.lengths)
 
+    def code_positions(self) -> Tensor:
+        return self.quantizer.positions()
+
     def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
         """Mean squared error; its parts are the loss at each trained budget, as `loss@8`."""
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random))

@@ -110,6 +110,9 @@ class Quest(nn.Module):
     def decode(self, tokens: Tokens) -> Tensor:
         return self._reconstruct(self.quantizer.codes(tokens.ids))
 
+    def code_positions(self) -> Tensor:
+        return self.quantizer.positions()
+
     def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random))
         distance = F.mse_loss if self.config.reconstruction == "mse" else F.l1_loss

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from oatkit.policies.generation.code_smoothing import CodeSmoothing
 from oatkit.policies.generation.packing import pack
 from oatkit.types import Schedule, Tokens
 
@@ -43,15 +44,30 @@ def targets(tokens: Tokens, num_slots: int, end_id: int | None) -> tuple[Tensor,
 
 
 def blockwise_loss(
-    logits_BKV: Tensor, tokens: Tokens, schedule: Schedule, end_id: int | None
+    logits_BKV: Tensor,
+    tokens: Tokens,
+    schedule: Schedule,
+    end_id: int | None,
+    smoothing: CodeSmoothing | None = None,
 ) -> Tensor:
     """The paper's loss of a packed pass: the mean in each block, then over stages, then over rows.
 
     With an end symbol: the mean over a row's own length and the end slot, then over rows.
+
+    Args:
+        logits_BKV: Logits of the packed pass.
+        tokens: True tokens.
+        schedule: Blocks of the pass.
+        end_id: Id after a row's last token; None where all rows are of full length.
+        smoothing: Makes the targets; each is the true id alone by default. The entropy of the
+            targets is taken off the loss, so that 0 is a perfect prediction either way.
     """
     wanted_BK, counts_BK = targets(tokens, schedule.num_tokens, end_id)
-    loss_BK = F.cross_entropy(logits_BKV.flatten(0, 1), wanted_BK.flatten(), reduction="none")
-    loss_BK = loss_BK.view_as(wanted_BK)
+    wanted = wanted_BK.flatten() if smoothing is None else smoothing(wanted_BK).flatten(0, 1)
+    loss_N = F.cross_entropy(logits_BKV.flatten(0, 1), wanted, reduction="none")
+    if smoothing is not None:
+        loss_N = loss_N - torch.special.entr(wanted).sum(dim=-1)
+    loss_BK = loss_N.view_as(wanted_BK)
     if end_id is None:
         return (loss_BK * pack(schedule, loss_BK.device).weights).sum(dim=1).mean()
     return ((loss_BK * counts_BK).sum(dim=1) / counts_BK.sum(dim=1)).mean()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
+
+from oatkit.tokenizers.codec import UNWRITTEN_DEFAULT
 
 SMALLEST_CROP = 33
 
@@ -30,6 +33,9 @@ class LightConfig:
     """Number of feature maps per image whose mean position (spatial softmax) is read."""
     endpoints: tuple[int, ...] | None = None
     """The schedule; the tokenizer's own by default."""
+    code_smoothing: float = field(default=0.0, metadata=UNWRITTEN_DEFAULT)
+    """Standard deviation, in levels of a code, of the training targets around the true ids; 0 takes
+    the true ids alone, as do kinds whose ids are no points of a grid (`fast`, `acodec`, `klt`)."""
 
     def __post_init__(self) -> None:
         for name in ("width", "num_layers", "num_heads", "image_channels"):
@@ -37,6 +43,8 @@ class LightConfig:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
         if self.width % self.num_heads:
             raise ValueError(f"width {self.width} is not divisible by {self.num_heads} heads")
+        if not 0 <= self.code_smoothing < math.inf:
+            raise ValueError(f"code_smoothing is {self.code_smoothing}, expected 0 or more levels")
         if self.crop_size < SMALLEST_CROP:
             raise ValueError(
                 f"crop_size is {self.crop_size}, expected at least {SMALLEST_CROP}: the encoder "
@@ -67,6 +75,8 @@ class LightFlowConfig:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
         if self.sizes.endpoints is not None:
             raise ValueError("light-flow has no schedule: leave --endpoints out")
+        if self.sizes.code_smoothing:
+            raise ValueError("light-flow has no tokens: leave --code-smoothing out")
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> LightFlowConfig:

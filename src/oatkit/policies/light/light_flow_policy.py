@@ -45,6 +45,7 @@ from oatkit.policies.policy_artifact import (
 from oatkit.policies.tokenizer_checks import require_same_actions
 from oatkit.storage.artifact import upload
 from oatkit.tokenizers import ActionTokenizer
+from oatkit.tokenizers.codec import written_settings
 from oatkit.types import Budget, Sampling, Schedule, Tokens
 
 
@@ -232,7 +233,7 @@ class LightFlowPolicy:
             "schema": SCHEMA,
             "version": VERSION,
             "kind": self.kind,
-            "net": asdict(self.net.config),
+            "net": asdict(self.net.config) | {"sizes": written_settings(self.net.config.sizes)},
             "observation": self.spec.to_json(),
             "auto": None,
             "execution": None if self.execution is None else self.execution.to_json(),

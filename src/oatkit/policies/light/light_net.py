@@ -17,6 +17,7 @@ from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies.generation.blockwise_loss import blockwise_loss, fit_to_schedule
+from oatkit.policies.generation.code_smoothing import CodeSmoothing
 from oatkit.policies.generation.packing import pack
 from oatkit.policies.light.light_config import LightConfig
 from oatkit.policies.light.observation_encoder import (
@@ -41,6 +42,8 @@ class LightNet(nn.Module):
         vocab_size: Number of ids of the tokenizer; the end symbol, if any, and the mask follow.
         num_tokens: Number of token slots.
         has_end: Whether rows end with a symbol.
+        code_positions_VC: Where the code of each id lies, for `code_smoothing`; None where ids are
+            no points.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class LightNet(nn.Module):
         vocab_size: int,
         num_tokens: int,
         has_end: bool,
+        code_positions_VC: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.config = config
@@ -68,6 +72,9 @@ class LightNet(nn.Module):
             num_heads=config.num_heads,
             dropout=config.dropout,
         )
+        self.smoothing: CodeSmoothing | None = None
+        if config.code_smoothing and code_positions_VC is not None:
+            self.smoothing = CodeSmoothing(code_positions_VC, config.code_smoothing)
         self._backend = DecoderBackend(self.decoder)
 
     @property
@@ -119,5 +126,5 @@ class LightNet(nn.Module):
         """The training loss of tokens."""
         tokens, schedule = fit_to_schedule(tokens, schedule, self.end_id)
         logits_BKV = self.logits(tokens.ids, schedule, self.encode(observations, random), random)
-        token_loss = blockwise_loss(logits_BKV, tokens, schedule, self.end_id)
+        token_loss = blockwise_loss(logits_BKV, tokens, schedule, self.end_id, self.smoothing)
         return TrainingLoss(token_loss, {"token_loss": token_loss})

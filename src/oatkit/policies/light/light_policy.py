@@ -43,6 +43,7 @@ from oatkit.policies.policy_artifact import (
 from oatkit.policies.tokenizer_checks import require_endpoints, require_same_actions
 from oatkit.storage.artifact import upload
 from oatkit.tokenizers import ActionTokenizer
+from oatkit.tokenizers.codec import written_settings
 from oatkit.types import Budget, Sampling, Schedule, Tokens
 
 
@@ -93,6 +94,7 @@ class LightPolicy:
             vocab_size=tokenizer.vocab_size,
             num_tokens=tokenizer.max_tokens,
             has_end=not tokenizer.is_fixed_length,
+            code_positions_VC=tokenizer.code_positions,
         )
         return cls(net.eval(), tokenizer, spec)
 
@@ -239,7 +241,7 @@ class LightPolicy:
             "schema": SCHEMA,
             "version": VERSION,
             "kind": self.kind,
-            "net": asdict(self.net.config),
+            "net": written_settings(self.net.config),
             "observation": self.spec.to_json(),
             "auto": None if self.auto is None else asdict(self.auto),
             "execution": None if self.execution is None else self.execution.to_json(),
