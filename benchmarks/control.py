@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,15 @@ class Row:
         kind: Kind of its tokenizer; of a flow head, which reads horizon and units of it.
         policy: Name of the policy.
         options: Settings of the tokenizer.
+        changes: Settings of the policy that differ from the preset's.
+        tokenizer_steps: Training steps of the tokenizer where they differ from the others'.
     """
 
     kind: str
     policy: str = "light"
     options: dict[str, Any] | None = None
+    changes: dict[str, Any] = field(default_factory=dict)
+    tokenizer_steps: int | None = None
 
 
 ROWS = {
@@ -61,6 +65,16 @@ ROWS = {
     "fast": Row("fast"),
     "bin": Row("bin"),
     "light-flow": Row("oat", "light-flow", LIGHT),
+    "oat, true ids alone": Row("oat", options=LIGHT, changes={"code_smoothing": 0.0}),
+    "oat, as first": Row(
+        "oat", options=LIGHT, changes={"code_smoothing": 0.0}, tokenizer_steps=2000
+    ),
+    "quest, as first": Row(
+        "quest",
+        options={"levels": LIGHT["levels"]},
+        changes={"code_smoothing": 0.0},
+        tokenizer_steps=2000,
+    ),
 }
 
 RULES = {
@@ -75,7 +89,7 @@ RULES = {
 }
 """Ways to execute chunks; "half" is the paper's protocol."""
 EVERY_BUDGET = ("half", "8", "auto")
-"""Rules under which every budget acts; under the others all tokens do."""
+"""Rules whose results by budget the page shows."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +100,13 @@ class Options:
     """Policies to run."""
     rules: tuple[str, ...] = tuple(RULES)
     """Rules to execute by."""
+    every_budget: tuple[str, ...] = EVERY_BUDGET
+    """Rules under which every budget acts; under the others all tokens do."""
     seeds: tuple[int, ...] = (0, 1, 2)
     """Seeds of the weights and the samples of a policy's training."""
     steps: int = 2500
     """Training steps of a policy."""
-    tokenizer_steps: int = 2000
+    tokenizer_steps: int = 8000
     """Training steps of a learned tokenizer."""
     episodes: int = 50
     """Episodes of each task, budget and rule."""
@@ -131,7 +147,7 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
     policy = load_policy(folder)
     execution = RULES[rule]
     budgets: tuple[Budget, ...] = policy.budgets[-1:]
-    if rule in EVERY_BUDGET:
+    if rule in options.every_budget:
         budgets = (*policy.budgets, "auto") if has_auto(policy) else policy.budgets
     record = oatkit.evaluate(
         policy,
@@ -155,6 +171,8 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         "parameters": sum(p.numel() for p in policy.net.parameters()),
         "steps": policy.extras["train"]["steps"],
         "batch_size": policy.extras["train"]["batch_size"],
+        "tokenizer_steps": policy.tokenizer.extras.get("train", {}).get("steps"),
+        "code_smoothing": getattr(policy.net.config, "code_smoothing", 0.0),
         "episodes": options.episodes,
         "budgets": [asdict(budget) for budget in record.budgets],
     }
@@ -173,7 +191,7 @@ def trained(options: Options, data: Path, name: str, seed: int) -> Path:
         oatkit.train_policy(
             oatkit.open_dataset(data, state_key=(ENVIRONMENT_STATE,)),
             tokenizer(options, data, row, preset),
-            policy_config(row.policy, preset),
+            replace(policy_config(row.policy, preset), **row.changes),
             out,
             preset=preset,
             train={"steps": options.steps, "seed": seed},
@@ -184,14 +202,17 @@ def trained(options: Options, data: Path, name: str, seed: int) -> Path:
 
 def tokenizer(options: Options, data: Path, row: Row, preset: str) -> Path:
     """Folder of the tokenizer, which is trained or fitted unless it is there."""
-    out = options.out / "tokenizers" / row.kind
+    steps = (
+        options.tokenizer_steps if options.tiny else row.tokenizer_steps or options.tokenizer_steps
+    )
+    out = options.out / "tokenizers" / f"{row.kind}-{steps}"
     if not (out / "config.json").exists():
         oatkit.train_tokenizer(
             oatkit.open_dataset(data),
             row.kind,
             out,
             preset=preset,
-            train={"steps": options.tokenizer_steps, "seed": 0},
+            train={"steps": steps, "seed": 0},
             show_progress=True,
             **(row.options or {}),
         )

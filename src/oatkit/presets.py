@@ -60,7 +60,7 @@ _TINY = TrainConfig(
     log_every=5,
 )
 _SMALL = TrainConfig(
-    steps=2000,
+    steps=8000,
     batch_size=128,
     optimizer="soap",
     learning_rate=1e-2,
@@ -147,7 +147,7 @@ class PolicyPreset:
 
 
 _SMALL_POLICY = PolicyPreset(
-    LightConfig(width=128, num_layers=3, image_channels=16),
+    LightConfig(width=128, num_layers=3, image_channels=16, code_smoothing=1.0),
     replace(
         _SMALL,
         steps=2500,
