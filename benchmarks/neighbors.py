@@ -35,6 +35,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.closed_loop import folder_name
+from benchmarks.control import GOALS
 from benchmarks.neighbors_worker import pack, unpack
 from benchmarks.policy_table import HORIZON, open_with_full_state
 from benchmarks.record import read_results, write_result
@@ -255,7 +256,7 @@ def _rules(label: str) -> dict[str, Any]:
 def measure_rule(policy: NeighborPolicy, rule: Rule, episodes: int) -> dict[str, Any]:
     """Successes by task with their intervals, and which episodes were solved."""
     simulator = simulator_kind("metaworld")
-    rollout = Rollout(Execution(rule.execute), Sampling(seed=SEED), (ENVIRONMENT_STATE,))
+    rollout = Rollout(Execution(rule.execute), Sampling(seed=GOALS), (ENVIRONMENT_STATE,))
     runner = EpisodeRunner(policy, simulator, rollout)
     plans = [
         EpisodePlan(task, None, episode)

@@ -24,7 +24,9 @@ def control(record: dict[str, Any]) -> str:
             "MetaWorld's four tasks from the state, 50 demonstrations each, chunks of 32 actions; "
             "goals that no demonstration has, the same for all. Policies take the likeliest "
             "tokens; a flow head starts from zero noise. Every policy has the small preset and was "
-            f"trained for {' or '.join(f'{number:,}' for number in steps)} steps. Success is in "
+            f"trained for {' or '.join(f'{number:,}' for number in steps)} steps; the training "
+            "steps of its tokenizer stand beside it, and how wide its targets are around the true "
+            "codes (`code_smoothing`, in levels). Success is in "
             f"percent over all tasks and seeds, {cells[0]['episodes']} episodes a task, with "
             "Wilson's 95 % interval and, where there are several, the percentages of the seeds.",
             '"half" executes 16 of the 32 actions before the policy looks again, the paper\'s '
@@ -34,9 +36,14 @@ def control(record: dict[str, Any]) -> str:
             "the one nearest to the plan under way is taken.",
         ),
         table(
-            ("policy", "seeds", *rules),
+            ("policy", "seeds", "tokenizer", "smoothing", *rules),
             [
-                (f"`{name}`", str(_num_seeds(cells, name)), *_row(cells, name, rules, _success))
+                (
+                    f"`{name}`",
+                    str(_num_seeds(cells, name)),
+                    *_trained(cells, name),
+                    *_row(cells, name, rules, success_of_seeds),
+                )
                 for name in names
             ],
         ),
@@ -66,6 +73,13 @@ def _num_seeds(cells: Cells, name: str) -> int:
     return len({cell["seed"] for cell in cells if cell["row"] == name})
 
 
+def _trained(cells: Cells, name: str) -> tuple[str, str]:
+    """Training steps of a row's tokenizer, where it was trained, and the width of its targets."""
+    cell = next(cell for cell in cells if cell["row"] == name)
+    steps = cell["tokenizer_steps"]
+    return ("" if steps is None else f"{steps:,}", f"{cell['code_smoothing']:g}")
+
+
 def _row(cells: Cells, name: str, rules: Sequence[str], show: Callable[[Cells], str]) -> list[str]:
     """One cell of a table for each rule, from the results with all tokens."""
     shown = []
@@ -82,7 +96,7 @@ def _largest(cell: dict[str, Any]) -> dict[str, Any]:
     return largest
 
 
-def _success(found: Cells) -> str:
+def success_of_seeds(found: Cells) -> str:
     """Success of all seeds together, with the interval, then of each."""
     rates = [f["success"] for f in found]
     rate = success_rate(sum(r["successes"] for r in rates), sum(r["episodes"] for r in rates))
@@ -122,4 +136,4 @@ def _with_time(found: Cells) -> str:
         return ""
     times = [f["latency_ms"] for f in found if f["latency_ms"] is not None]
     ms = f"; {fmean(times):.1f} ms" if times else ""
-    return f"{_success(found)}{ms}"
+    return f"{success_of_seeds(found)}{ms}"

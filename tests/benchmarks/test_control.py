@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.control import EVERY_BUDGET, ROWS, RULES, Options, cells
 from benchmarks.report_control import control
+from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies.policy_table import policy_kind
 from oatkit.tokenizers.kind_table import kind_named
 from oatkit.types import Execution
@@ -19,6 +21,7 @@ def test_rules_and_rows_are_possible_and_the_papers_protocol_is_among_them() -> 
     for row in ROWS.values():
         assert set(row.options or {}) <= set(kind_named(row.kind).settings)
         assert policy_kind(row.policy)
+        replace(policy_config(row.policy), **row.changes)
 
 
 def test_every_row_has_a_seed_before_any_has_two() -> None:
@@ -37,11 +40,12 @@ def test_the_page_shows_rules_tasks_seams_and_budgets() -> None:
     def cell(seed: int, successes: int) -> dict[str, Any]:
         return {
             **{"row": "oat", "seed": seed, "rule": "8", "steps": 100, "episodes": 10},
+            **{"tokenizer_steps": 2000, "code_smoothing": 1.0},
             "budgets": [result(1, 1), result(8, successes), result("auto", 5)],
         }
 
     text = control({"results": {"cells": {"a": cell(0, 4), "b": cell(1, 8)}}})
-    assert "| `oat` | 2 | 60.0 (39 - 78): 40.0, 80.0 |" in text
+    assert "| `oat` | 2 | 2,000 | 1 | 60.0 (39 - 78): 40.0, 80.0 |" in text
     assert "| `oat` | 60 |" in text
     assert "| `oat` | 0.500, 0.250; 8 |" in text
     assert "| rule 8 | 1 | 8 | auto |" in text
