@@ -69,6 +69,9 @@ ROWS = {
     "oat, as first": Row(
         "oat", options=LIGHT, changes={"code_smoothing": 0.0}, tokenizer_steps=2000
     ),
+    "quest, 2000 tokenizer steps": Row(
+        "quest", options={"levels": LIGHT["levels"]}, tokenizer_steps=2000
+    ),
     "quest, as first": Row(
         "quest",
         options={"levels": LIGHT["levels"]},
