@@ -22,7 +22,7 @@ from oatkit_client.exported_files import open_model, read_description
 from oatkit_client.key_map import TASK, KeyMap
 from oatkit_client.local_decoder import LocalDecoder
 from oatkit_client.local_flow import LocalFlow
-from oatkit_client.protocol import Budget, Reply
+from oatkit_client.protocol import Budget, Reply, StopReason
 from oatkit_client.sampling import Sampling
 
 REPEATS = 3
@@ -136,15 +136,18 @@ class LocalPolicy:
         noise_TA = noise_TA * (0 if rules.is_greedy else rules.temperature)
         context = self._encode(obs)
         deadline = None
+        stopped: StopReason = "all" if num_steps >= flow.num_steps else "budget"
         if deadline_ms is not None:
             deadline = began + flow.measure_once(context) + deadline_ms / 1000
-            num_steps = flow.steps_until(deadline, num_steps)
+            wanted, num_steps = num_steps, flow.steps_until(deadline, num_steps)
+            stopped = "deadline" if num_steps < wanted else stopped
         reply: Reply = {
             "actions": flow.integrate(context, noise_TA, num_steps),
             "tokens": [],
             "entropy": [],
             "budget_used": num_steps,
             "calls": num_steps,
+            "stopped": stopped,
         }
         execution = self.facts.get("execution")
         if execution is not None:
@@ -166,6 +169,7 @@ class LocalPolicy:
         tokens: list[int] = []
         entropy: list[float] = []
         cache, calls, reached = self._empty_cache(), 0, 0
+        stopped: StopReason = "all" if max_tokens == self.facts["endpoints"][-1] else "budget"
         while reached < max_tokens:
             logits_GV = self._feed(self.facts["stages"][calls], tokens, context, cache)
             tokens += choose(logits_GV)
@@ -173,10 +177,11 @@ class LocalPolicy:
             reached = min(self.facts["endpoints"][calls], max_tokens)
             calls += 1
             if reached in thresholds and np.mean(entropy) <= thresholds[reached]:
+                stopped = "auto"
                 break
             if not self._is_time_left(calls, reached, max_tokens, deadline):
                 budgets = [b for b in self.decoder.facts["budgets"] if b <= reached]
-                reached = max(budgets, default=reached)
+                reached, stopped = max(budgets, default=reached), "deadline"
                 break
         return {
             "actions": self.decoder.decode(tokens, reached),
@@ -184,6 +189,7 @@ class LocalPolicy:
             "entropy": entropy[:reached],
             "budget_used": reached,
             "calls": calls,
+            "stopped": stopped,
         }
 
     def _limits(self, budget: Budget | None) -> tuple[int, dict[int, float]]:
