@@ -264,3 +264,12 @@ def test_a_local_policy_that_cannot_stop_says_so(dataset: Dataset, tmp_path: Pat
     reply = LocalPolicy(tmp_path / "onnx").infer(observation, deadline_ms=1e-3)
     assert reply["actions"].shape == (8, 3)
     assert reply["warning"] == "this policy cannot stop early: deadline_ms is ignored"
+
+
+def test_a_local_policy_warns_once_of_a_state_far_off(exported: tuple[Path, Path]) -> None:
+    local = LocalPolicy(exported[1], sampling=GREEDY)
+    state = np.zeros(tiny.STATE_DIM, np.float32)
+    assert "warning" not in local.infer({"observation/state": state, "prompt": tiny.TASKS[0]})
+    far = {"observation/state": state + np.float32(1e6), "prompt": tiny.TASKS[0]}
+    assert "is 1e+06, in training it was -" in local.infer(far)["warning"]
+    assert "warning" not in local.infer(far)

@@ -51,6 +51,9 @@ class Serve:
     sampling: SamplingFlags = Sampling()
     map: UseAppendAction[tuple[str, ...]] = ()
     """KEY=observation.images.X (or observation.state, task) reads KEY as that; KEY= ignores it."""
+    refuse_out_of_range: bool = False
+    """Refuse a state far outside of the training data, such as degrees for radians; otherwise the
+    client is warned once."""
     device: DeviceFlag = "auto"
     cuda_graphs: bool = False
     """Replay a vision-language policy as CUDA graphs, which spares the time of Python; compared on
@@ -92,6 +95,7 @@ def run(options: Serve, console: Console) -> int:
         budget=options.budget,
         sampling=options.sampling,
         key_map=options.map,
+        refuse_out_of_range=options.refuse_out_of_range,
     )
     danger = exposure(
         config.host, has_key=config.api_key is not None, has_tls=config.tls is not None
