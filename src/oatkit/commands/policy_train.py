@@ -11,6 +11,7 @@ from rich.console import Console
 from tyro.conf import arg
 
 from oatkit.commands.choices import PolicyName, PolicyPresetName, policy_help
+from oatkit.commands.data_cautions import print_cautions
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.sampling_options import DecodingFlag
@@ -199,8 +200,10 @@ def run(options: TrainPolicy, console: Console) -> int:
         if getattr(options, name) is not None:
             changes[name] = getattr(options, name)
     start = options.start()
+    dataset = options.columns.open(options.data)
+    print_cautions(console, dataset, reads_state=options.state)
     train_policy(
-        options.columns.open(options.data),
+        dataset,
         out=options.out,
         preset=options.preset,
         train=changes,

@@ -19,6 +19,7 @@ from oatkit.commands.choices import (
     kind_help,
     kinds_with,
 )
+from oatkit.commands.data_cautions import print_cautions
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.text_output import print_lines
@@ -145,8 +146,10 @@ def run(options: TrainTokenizer, console: Console) -> int:
             "published": options.published,
             **options.settings(),
         }
+    dataset = options.columns.open(options.data)
+    print_cautions(console, dataset, reads_state=False)
     train_tokenizer(
-        options.columns.open(options.data),
+        dataset,
         out=options.out,
         preset=options.preset,
         train=options.training.changes(),
