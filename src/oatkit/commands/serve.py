@@ -111,10 +111,14 @@ def run(options: Serve, console: Console) -> int:
     print_lines(console, f"warming up {policy}")
 
     def is_ready(url: str) -> None:
+        arguments = repr(url)
+        if options.api_key_file is not None:
+            arguments += f", api_key=open({str(options.api_key_file)!r}).read()"
         print_lines(
             console,
             f"serving {options.policy} at {url}",
-            f"next: oatkit_client.Client({url!r}).infer(...), or any openpi client; ctrl-C stops",
+            f"next: oatkit_client.Client({arguments}).infer(...), or any openpi client; ctrl-C "
+            "stops",
         )
 
     with logging_to_stderr(options.log_level):
