@@ -8,10 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oatkit.commands.data_info import sparkline
+from oatkit.commands.data_info import shortened_name, sparkline
 from tests.commands.running import run_command
 from tests.data import datasets
 from tests.data.datasets import make_demos
+
+
+def test_long_names_stay_different() -> None:
+    names = [f"kLeftShoulderAndArm{part}PitchJoint" for part in ("Upper", "Lower")]
+    short = [shortened_name(name, 24) for name in names]
+    assert short == ["kLeftSh…mUpperPitchJoint", "kLeftSh…mLowerPitchJoint"]
+    assert all(len(name) <= 24 for name in short)
+    assert shortened_name("gripper", 24) == "gripper"
 
 
 def test_data_info(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from oatkit_client import Client
+from oatkit_client import Client, ServerError
 
 import oatkit
 from oatkit import cli
@@ -26,6 +26,7 @@ def test_flags_reach_the_server(folder: Path, tmp_path: Path) -> None:
     key.write_text("s3cret\n")
     flags = ["--api-key-file", str(key), "--map", "joints=observation.state", "--map", "extra="]
     more = ["--budget", "2", "--temperature", "0", "--host", "0.0.0.0"]
+    more += ["--refuse-out-of-range"]
     with started(folder, *flags, *more) as server:
         process, url = server.process, server.url
         with Client(url.replace("0.0.0.0", "127.0.0.1"), "s3cret") as client:
@@ -33,6 +34,8 @@ def test_flags_reach_the_server(folder: Path, tmp_path: Path) -> None:
             reply = client.infer({"joints": state, "extra": 1, "prompt": task})
             assert reply["budget_used"] == 2
             assert client.metadata["keys"]["observation.state"] == "joints"
+            with pytest.raises(ServerError, match="far outside of the training data"):
+                client.infer({"joints": state + 1e6, "prompt": task})
             assert client.metadata["fingerprint"] == oatkit.load_policy(folder).digest
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)

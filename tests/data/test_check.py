@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import oatkit
-from oatkit.data.check import check_dataset
+from oatkit.data.check import check_dataset, quick_check
 from oatkit.types import Finding
 from tests.data import datasets
 from tests.data.datasets import Demo, make_demos
@@ -33,6 +33,16 @@ def smooth_demos(count: int = 6) -> list[Demo]:
         )
         for _ in range(count)
     ]
+
+
+def moving_demos() -> list[Demo]:
+    """Joints that swing."""
+    demos = smooth_demos()
+    for number, demo in enumerate(demos):
+        turns = np.linspace(0, 6, len(demo.actions)) + number
+        demo.actions[:] = np.sin(turns)[:, None] * [1, 2, 3]
+        demo.state[:] = np.cos(turns)[:, None] * [1, 2]
+    return demos
 
 
 def test_a_good_dataset_has_no_findings(tmp_path: Path) -> None:
@@ -76,7 +86,7 @@ def test_action_equal_to_the_state(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("turn", "low"), [(2 * np.pi, -np.pi), (360.0, 0.0)])
 def test_wrapping_angle(turn: float, low: float, tmp_path: Path) -> None:
-    demos = smooth_demos()
+    demos = moving_demos()
     angle = np.linspace(0, 1.5 * turn, 40)
     for demo in demos:
         demo.state[:, 1] = low + angle % turn
@@ -173,3 +183,39 @@ def test_a_glitch_among_rare_events_is_an_outlier(tmp_path: Path) -> None:
 def test_a_wrong_horizon(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="horizon is 0, expected at least 1"):
         find(tmp_path, smooth_demos(), horizon=0)
+
+
+def test_a_joint_that_only_trembles(tmp_path: Path) -> None:
+    demos, rng = moving_demos(), np.random.default_rng(1)
+    for demo in demos:
+        demo.actions[:, 1] = 0.75 + 2.0**-7 * rng.integers(-1, 2, len(demo.actions))
+    (found,) = find(tmp_path, demos)
+    assert found.kind == "idle"
+    assert found.message == (
+        "action 'y' moves by 0.016 in all, between 0.7422 and 0.7578, while the others move by 4: "
+        "noise"
+    )
+    assert "leave it out (--action-dims" in found.remedy
+
+
+def test_small_motion_is_no_trembling(tmp_path: Path) -> None:
+    """A slide of millimeters among joints in radians moves smoothly, and is meant."""
+    demos = moving_demos()
+    for demo in demos:
+        demo.actions[:, 1] *= 0.005
+    assert find(tmp_path, demos) == []
+
+
+@pytest.mark.parametrize(
+    ("reads_state", "kinds"), [(True, ["idle", "action-is-state"]), (False, [])]
+)
+def test_the_quick_part_finds_what_training_would_not_show(
+    tmp_path: Path, reads_state: bool, kinds: list[str]
+) -> None:
+    demos = moving_demos()
+    demos[0].actions[5, 0] = 100.0  # an outlier, which is no part of it
+    for demo in demos:
+        demo.state[:] = np.concatenate([demo.actions[:, 2:], demo.actions[:, 2:] * 1e-6], axis=1)
+    dataset = oatkit.open_dataset(datasets.write_lerobot_v21(tmp_path / "d", demos))
+    found = quick_check(dataset, reads_state=reads_state)
+    assert [finding.kind for finding in found] == kinds

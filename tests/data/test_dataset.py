@@ -54,7 +54,9 @@ def test_a_dataset_without_state(tmp_path: Path) -> None:
     assert dataset.state_dim == 0
     assert dataset[0].state is None
     assert "observation.state" not in dataset.chunks(2)[0]
-    with pytest.raises(oatkit.DatasetError, match="has no state; name its columns with state_key="):
+    with pytest.raises(
+        oatkit.DatasetError, match="has no state; name its columns with --state-key"
+    ):
         dataset.state_statistics()
 
 

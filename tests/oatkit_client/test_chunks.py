@@ -20,37 +20,13 @@ from oatkit_client import (
 )
 
 from oatkit.serve import ServeConfig, serving
+from tests.oatkit_client.counting import Counting
 from tests.serve.slow import OBSERVATION, make_policy
-
-
-class Counting:
-    """A policy whose chunk holds, at step t of an observation x, the number x + t."""
-
-    def __init__(self, horizon: int = 8) -> None:
-        self.horizon = horizon
-        self.seen: list[int] = []
-        self.requests: list[dict[str, Any]] = []
-        self.num_resets = 0
-        self.gate = threading.Event()
-        self.gate.set()
-        self.failure: Exception | None = None
-        self.more: dict[str, Any] = {}
-
-    def infer(self, obs: Any, **request: Any) -> dict[str, Any]:
-        self.seen.append(obs["x"])
-        self.requests.append(request)
-        self.gate.wait()
-        if self.failure is not None:
-            raise self.failure
-        return {"actions": (obs["x"] + np.arange(self.horizon))[:, None], **self.more}
-
-    def reset(self) -> None:
-        self.num_resets += 1
 
 
 def test_chunk_queue_executes_the_first_part() -> None:
     policy = Counting()
-    queue = ChunkQueue(policy, budget="auto")
+    queue = ChunkQueue(policy, blend=None, budget="auto")
     actions = [int(queue.step({"x": 100 * step})[0]) for step in range(6)]
     assert actions == [0, 1, 2, 3, 400, 401]
     assert policy.seen == [0, 400]
@@ -65,7 +41,7 @@ def test_chunk_queue_executes_the_first_part() -> None:
 @given(st.integers(1, 8), st.integers(1, 30))
 def test_a_number_of_steps_is_executed_and_no_more(execute: int, num_steps: int) -> None:
     """The sequence of a plain queue that is filled with the first steps of a chunk."""
-    queue, plain, expected = ChunkQueue(Counting(), execute), deque[int](), []
+    queue, plain, expected = ChunkQueue(Counting(), execute, blend=None), deque[int](), []
     for step in range(num_steps):
         if not plain:
             plain.extend(100 * step + t for t in range(execute))
@@ -75,7 +51,7 @@ def test_a_number_of_steps_is_executed_and_no_more(execute: int, num_steps: int)
 
 def test_chunk_queue_executes_what_the_policy_finds_worth_it() -> None:
     policy = Counting()
-    queue = ChunkQueue(policy, "auto")
+    queue = ChunkQueue(policy, "auto", blend=None)
     actions = []
     for step in range(8):
         policy.more = {"execute_steps": 2 if step == 0 else 5}
@@ -91,6 +67,14 @@ def test_chunk_queue_blends_chunks() -> None:
     assert actions == [0, 1, (2 + 200) / 2, (3 + 201) / 2, (202 + 400) / 2, (203 + 401) / 2]
     queue.reset()
     assert queue.step({"x": 9})[0] == 9, "chunks of an episode do not reach into the next"
+
+
+def test_chunks_are_blended_by_default() -> None:
+    """A seam of 100 falls to the share of the newer chunk."""
+    queue = ChunkQueue(Counting(horizon=32))
+    actions = [float(queue.step({"x": step if step < 16 else step + 100})[0]) for step in range(17)]
+    newer = 1 / (1 + np.exp(-0.1 * 16))
+    assert actions[16] - actions[15] == pytest.approx(1 + 100 * newer)
 
 
 def test_mistakes_are_answered_in_a_sentence() -> None:
@@ -127,7 +111,7 @@ def wait_for(policy: Counting, chunks: RealTimeChunks, num_requests: int) -> Non
     """Until the request is made and, where the gate is open, answered."""
     while len(policy.seen) < num_requests:
         time.sleep(0.001)
-    pending = chunks._pending
+    pending = chunks._background._requests._pending
     if policy.gate.is_set() and pending is not None:
         pending.exception()
 

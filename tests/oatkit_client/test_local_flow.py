@@ -107,9 +107,10 @@ def test_noise_is_that_of_the_seed(files: Path) -> None:
 def test_deadlines_choose_the_steps_that_fit(files: Path) -> None:
     local = LocalPolicy(files, sampling=GREEDY)
     hard = local.infer(OBSERVATION, deadline_ms=1e-3)
-    assert (hard["budget_used"], hard["deadline_met"]) == (1, False)
+    assert (hard["budget_used"], hard["deadline_met"], hard["stopped"]) == (1, False, "deadline")
     easy = local.infer(OBSERVATION, deadline_ms=60_000)
-    assert (easy["budget_used"], easy["deadline_met"]) == (10, True)
+    assert (easy["budget_used"], easy["deadline_met"], easy["stopped"]) == (10, True, "all")
+    assert local.infer(OBSERVATION, budget=3)["stopped"] == "budget"
     assert local._flow is not None
     local._flow._step_s = 100.0
     used = [

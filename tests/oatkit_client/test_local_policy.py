@@ -185,6 +185,7 @@ def test_a_local_policy_stops_as_the_policy_does(
         wanted = policy.predict_action_chunk(observation, budget="auto", sampling=PolicySampling(0))
         assert reply["budget_used"] == wanted.budget
         assert reply["calls"] == wanted.calls
+        assert reply["stopped"] == wanted.stopped == ("all" if wanted.budget == 8 else "auto")
         np.testing.assert_allclose(reply["actions"], wanted.chunk, atol=1e-3)
         used.add(reply["budget_used"])
     assert {2, 8} <= used
@@ -240,8 +241,10 @@ def test_a_local_policy_keeps_deadlines(exported: tuple[Path, Path]) -> None:
     observation = {"observation/state": np.zeros(5), "prompt": tiny.TASKS[0]}
     hard = local.infer(observation, deadline_ms=1e-3)
     assert (hard["budget_used"], hard["calls"], hard["deadline_met"]) == (1, 1, False)
+    assert hard["stopped"] == "deadline"
     easy = local.infer(observation, deadline_ms=60_000)
-    assert (easy["budget_used"], easy["deadline_met"]) == (8, True)
+    assert (easy["budget_used"], easy["deadline_met"], easy["stopped"]) == (8, True, "all")
+    assert local.infer(observation, budget=2)["stopped"] == "budget"
     assert easy["tokens"] == local.infer(observation)["tokens"]
     local._times_s = [0.0, 0.0, 3600.0, 0.0, 0.0]
     assert local.infer(observation, deadline_ms=60_000)["budget_used"] == 2, "the third is slow"
@@ -261,3 +264,12 @@ def test_a_local_policy_that_cannot_stop_says_so(dataset: Dataset, tmp_path: Pat
     reply = LocalPolicy(tmp_path / "onnx").infer(observation, deadline_ms=1e-3)
     assert reply["actions"].shape == (8, 3)
     assert reply["warning"] == "this policy cannot stop early: deadline_ms is ignored"
+
+
+def test_a_local_policy_warns_once_of_a_state_far_off(exported: tuple[Path, Path]) -> None:
+    local = LocalPolicy(exported[1], sampling=GREEDY)
+    state = np.zeros(tiny.STATE_DIM, np.float32)
+    assert "warning" not in local.infer({"observation/state": state, "prompt": tiny.TASKS[0]})
+    far = {"observation/state": state + np.float32(1e6), "prompt": tiny.TASKS[0]}
+    assert "is 1e+06, in training it was -" in local.infer(far)["warning"]
+    assert "warning" not in local.infer(far)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from websockets.sync.client import connect
 
 from oatkit.policies import LightPolicy
 from oatkit.serve import ServeConfig, serving
-from oatkit.types import Sampling
+from oatkit.types import STOP_REASONS, Sampling
 from tests.oatkit_client.protocol_tables import PAGE, TABLES, rows
 from tests.policies import tiny
 from tests.serve.slow import OBSERVATION, make_policy
@@ -25,6 +25,8 @@ FRAMES = Path(__file__).parent / "frames"
 """What client and server of the first version sent each other."""
 SINCE_THEN = {"has_execute_steps": False}
 """Further metadata of the present version."""
+SAID_SINCE_THEN = {"stopped": "all"}
+"""Further keys of a reply."""
 IMAGE = np.zeros((tiny.HEIGHT, tiny.WIDTH, 3), np.uint8)
 ASKED: dict[str, Callable[[Client], Any]] = {
     "first": lambda client: client.infer(OBSERVATION),
@@ -77,8 +79,8 @@ def test_a_server_answers_old_requests_as_it_did(light: LightPolicy) -> None:
     assert list(metadata) == list(recorded)
     for name, reply in zip(ASKED, replies, strict=True):
         before = unpack(frame(f"light_{name}_reply"))
-        assert types(reply) == types(before), name
-        assert list(reply) == list(before), name
+        assert types(reply) == types(before | SAID_SINCE_THEN), name
+        assert [key for key in reply if key not in SAID_SINCE_THEN] == list(before), name
         assert reply["tokens"] == before["tokens"], name
 
 
@@ -87,7 +89,7 @@ def test_cameras_history_and_warnings_are_as_they_were(tmp_path: Path) -> None:
     metadata, reply = talk(policy, frame("camera_repeated_request"))
     assert types(metadata) == types(unpack(frame("camera_metadata")) | SINCE_THEN)
     before = unpack(frame("camera_repeated_reply"))
-    assert types(reply) == types(before)
+    assert types(reply) == types(before | SAID_SINCE_THEN)
     assert reply["warning"] == before["warning"]
 
 
@@ -111,10 +113,11 @@ def test_messages_have_the_keys_that_are_declared(light: LightPolicy) -> None:
     metadata, first, second = talk(light, late, late)
     assert set(metadata) == set(Metadata.__annotations__)
     assert set(metadata["normalization"]) == set(protocol.Normalization.__annotations__)
-    assert set(second) == set(Reply.__annotations__) - {"warning", "execute_steps"}
+    assert set(second) == set(Reply.__annotations__) - {"warning", "execute_steps", "stale"}
     assert set(first["server_timing"]) == set(ServerTiming.__annotations__) - {"prev_total_ms"}
     assert set(second["server_timing"]) == set(ServerTiming.__annotations__)
     assert set(Reply.__annotations__) - set(TokensReply.__annotations__) == {"actions"}
+    assert get_args(protocol.StopReason) == STOP_REASONS
 
 
 def test_options_and_observations_have_different_keys() -> None:

@@ -65,6 +65,34 @@ def test_an_error_is_text_then_1011(url: str, message: Any, problem: str) -> Non
         assert client.infer(OBSERVATION)["budget_used"] == 8, "others are served"
 
 
+def test_a_state_far_off_is_said_once_and_counted(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    degrees = {**OBSERVATION, "observation/state": STATE + np.float32([0, 1e3, 0, 0, 0])}
+    with Client(url) as client:
+        assert "warning" not in client.infer(OBSERVATION)
+        with caplog.at_level("WARNING"):
+            first = client.infer(degrees)["warning"]
+        assert "b is 1000, in training it was -" in first
+        assert any("out_of_range" in record.getMessage() for record in caplog.records)
+        assert "warning" not in client.infer(degrees)
+    with Client(url) as client:
+        assert client.infer(degrees)["warning"] == first, "once a connection"
+    assert 'oatkit_out_of_range_total{dimension="b"} 3' in get(url, "/metrics")[1]
+
+
+def test_a_state_far_off_is_refused_where_that_was_asked_for(light: LightPolicy) -> None:
+    with served(light, refuse_out_of_range=True) as url, Client(url) as client:
+        with pytest.raises(
+            ServerError, match="far outside of the training data: c is -1e\\+06, in"
+        ):
+            client.infer(
+                {**OBSERVATION, "observation/state": STATE - np.float32([0, 0, 1e6, 0, 0])}
+            )
+        assert client.infer(OBSERVATION)["budget_used"] == 8
+        assert 'oatkit_out_of_range_total{dimension="c"} 1' in get(url, "/metrics")[1]
+
+
 def test_busy_is_said_and_may_be_repeated(light: LightPolicy) -> None:
     policy = SlowPolicy(light)
     with served(policy, max_queue=1) as url, ThreadPoolExecutor(2) as pool:

@@ -40,13 +40,19 @@ def test_replies_are_counted() -> None:
     assert (found["oatkit_queue_depth"], found["oatkit_connections"]) == ("5", "2")
 
 
+def test_any_name_of_a_dimension_is_one_label() -> None:
+    metrics = Metrics(budgets=(1,), max_batch=1, queue_depth=lambda: 0, connections=lambda: 0)
+    metrics.out_of_range.add('the "left"\n\\joint')
+    assert values(metrics)[r'oatkit_out_of_range_total{dimension="the \"left\"\n\\joint"}'] == "1"
+
+
 def test_every_metric_says_what_it_is() -> None:
     metrics = Metrics(budgets=(1,), max_batch=1, queue_depth=lambda: 0, connections=lambda: 0)
     lines = metrics.render().splitlines()
     explained = [line.split()[2] for line in lines if line.startswith("# HELP")]
     typed = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert explained == typed
-    assert len(explained) == 9
+    assert len(explained) == 10
 
 
 def test_the_page_on_serving_lists_all_metrics() -> None:

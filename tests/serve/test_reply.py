@@ -9,6 +9,7 @@ from oatkit_client import ChunkQueue, Client
 from oatkit_client.wire import pack, unpack
 from websockets.sync.client import connect
 
+from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.serve import ServeConfig, serving
 from tests.policies import tiny
 from tests.serve.slow import OBSERVATION, make_policy
@@ -41,6 +42,19 @@ def test_a_calibrated_policy_says_how_much_to_execute(tmp_path: Path) -> None:
             queue.step(OBSERVATION)
     assert type(reply["execute_steps"]) is int
     assert reply["execute_steps"] == tokens["execute_steps"] == table.bin_steps[0]
+
+
+def test_a_reply_says_why_generation_stopped(tmp_path: Path) -> None:
+    policy = make_policy(tmp_path)
+    policy.auto = AutoThresholds((2,), (99.0,))
+    with serving(policy, ServeConfig(port=0, max_batch=1)) as url, Client(url) as client:
+        assert client.infer(OBSERVATION)["stopped"] == "all"
+        assert client.infer(OBSERVATION, budget=4)["stopped"] == "budget"
+        assert client.infer(OBSERVATION, budget="auto")["stopped"] == "auto"
+        assert client.infer(OBSERVATION, budget=4, deadline_ms=60_000)["stopped"] == "budget"
+        for budget in (None, 4, "auto"):
+            late = client.infer(OBSERVATION, budget=budget, deadline_ms=1e-3)
+            assert (late["stopped"], late["budget_used"]) == ("deadline", 1)
 
 
 def test_only_the_actions_are_an_array(url: str) -> None:

@@ -19,7 +19,7 @@ def statistics(*scales: float) -> Statistics:
     return compute_statistics(lambda: [rows], dim=len(scales))
 
 
-FACTS = DataFacts(statistics(1.0, 10.0), "f00d", NAMES, 20.0)
+FACTS = DataFacts(statistics(1.0, 10.0), "f00d", NAMES, 20.0, ("torque", "grip"), (0, 2))
 
 
 def test_facts_survive_json() -> None:
@@ -27,6 +27,14 @@ def test_facts_survive_json() -> None:
     back = DataFacts.from_json(values)
     assert back.to_json() == values
     assert (back.fingerprint, back.action_names, back.fps) == ("f00d", NAMES, 20.0)
+    assert (back.action_keys, back.action_dims) == (("torque", "grip"), (0, 2))
+
+
+def test_older_facts_know_no_columns() -> None:
+    values = FACTS.to_json()
+    del values["action_keys"], values["action_dims"]
+    back = DataFacts.from_json(values)
+    assert (back.action_keys, back.action_dims) == ((), None)
 
 
 @pytest.mark.parametrize(

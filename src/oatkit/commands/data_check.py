@@ -50,7 +50,9 @@ def run(options: CheckDataset, console: Console) -> int:
     if shown:
         return 1
     data = shlex.quote(options.path)
-    next_command = f"oatkit tokenizer train --data {data} --out out/tokenizer"
+    next_command = (
+        f"oatkit tokenizer train --data {data} --out out/tokenizer{options.columns.flags()}"
+    )
     print_lines(console, f"next: {next_command}", style="dim")
     return 0
 

@@ -22,7 +22,7 @@ from oatkit.types import DatasetInfo, DimensionSummary
 BARS = " ▁▂▃▄▅▆▇█"
 MAX_TASKS_SHOWN = 10
 MAX_DIMENSIONS_SHOWN = 16
-MAX_NAME_WIDTH = 16
+MAX_NAME_WIDTH = 24
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ def run(options: ShowInfo, console: Console) -> int:
     info = summarize_dataset(options.columns.open(options.path))
     console.print(render_info(info))
     write_result(info, options.out, console)
-    print_lines(console, f"next: oatkit data check {shlex.quote(options.path)}", style="dim")
+    next_command = f"oatkit data check {shlex.quote(options.path)}{options.columns.flags()}"
+    print_lines(console, f"next: {next_command}", style="dim")
     return 0
 
 
@@ -117,11 +118,21 @@ def _render_dimensions(
     for index, d in enumerate(shown):
         numbers = "".join(f"{v:>10.3g}" for v in (d.min, d.q01, d.mean, d.q99, d.max))
         text.append(f"{index:>3} ", style="dim")
-        text.append(f"{d.name[:width]:<{width}}{numbers}  {sparkline(d.histogram)}\n")
+        text.append(
+            f"{shortened_name(d.name, width):<{width}}{numbers}  {sparkline(d.histogram)}\n"
+        )
     if len(dimensions) > len(shown):
         hidden = len(dimensions) - len(shown)
         text.append(f"    and {hidden} more; --out FILE.json has them all\n", style="dim")
     return text
+
+
+def shortened_name(name: str, width: int) -> str:
+    """A name of at most `width` characters; the end stays, which tells joints of a limb apart."""
+    if len(name) <= width:
+        return name
+    num_first = (width - 1) // 3
+    return f"{name[:num_first]}…{name[len(name) - (width - 1 - num_first) :]}"
 
 
 def sparkline(counts: Sequence[int]) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import arg
 
 from oatkit.data import Dataset, open_dataset
+from oatkit.data.open import open_source
 from oatkit.policies import Policy
+from oatkit.tokenizers import ActionTokenizer
 
 
 @dataclass(frozen=True)
@@ -40,18 +44,49 @@ class DatasetOptions:
             show_progress=True,
         )
 
+    def open_like(
+        self, tokenizer: ActionTokenizer, path: str, state_keys: Sequence[str] = ()
+    ) -> Dataset:
+        """Open a dataset as it was for a tokenizer; what the flags say goes before that.
+
+        Args:
+            tokenizer: Tokenizer that knows the columns it was made from.
+            path: Dataset, of which these columns are read if it has them.
+            state_keys: Columns that are the state, unless a flag names others.
+        """
+        facts, source = tokenizer.data, open_source(path)
+        columns = replace(self, state_key=self.state_key or tuple(state_keys))
+        has_known = all(key in source.features for key in facts.action_keys)
+        if facts.action_keys and has_known and not self.action_key:
+            dims = tuple(str(dim) for dim in facts.action_dims or ())
+            columns = replace(
+                columns, action_key=facts.action_keys, action_dims=self.action_dims or dims
+            )
+        if self.fps is None and source.fps is None:
+            columns = replace(columns, fps=facts.fps)
+        return columns.open(path)
+
     def open_for(self, policy: Policy, path: str) -> Dataset:
-        """Open a dataset for a trained policy; its state is by default what the policy reads."""
-        known = policy.extras.get("data", {}).get("state_keys", ())
-        reads_known = policy.spec.state_dim and not self.state_key
-        columns = replace(self, state_key=tuple(known)) if reads_known else self
-        dataset = columns.open(path)
+        """Open a dataset for a trained policy, with the columns that it was trained on."""
+        known = policy.extras.get("data", {}).get("state_keys", ()) if policy.spec.state_dim else ()
+        dataset = self.open_like(policy.tokenizer, path, known)
         wanted = policy.tokenizer.action_dim
         if dataset.action_dim != wanted:
             raise ValueError(
-                f"the policy is for {wanted} action dimensions, {path} has {dataset.action_dim}"
+                f"the policy is for {wanted} action dimensions, {path} has {dataset.action_dim}: "
+                "name its columns with --action-key, or some of them with --action-dims"
             )
         return dataset
+
+    def flags(self) -> str:
+        """The flags as they are typed, each after a space; nothing where none was given."""
+        words: list[str] = []
+        for name, value in asdict(self).items():
+            if value not in ((), None):
+                values = value if isinstance(value, tuple) else (value,)
+                shown = (f"{one:g}" if isinstance(one, float) else str(one) for one in values)
+                words += [f"--{name.replace('_', '-')}", *map(shlex.quote, shown)]
+        return "".join(f" {word}" for word in words)
 
 
 Columns = Annotated[DatasetOptions, arg(name="")]

@@ -65,7 +65,12 @@ def _load(options: OpenLab, console: Console) -> Lab:
     device = announce_device(console, options.device)
     names = tokenizer_names(options.tokenizers)
     tokenizers = {name: load_tokenizer(folder, device=device) for name, folder in names.items()}
-    lab = Lab(tokenizers, options.columns.open(options.data))
+    dataset = (
+        options.columns.open_like(next(iter(tokenizers.values())), options.data)
+        if tokenizers
+        else options.columns.open(options.data)
+    )
+    lab = Lab(tokenizers, dataset)
     for name, tokenizer in tokenizers.items():
         print_differences(console, name, tokenizer.check(lab.dataset))
     return lab

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,11 +12,13 @@ from rich.console import Console
 from tyro.conf import arg
 
 from oatkit.commands.choices import PolicyName, PolicyPresetName, policy_help
+from oatkit.commands.data_cautions import print_cautions
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.sampling_options import DecodingFlag
 from oatkit.commands.text_output import print_lines
 from oatkit.commands.train_options import TrainFlags, TrainOptions
+from oatkit.data import Dataset
 from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.nn.image_augmentation import Augmentation
@@ -23,6 +26,7 @@ from oatkit.policies import LightFlowConfig, VlmConfig
 from oatkit.policies.policy_table import POLICIES, policy_kind
 from oatkit.policies.vlm.backbones.backbone_options import FREEZING, BackboneOptions
 from oatkit.policies.vlm.vlm_config import STAGE
+from oatkit.storage.artifact import config_file, local_folder
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 
 OWN_FLAGS = (
@@ -164,6 +168,18 @@ class TrainPolicy:
         loading = {n: given[n] for n in (*FREEZING, "dtype") if given[n] != usual[n]}
         return found | ({"backbone": loading} if loading else {}) or None
 
+    def open_data(self) -> Dataset:
+        """The dataset, with the columns of the tokenizer, or of the policy to start from, unless
+        flags say others."""
+        if self.init is not None:
+            folder = local_folder(self.init)
+            known = json.loads(config_file(folder).read_text()).get("data", {})
+            tokenizer = load_tokenizer(folder / "tokenizer")
+            return self.columns.open_like(tokenizer, self.data, known.get("state_keys", ()))
+        if self.tokenizer is not None:
+            return self.columns.open_like(load_tokenizer(self.tokenizer), self.data)
+        return self.columns.open(self.data)
+
     def open_tokenizer(self) -> ActionTokenizer | Path | None:
         """The tokenizer, opened where the flags change how it decodes."""
         if self.decoding is None:
@@ -204,8 +220,10 @@ def run(options: TrainPolicy, console: Console) -> int:
         if getattr(options, name) is not None:
             changes[name] = getattr(options, name)
     start = options.start()
+    dataset = options.open_data()
+    print_cautions(console, dataset, reads_state=options.state)
     train_policy(
-        options.columns.open(options.data),
+        dataset,
         out=options.out,
         preset=options.preset,
         train=changes,
@@ -218,7 +236,7 @@ def run(options: TrainPolicy, console: Console) -> int:
         **start,
     )
     out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
-    next_command = f"oatkit policy measure {out} --data {data}"
+    next_command = f"oatkit policy measure {out} --data {data}{options.columns.flags()}"
     print_lines(console, f"wrote {options.out}", f"next: {next_command}")
     return 0
 

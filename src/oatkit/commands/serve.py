@@ -51,6 +51,9 @@ class Serve:
     sampling: SamplingFlags = Sampling()
     map: UseAppendAction[tuple[str, ...]] = ()
     """KEY=observation.images.X (or observation.state, task) reads KEY as that; KEY= ignores it."""
+    refuse_out_of_range: bool = False
+    """Refuse a state far outside of the training data, such as degrees for radians; otherwise the
+    client is warned once."""
     device: DeviceFlag = "auto"
     cuda_graphs: bool = False
     """Replay a vision-language policy as CUDA graphs, which spares the time of Python; compared on
@@ -92,6 +95,7 @@ def run(options: Serve, console: Console) -> int:
         budget=options.budget,
         sampling=options.sampling,
         key_map=options.map,
+        refuse_out_of_range=options.refuse_out_of_range,
     )
     danger = exposure(
         config.host, has_key=config.api_key is not None, has_tls=config.tls is not None
@@ -107,10 +111,14 @@ def run(options: Serve, console: Console) -> int:
     print_lines(console, f"warming up {policy}")
 
     def is_ready(url: str) -> None:
+        arguments = repr(url)
+        if options.api_key_file is not None:
+            arguments += f", api_key=open({str(options.api_key_file)!r}).read()"
         print_lines(
             console,
             f"serving {options.policy} at {url}",
-            f"next: oatkit_client.Client({url!r}).infer(...), or any openpi client; ctrl-C stops",
+            f"next: oatkit_client.Client({arguments}).infer(...), or any openpi client; ctrl-C "
+            "stops",
         )
 
     with logging_to_stderr(options.log_level):

@@ -96,7 +96,8 @@ def run(options: CompareTokenizers, console: Console) -> int:
     )
     console.print(render_comparison(comparison), soft_wrap=True)
     out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
-    next_command = f"oatkit tokenizer sweep --data {data} --out {out}/sweep.json"
+    flags = options.columns.flags()
+    next_command = f"oatkit tokenizer sweep --data {data} --out {out}/sweep.json{flags}"
     print_lines(console, f"open {options.out / 'report.html'}", f"next: {next_command}")
     return 0
 

@@ -45,10 +45,10 @@ def run(options: MeasureTokenizer, console: Console) -> int:
     if not options.tokenizers:
         raise ValueError("name at least one tokenizer artifact")
     device = announce_device(console, options.device)
-    dataset = options.columns.open(options.data)
     found = []
     for path in options.tokenizers:
         tokenizer = load_tokenizer(path, device=device)
+        dataset = options.columns.open_like(tokenizer, options.data)
         print_differences(console, path, tokenizer.check(dataset))
         part = select_episodes(tokenizer.extras, dataset, options.split)
         found.append(measure_tokenizer(tokenizer, part, path=str(path), split=options.split))

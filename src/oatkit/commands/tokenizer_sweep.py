@@ -68,7 +68,8 @@ def run(options: SweepTokenizer, console: Console) -> int:
     for ablation in dict.fromkeys(row.ablation for row in tokenizer_ablations(options.only)):
         console.print(render_tokenizer_sweep(sweep, ablation))
     data, kind = shlex.quote(options.data), options.kind
-    next_command = f"oatkit tokenizer train --data {data} --kind {kind} --out out/{kind}"
+    flags = options.columns.flags()
+    next_command = f"oatkit tokenizer train --data {data} --kind {kind} --out out/{kind}{flags}"
     print_lines(console, f"wrote {options.out}", f"next: {next_command}")
     return 0
 

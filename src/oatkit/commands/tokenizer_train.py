@@ -19,11 +19,14 @@ from oatkit.commands.choices import (
     kind_help,
     kinds_with,
 )
+from oatkit.commands.data_cautions import print_cautions
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.text_output import print_lines
 from oatkit.commands.train_options import TrainFlags, TrainOptions
+from oatkit.data import Dataset
 from oatkit.jobs.tokenizer_training import train_tokenizer
+from oatkit.tokenizers import load_tokenizer
 from oatkit.tokenizers.fast import Decoding
 from oatkit.types import NormalizationMode
 
@@ -120,6 +123,12 @@ class TrainTokenizer:
     training: TrainFlags = TrainOptions()
     columns: Columns = DatasetOptions()
 
+    def open_data(self) -> Dataset:
+        """The dataset, with the columns of the tokenizer to start from unless flags say others."""
+        if self.init is None:
+            return self.columns.open(self.data)
+        return self.columns.open_like(load_tokenizer(self.init), self.data)
+
     def settings(self) -> dict[str, Any]:
         """The settings of the kind that the flags change."""
         chosen = {name: getattr(self, name) for name in SETTINGS}
@@ -145,8 +154,10 @@ def run(options: TrainTokenizer, console: Console) -> int:
             "published": options.published,
             **options.settings(),
         }
+    dataset = options.open_data()
+    print_cautions(console, dataset, reads_state=False)
     train_tokenizer(
-        options.columns.open(options.data),
+        dataset,
         out=options.out,
         preset=options.preset,
         train=options.training.changes(),
@@ -157,7 +168,7 @@ def run(options: TrainTokenizer, console: Console) -> int:
         **start,
     )
     out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
-    next_command = f"oatkit tokenizer measure {out} --data {data}"
+    next_command = f"oatkit tokenizer measure {out} --data {data}{options.columns.flags()}"
     print_lines(console, f"wrote {options.out}", f"next: {next_command}")
     return 0
 

@@ -18,6 +18,12 @@ OUTLIER_WIDTHS = 3.0
 RARE_EVENT_SIZES = 100.0
 """Where 98 % of the values are equal, a value this many times the usual distance of the others away
 from them is an outlier."""
+NOISE_SHARE = 0.3
+"""A dimension is noise where successive values differ by more than this share of what values of
+independent frames would; motion differs by far less."""
+IDLE_SHARE, IDLE_SURELY = 1e-2, 1e-3
+"""A dimension whose range is below this share of that of dimensions which move is idle if it is
+noise, or surely."""
 FULL_TURNS = (2 * np.pi, 360.0)
 TIMESTAMP_TOLERANCE = 0.1
 """Share of a frame period by which the distance of two timestamps may be wrong."""
@@ -50,9 +56,31 @@ def check_dataset(dataset: Dataset, *, horizon: int = 32) -> DatasetCheck:
         findings += _constant(word, table, statistics)
         findings += _outliers(dataset, word, table, statistics)
         findings += _wrapping_angles(dataset, word, table, statistics)
+        findings += _idle(dataset, word, table, statistics)
     if len(finite) == 2:
         findings += _action_is_state(dataset, *(statistics for _, statistics in finite.values()))
     return DatasetCheck(str(dataset.path), dataset.format, horizon, tuple(findings))
+
+
+def quick_check(dataset: Dataset, *, reads_state: bool) -> list[Finding]:
+    """What ruins a training though its loss looks well: the part of the check that takes a pass
+    over the numbers, which training makes anyway.
+
+    Args:
+        dataset: Dataset whose numbers are finite.
+        reads_state: Whether the state is an input.
+    """
+    tables = {"action": dataset.action}
+    if reads_state and dataset.state is not None:
+        tables["state"] = dataset.state
+    findings: list[Finding] = []
+    known = {word: dataset.statistics(table) for word, table in tables.items()}
+    for word, table in tables.items():
+        findings += _wrapping_angles(dataset, word, table, known[word])
+        findings += _idle(dataset, word, table, known[word])
+    if "state" in known:
+        findings += _action_is_state(dataset, known["action"], known["state"])
+    return findings
 
 
 @dataclass
@@ -180,6 +208,32 @@ def _wrapping_angles(
                 at.episode,
                 at.frame,
             )
+
+
+def _idle(dataset: Dataset, word: str, table: Table, statistics: Statistics) -> Iterator[Finding]:
+    """Dimensions that do nothing but tremble, which normalizing makes as large as the others."""
+    span, squares = statistics.max - statistics.min, np.zeros(table.dim)
+    for start, length in zip(dataset.episode_starts, dataset.episode_lengths, strict=True):
+        values_TA = table.rows(start, start + length).astype(np.float64)
+        squares += np.square(np.diff(values_TA, axis=0)).sum(axis=0)
+    independent = 2 * np.square(statistics.std) * statistics.count
+    is_noise = squares > NOISE_SHARE * independent
+    moving = span[~is_noise & (span > 0)]
+    if not len(moving):
+        return
+    usual = float(np.median(moving))
+    limit = np.where(is_noise, IDLE_SHARE, IDLE_SURELY) * usual
+    for dim in np.flatnonzero((span > 0) & (span < limit)):
+        yield Finding(
+            "idle",
+            f"{word} '{table.names[dim]}' moves by {span[dim]:.2g} in all, between "
+            f"{statistics.min[dim]:.4g} and {statistics.max[dim]:.4g}, while the others move by "
+            f"{usual:.2g}: noise",
+            "normalizing blows it up to the size of the others; leave it out (--action-dims, or "
+            "--state-key with other columns), or record 0",
+            0,
+            0,
+        )
 
 
 def _action_is_state(dataset: Dataset, action: Statistics, state: Statistics) -> Iterator[Finding]:

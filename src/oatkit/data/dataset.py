@@ -202,7 +202,9 @@ class Dataset:
 
     def state_statistics(self) -> Statistics:
         if self.state is None:
-            raise DatasetError(f"{self.path} has no state; name its columns with state_key=")
+            raise DatasetError(
+                f"{self.path} has no state; name its columns with --state-key (state_key=)"
+            )
         return self.statistics(self.state)
 
     def statistics(self, table: Table) -> Statistics:

@@ -13,6 +13,7 @@ import numpy as np
 from oatkit.data.column_cache import ColumnCache
 from oatkit.data.columns import Table
 from oatkit.data.dataset import Dataset
+from oatkit.data.formats.arrays import Arrays, Given
 from oatkit.data.formats.format_table import FORMATS
 from oatkit.data.source import Fetch, Source
 from oatkit.errors import DatasetError
@@ -21,7 +22,7 @@ HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 
 
 def open_dataset(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Given,
     *,
     action_key: str | Sequence[str] | None = None,
     state_key: str | Sequence[str] | None = None,
@@ -38,7 +39,8 @@ def open_dataset(
 
     Args:
         path: A file or folder, or a dataset id of the Hugging Face hub (`org/name`, or
-            `org/name@revision`), whose numbers are downloaded at once and videos when read.
+            `org/name@revision`), whose numbers are downloaded at once and videos when read; or
+            arrays in memory, see `oatkit.data.formats.arrays`.
         action_key: The column to read as the action; several are joined side by side.
         state_key: The same for the state.
         action_dims: Which dimensions of the action to keep, by index or name.
@@ -49,7 +51,8 @@ def open_dataset(
     """
     if fps is not None and not 0 < fps < math.inf:
         raise ValueError(f"fps is {fps}, expected a number above 0")
-    source = open_source(path)
+    source: Source
+    source = open_source(path) if isinstance(path, str | os.PathLike) else Arrays(path)
     _require_episodes(source)
     cache = ColumnCache(source, Path(cache_dir) if cache_dir else None, show_progress=show_progress)
 

@@ -149,6 +149,7 @@ def _policy_facts(
 ) -> dict[str, Any]:
     return {
         **policy.spec.to_json(),
+        "state_names": list(policy.extras.get("data", {}).get("state_names", [])),
         "auto": None if policy.auto is None else asdict(policy.auto),
         "execution": None if policy.execution is None else policy.execution.summary(),
         **generation,

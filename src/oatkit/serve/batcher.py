@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from oatkit_client.protocol import BUSY
+from oatkit_client.protocol import BUSY, StopReason
 
 from oatkit.errors import OatkitError
 from oatkit.policies import Policy
@@ -55,6 +55,7 @@ class Answer:
             temperature, top-k and top-p.
         calls: Number of stages that the network was run for.
         budget_used: Number of tokens, or of Euler steps where a flow expert acts.
+        stopped: Why generation stopped; None where the policy does not say.
         execute_steps: Number of steps that are worth executing, as the policy finds; None where it
             was not calibrated.
         batch_size: Number of requests that were answered together.
@@ -68,6 +69,7 @@ class Answer:
     entropy_bits: list[float]
     calls: int
     budget_used: int
+    stopped: StopReason | None
     execute_steps: int | None
     batch_size: int
     queue_ms: float
@@ -272,6 +274,9 @@ class Batcher:
         used = [int(k) for k in found.budget]
         spent = used if self._policy.head == "tokens" else [int(k) for k in found.calls]
         steps = [None] * len(batch) if found.execute_steps is None else found.execute_steps.tolist()
+        stopped = [None] * len(batch) if found.stopped is None else found.stopped
+        if budget != requests[0].budget:  # there was no time for more than the planned budget
+            stopped = ["deadline" if reason == "budget" else reason for reason in stopped]
         if self.latencies.budgets:
             self.latencies.add_prediction(len(batch), max(spent), infer_ms)
         return [
@@ -281,6 +286,7 @@ class Batcher:
                 entropy_bits=[float(e) for e in found.entropy_bits[row][: used[row]]],
                 calls=int(found.calls[row]),
                 budget_used=spent[row],
+                stopped=stopped[row],
                 execute_steps=steps[row],
                 batch_size=len(batch),
                 queue_ms=1000 * (began - request.received),

@@ -31,6 +31,8 @@ from oatkit.serve.serve_config import ServeConfig
 
 GOING_AWAY, INTERNAL_ERROR = 1001, 1011
 """Close codes of the websocket protocol."""
+OUT_OF_RANGE = "out_of_range"
+"""Event of a client whose states are far outside of the training data."""
 SMALL_BYTES = 1 << 16
 """Maximum size of a message that is read on the event loop; a larger one, which has images, is read
 in a thread."""
@@ -121,13 +123,12 @@ class Connection:
         metrics = self._service.metrics
         try:
             request = await self._read(message, received)
+            self._look_at_range(request)
             answer = await self._predict(request)
             if answer is None:
                 metrics.requests.add("gone")
                 return False
-            warnings = [text for text in request.warnings if text not in self._warned]
-            self._warned.update(warnings)
-            reply = make_reply(request, answer, self._previous_ms, warnings)
+            reply = make_reply(request, answer, self._previous_ms, self._new_warnings(request))
             await self._send(pack(reply))
         except BusyError as error:
             metrics.requests.add("busy")
@@ -151,6 +152,27 @@ class Connection:
             return False
         self._record(request, answer)
         return True
+
+    def _look_at_range(self, request: Request) -> None:
+        """Count a state far outside of the training data, or refuse it."""
+        if request.far is None:
+            return
+        self._service.metrics.out_of_range.add(request.far.name)
+        if self._service.config.refuse_out_of_range:
+            raise ValueError(request.far.sentence)
+
+    def _new_warnings(self, request: Request) -> list[str]:
+        """What this client has not heard yet; of states that are far off it hears once."""
+        found = {text: text for text in request.warnings}
+        if request.far is not None:
+            found[OUT_OF_RANGE] = request.far.sentence
+        new = {kind: text for kind, text in found.items() if kind not in self._warned}
+        self._warned.update(new)
+        if OUT_OF_RANGE in new:
+            log_event(
+                OUT_OF_RANGE, logging.WARNING, connection=self._number, warning=new[OUT_OF_RANGE]
+            )
+        return list(new.values())
 
     async def _read(self, message: bytes | str, received: float) -> Request:
         reader = self._service.reader

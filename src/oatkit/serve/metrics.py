@@ -26,7 +26,8 @@ class Count:
     def lines(self, name: str) -> Iterator[str]:
         """The lines of the metric in the text format."""
         for value, count in sorted(self._counts.items()):
-            yield f'{name}{{{self._label}="{value}"}} {count}'
+            text = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+            yield f'{name}{{{self._label}="{text}"}} {count}'
 
 
 class Gauge:
@@ -92,6 +93,7 @@ class Metrics:
         self.budget_used = Histogram(budgets)
         self.batch_size = Histogram([2**k for k in range(max_batch.bit_length())])
         self.deadlines = Count("outcome")
+        self.out_of_range = Count("dimension")
         self._all: dict[str, tuple[str, Count | Gauge | Histogram]] = {
             "requests_total": ("Requests by outcome: ok, error, busy or gone.", self.requests),
             "errors_total": ("Requests that failed, by kind.", self.errors),
@@ -103,6 +105,10 @@ class Metrics:
             ),
             "batch_size": ("Requests answered together.", self.batch_size),
             "deadlines_total": ("Deadlines that were met or missed.", self.deadlines),
+            "out_of_range_total": (
+                "Requests whose state is far outside of the training data, by the worst dimension.",
+                self.out_of_range,
+            ),
             "queue_depth": ("Requests that wait.", Gauge(queue_depth)),
             "connections": ("Clients that are connected.", Gauge(connections)),
         }

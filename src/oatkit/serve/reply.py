@@ -33,6 +33,8 @@ def make_reply(
         "calls": answer.calls,
         "server_timing": timing,
     }
+    if answer.stopped is not None:
+        reply["stopped"] = answer.stopped
     if answer.execute_steps is not None:
         reply["execute_steps"] = answer.execute_steps
     if request.deadline is not None:

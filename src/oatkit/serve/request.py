@@ -14,6 +14,7 @@ import numpy as np
 from oatkit_client.errors import shortened
 from oatkit_client.key_map import KeyMap
 from oatkit_client.protocol import REQUEST_KEYS, RequestOptions
+from oatkit_client.training_range import FarValue, TrainingRange
 from oatkit_client.wire import unpack
 
 from oatkit.errors import unknown_name
@@ -50,6 +51,7 @@ class Request:
         is_reset: Whether an episode begins.
         is_tokens_only: Whether the client decodes, so that the reply holds no actions.
         warnings: Sentences that the client's programmer should read once.
+        far: Value of the state that is far outside of the training data, if there is one.
     """
 
     observations: Observations
@@ -60,6 +62,7 @@ class Request:
     is_reset: bool = False
     is_tokens_only: bool = False
     warnings: tuple[str, ...] = ()
+    far: FarValue | None = None
 
     @cached_property
     def batch_key(self) -> tuple[object, ...]:
@@ -95,6 +98,9 @@ class RequestReader:
         self._keys = keys
         self._budget = budget
         self._sampling = sampling
+        normalization = None if policy.spec.state is None else policy.spec.state.to_json()
+        names = policy.extras.get("data", {}).get("state_names", ())
+        self._range = TrainingRange(normalization, names)
         self._possible_budgets: set[Budget] = {budget, None}
         self._lock = threading.Lock()  # text tokenizers are not for several threads at once
 
@@ -122,6 +128,7 @@ class RequestReader:
             is_reset=_read_flag("reset", options.get("reset", False)),
             is_tokens_only=_read_flag("tokens_only", options.get("tokens_only", False)),
             warnings=tuple(self._warnings(is_repeated, deadline_ms is not None)),
+            far=self._range.find_far(translated.get(STATE, ())),
         )
         if request.is_tokens_only and self._policy.head != "tokens":
             raise ValueError("this policy gives no tokens: ask without tokens_only")

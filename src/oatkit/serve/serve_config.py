@@ -39,6 +39,8 @@ class ServeConfig:
     sampling: Sampling = Sampling()
     """How ids are chosen where a request does not say. With a seed, an episode of the same
     observations gets the same actions."""
+    refuse_out_of_range: bool = False
+    """Whether a state far outside of the training data is an error; otherwise a warning."""
     key_map: tuple[str, ...] = ()
     """Changes of request keys, see `request_keys`."""
 

@@ -26,12 +26,21 @@ class DataFacts:
     """Names of the action dimensions."""
     fps: float | None = None
     """Number of actions a second; None where nobody knows."""
+    action_keys: tuple[str, ...] = ()
+    """Columns that were read as the action; none in older artifacts."""
+    action_dims: tuple[int, ...] | None = None
+    """Dimensions of these columns that were kept; None for all."""
 
     @classmethod
     def of_dataset(cls, dataset: Dataset) -> DataFacts:
         """The facts of a dataset."""
         return cls(
-            dataset.action_statistics(), dataset.fingerprint, dataset.action.names, dataset.fps
+            dataset.action_statistics(),
+            dataset.fingerprint,
+            dataset.action.names,
+            dataset.fps,
+            dataset.action.keys,
+            dataset.action.dims,
         )
 
     def drift(self, now: Statistics, names: Sequence[str], fps: float | None) -> list[str]:
@@ -65,15 +74,20 @@ class DataFacts:
             "fingerprint": self.fingerprint,
             "action_names": list(self.action_names),
             "fps": self.fps,
+            "action_keys": list(self.action_keys),
+            "action_dims": None if self.action_dims is None else list(self.action_dims),
             "statistics": self.statistics.to_json(),
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> DataFacts:
         """The inverse of `to_json`."""
+        dims = values.get("action_dims")
         return cls(
             Statistics.from_json(values["statistics"]),
             values["fingerprint"],
             tuple(values["action_names"]),
             values["fps"],
+            tuple(values.get("action_keys", ())),
+            None if dims is None else tuple(dims),
         )

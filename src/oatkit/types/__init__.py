@@ -5,7 +5,7 @@ only these.
 """
 
 from oatkit.types.benchmark_records import BenchmarkEvaluation, BenchmarkPart, BenchmarkRow
-from oatkit.types.budget import Budget, budget_name, budget_order
+from oatkit.types.budget import STOP_REASONS, Budget, budget_name, budget_order
 from oatkit.types.data_records import (
     CameraSummary,
     CheckKind,
@@ -64,6 +64,7 @@ from oatkit.types.tokens import (
 )
 
 __all__ = [
+    "STOP_REASONS",
     "Ablation",
     "Allocation",
     "BackboneCheck",

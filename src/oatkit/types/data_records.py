@@ -10,6 +10,7 @@ CheckKind = Literal[
     "constant",
     "action-is-state",
     "wrapping-angle",
+    "idle",
     "short-episode",
     "outlier",
     "duplicate-episode",

@@ -183,3 +183,21 @@ def test_episodes_keep_the_numbers_of_their_files(tmp_path: Path) -> None:
     dataset = oatkit.open_dataset(root, allow_nonfinite=True)
     assert dataset.episode_numbers.tolist() == [1, 2]
     assert dataset.chunks(4)[0]["episode_index"] == 1
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["kLeft", "kRight", "kGrip"],
+        [["kLeft", "kRight", "kGrip"]],
+        {"motors": ["kLeft", "kRight", "kGrip"]},
+        {"arms": ["kLeft", "kRight"], "hand": [["kGrip"]]},
+        {"kGrip": 2, "kLeft": 0, "kRight": 1},
+    ],
+)
+def test_names_however_they_are_nested(tmp_path: Path, names: object) -> None:
+    path = datasets.write_lerobot_v21(tmp_path / "d", make_demos())
+    info = json.loads((path / "meta/info.json").read_text())
+    info["features"]["action"]["names"] = names
+    (path / "meta/info.json").write_text(json.dumps(info))
+    assert oatkit.open_dataset(path).action.names == ("kLeft", "kRight", "kGrip")

@@ -114,3 +114,16 @@ def test_suffixes_may_be_capitals(tmp_path: Path) -> None:
     (tmp_path / "d.npz").rename(tmp_path / "d.NPZ")
     assert oatkit.open_dataset(tmp_path).num_frames == 4
     assert oatkit.open_dataset(tmp_path / "d.NPZ").num_frames == 4
+
+
+def test_names_of_dimensions(tmp_path: Path) -> None:
+    arrays = {"action": np.zeros((5, 2)), "observation.state": np.zeros((5, 3))}
+    np.savez(tmp_path / "0.npz", **arrays, **{"action.names": ["shoulder", "elbow"]})
+    dataset = oatkit.open_dataset(tmp_path)
+    assert dataset.action.names == ("shoulder", "elbow")
+    assert dataset.state is not None
+    assert dataset.state.names == ("state_0", "state_1", "state_2")
+    assert oatkit.open_dataset(tmp_path, action_dims=["elbow"]).action_dim == 1
+    np.savez(tmp_path / "0.npz", **arrays, **{"action.names": ["shoulder"]})
+    with pytest.raises(DatasetError, match=r"'action.names' is <U8 \(1,\), expected 2 texts"):
+        oatkit.open_dataset(tmp_path)

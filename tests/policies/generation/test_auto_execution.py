@@ -69,7 +69,9 @@ def test_only_tokens_that_are_decoded_count() -> None:
     entropy_BK = torch.tensor([[1.0, 3.0, 9.0], [2.0, 9.0, 9.0], [9.0, 9.0, 9.0]])
     tokens = Tokens(torch.zeros(3, 3, dtype=torch.int64), torch.tensor([2, 1, 0]))
     ones_B = torch.ones(3, dtype=torch.int64)
-    generated = GeneratedChunks(torch.zeros(3, 4, 2), tokens, entropy_BK, ones_B, ones_B, {})
+    generated = GeneratedChunks(
+        torch.zeros(3, 4, 2), tokens, entropy_BK, ones_B, ones_B, {}, ones_B
+    )
     assert mean_entropy(generated).tolist() == [2.0, 2.0, 0.0]
 
 

@@ -17,7 +17,7 @@ from oatkit.policies.generation.prediction import (
     to_prediction,
 )
 from oatkit.policies.generation.token_generation import GeneratedChunks
-from oatkit.types import Tokens
+from oatkit.types import STOP_REASONS, Tokens
 from tests.nn.pretended_devices import AsynchronousClock
 from tests.policies import tiny
 
@@ -31,6 +31,7 @@ def generated(batch_size: int) -> GeneratedChunks:
         calls=3 * ones_B,
         attempts=ones_B,
         undecodable={},
+        stopped=torch.arange(batch_size) % len(STOP_REASONS),
     )
 
 
@@ -59,6 +60,7 @@ def test_numpy_gives_numpy_and_torch_gives_torch() -> None:
     assert for_numpy.budget.tolist() == for_torch.budget.tolist() == [2, 2]
     assert for_numpy.calls.tolist() == [3, 3]
     assert for_numpy.elapsed_ms > 0
+    assert for_numpy.stopped == for_torch.stopped == ["all", "budget"]
 
 
 def test_the_time_is_that_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +76,7 @@ def test_one_frame_is_answered_without_a_batch_axis() -> None:
     assert found.chunk.shape == (3, 2)
     assert found.ids.tolist() == [0, 1, 2, 3]
     assert (int(found.budget), int(found.calls), int(found.attempts)) == (2, 3, 1)
+    assert found.stopped == "all"
 
 
 def test_draws_stand_behind_one_another() -> None:

@@ -90,6 +90,7 @@ def test_another_attempt_replaces_rows() -> None:
             calls=torch.full((rows,), value),
             attempts=torch.ones(rows, dtype=torch.int64),
             undecodable=undecodable,
+            stopped=torch.full((rows,), value),
         )
 
     first = made(3, 2, 1, {0: "short", 2: "long"})
@@ -98,4 +99,5 @@ def test_another_attempt_replaces_rows() -> None:
     assert found.tokens.lengths.tolist() == [4, 2, 4]
     assert found.chunk[:, 0, 0].tolist() == [7, 1, 7]
     assert found.attempts.tolist() == [2, 1, 2]
+    assert found.stopped.tolist() == [7, 1, 7]
     assert found.undecodable == {2: "longer"}, "by the row of the whole batch"

@@ -217,3 +217,15 @@ def test_draws_that_do_not_decode_are_generated_again(dataset: Dataset) -> None:
         found.draws[:, 1], policy.tokenizer.decode(tokens).numpy(), atol=1e-5
     )
     assert found.attempts.tolist() == [1, 2, 1]
+
+
+def test_a_prediction_says_why_it_stopped(
+    policies: dict[str, LightPolicy], dataset: Dataset
+) -> None:
+    policy = policies["oat-pow2"]
+    batch = tiny.batch(policy, dataset)
+    assert policy.predict_action_chunk(batch).stopped == ["all"] * 3
+    assert policy.predict_action_chunk(batch, budget=2).stopped == ["budget"] * 3
+    assert policy.predict_action_chunk(batch, deadline_ms=1e-3).stopped == ["deadline"] * 3
+    short = policy.predict_action_chunk(batch, schedule=None, budget=8, deadline_ms=60_000)
+    assert short.stopped == ["all"] * 3

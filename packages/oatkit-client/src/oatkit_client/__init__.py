@@ -16,6 +16,7 @@ from oatkit_client.errors import (
     RequestTimeout,
     ServerBusy,
     ServerError,
+    StepLate,
 )
 from oatkit_client.local_decoder import LocalDecoder
 from oatkit_client.local_policy import LocalPolicy
@@ -41,6 +42,7 @@ __all__ = [
     "Sampling",
     "ServerBusy",
     "ServerError",
+    "StepLate",
     "WireError",
     "pack",
     "unpack",

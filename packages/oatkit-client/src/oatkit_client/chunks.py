@@ -8,24 +8,15 @@ RealTimeChunks   a a a a a b b b b c     asks at 0, at 3 and at 7 without waitin
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Callable, Mapping, Protocol, Union
+from typing import Any, Callable, Mapping, Union
 
-from oatkit_client.planned_actions import Execute, PlannedActions
-from oatkit_client.protocol import Reply
+from oatkit_client.background_plan import BackgroundPlan
+from oatkit_client.chunk_requests import ChunkSource
+from oatkit_client.planned_actions import BLEND, Execute, PlannedActions
+from oatkit_client.step_limit import Meanwhile, StepLimit
 
 Observation = Union[Mapping[str, Any], Callable[[], Mapping[str, Any]]]
 """What the robot observes, or a function that observes, which is called only when it is needed."""
-
-
-class ChunkSource(Protocol):
-    """Gives chunks for observations, as `Client` and `LocalPolicy` do."""
-
-    def infer(self, obs: Mapping[str, Any], **request: Any) -> Reply:
-        """A reply with the chunk as `actions`, (horizon, action_dim)."""
-
-    def reset(self) -> None:
-        """An episode ends: the next request is the first of another."""
 
 
 class ChunkQueue:
@@ -39,10 +30,13 @@ class ChunkQueue:
         blend: Blends the chunks: an action is the mean of what all chunks planned for that moment,
             weighted by exp(-blend * age), where age is the steps since the chunk was asked for.
             None executes the newest chunk alone.
+        limit_ms: Maximum duration of `step`, whatever happens to the server; it then asks in a
+            thread of its own, so that a queue with a limit has to be closed. None waits for the
+            answer.
+        meanwhile: What a step does that has no chunk by then: "raise" `StepLate`; "finish" the
+            chunk, then raise; "hold" the last action; "continue" with the last difference between
+            actions.
         request: Further arguments of `infer`, such as `budget` or `deadline_ms`.
-
-    Attributes:
-        reply: The last reply; empty before the first.
     """
 
     def __init__(
@@ -50,25 +44,77 @@ class ChunkQueue:
         policy: ChunkSource,
         execute: Execute = None,
         *,
-        blend: float | None = None,
+        blend: float | None = BLEND,
+        limit_ms: float | None = None,
+        meanwhile: Meanwhile = "raise",
         **request: Any,
     ) -> None:
         self._policy = policy
         self._request = request
         self._plan = PlannedActions(execute, blend)
-        self.reply: Mapping[str, Any] = {}
+        self._limit = StepLimit(limit_ms, meanwhile)
+        self._background = BackgroundPlan(policy, self._plan, self._limit)
+
+    @property
+    def reply(self) -> Mapping[str, Any]:
+        """The last reply; empty before the first of an episode."""
+        return self._background.reply
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the last action answers no fresh observation: it was made without a chunk in
+        time, or the observation is from before a lost connection."""
+        return self._background.is_stale
+
+    @property
+    def num_failures(self) -> int:
+        """How many requests failed."""
+        return self._background.num_failures
+
+    @property
+    def num_held(self) -> int:
+        """How many steps had no chunk in time, and another action."""
+        return self._background.num_held
+
+    @property
+    def num_stale(self) -> int:
+        """How many replies were left out, under a limit, because their observation was from before
+        a lost connection."""
+        return self._background.num_stale
 
     def step(self, observation: Observation) -> Any:
         """The next action, (action_dim,)."""
-        if self._plan.is_due:
-            self.reply = reply = self._policy.infer(_observed(observation), **self._request)
-            self._plan.add(reply, self._plan.step)
-        return self._plan.next()
+        background = self._background
+        if not self._limit:
+            if self._plan.is_due:
+                reply = self._policy.infer(_observed(observation), **self._request)
+                background.add(reply, self._plan.step)
+            return background.next()
+        background.begin_step()
+        while self._plan.is_due:
+            if not background.is_pending:
+                background.ask(_observed(observation), **self._request)
+            if not background.receive(is_waiting=True):
+                return background.bridge()
+        return background.next()
+
+    def prepare(self, observation: Observation) -> None:
+        """Ask for the first chunk of an episode and wait for it, without the limit of a step."""
+        self._background.prepare(lambda: _observed(observation), **self._request)
 
     def reset(self) -> None:
         """An episode ends: what is left of its chunk is dropped."""
-        self._plan.clear()
-        self._policy.reset()
+        self._background.reset()
+
+    def close(self) -> None:
+        """Make no more requests; needed where there is a limit, or after `prepare`."""
+        self._background.close()
+
+    def __enter__(self) -> ChunkQueue:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
 
 class RealTimeChunks:
@@ -76,8 +122,9 @@ class RealTimeChunks:
 
     A chunk begins at the observation it was asked with: as many of its first actions are left out
     as steps were taken until it came, and where chunks are blended these steps are part of its age.
-    If the chunk runs out before the next one has come, `step` waits and counts that. A failed
-    request is repeated as long as there are actions left, then raised.
+    If the chunk runs out before the next one has come, `step` waits and counts that, for `limit_ms`
+    at most. A failed request is repeated as long as there are actions left, then raised, unless
+    `meanwhile` bridges it.
 
     Args:
         policy: Client or local policy that gives the chunks.
@@ -85,13 +132,15 @@ class RealTimeChunks:
             `execute_steps` of its reply; half of it by default.
         blend: Blends the chunks that plan a moment, as in `ChunkQueue`.
         rate_hz: How often `step` is called a second. Where given, each request has a deadline: the
-            time until the chunk runs out.
-        request: Further arguments of `infer`, such as `budget`.
+            time until the chunk runs out. A `deadline_ms` among the further arguments wins.
+        limit_ms: Maximum duration of `step`, whatever happens to the server; None waits for as long
+            as it takes. It is the robot's own limit, which the server is not told.
+        meanwhile: What a step does that has no chunk by then, as in `ChunkQueue`; the chunk under
+            way is always finished first.
+        request: Further arguments of `infer`, such as `budget` or `deadline_ms`.
 
     Attributes:
-        reply: The last reply; empty before the first of an episode.
-        num_waits: How often the robot had to wait, the first chunk of an episode aside.
-        num_failures: How many requests failed.
+        num_waits: How many steps had to wait, those of an episode's first chunk aside.
     """
 
     def __init__(
@@ -99,51 +148,73 @@ class RealTimeChunks:
         policy: ChunkSource,
         execute: Execute = None,
         *,
-        blend: float | None = None,
+        blend: float | None = BLEND,
         rate_hz: float | None = None,
+        limit_ms: float | None = None,
+        meanwhile: Meanwhile = "raise",
         **request: Any,
     ) -> None:
-        self._policy = policy
         self._rate_hz = rate_hz
         self._request = request
-        self._asker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="oatkit-client")
         self._plan = PlannedActions(execute, blend)
-        self._pending: Future[Reply] | None = None
-        self._asked_at = 0
-        self.reply: Mapping[str, Any] = {}
+        self._background = BackgroundPlan(policy, self._plan, StepLimit(limit_ms, meanwhile))
         self.num_waits = 0
-        self.num_failures = 0
+
+    @property
+    def reply(self) -> Mapping[str, Any]:
+        """The last reply; empty before the first of an episode."""
+        return self._background.reply
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the last action answers no fresh observation: it was made without a chunk in
+        time, or the observation is from before a lost connection."""
+        return self._background.is_stale
+
+    @property
+    def num_failures(self) -> int:
+        """How many requests failed."""
+        return self._background.num_failures
+
+    @property
+    def num_held(self) -> int:
+        """How many steps had no chunk in time, and another action."""
+        return self._background.num_held
+
+    @property
+    def num_stale(self) -> int:
+        """How many replies were left out, under a limit, because their observation was from before
+        a lost connection."""
+        return self._background.num_stale
 
     def step(self, observation: Observation) -> Any:
         """The next action, (action_dim,); returns at once unless there is none left."""
-        if self._pending is not None and self._pending.done():
-            self._receive(self._pending)
-        if self._pending is None and self._plan.is_due:
+        background = self._background
+        background.begin_step()
+        if background.is_pending:
+            background.receive(is_waiting=False)
+        if not background.is_pending and self._plan.is_due:
             self._ask(observation)
         if not self._plan.num_left:
             self.num_waits += bool(self.reply)
         while not self._plan.num_left:
-            if self._pending is None:  # what came was all past
+            if not background.is_pending:  # what came was all past, or stale
                 self._ask(observation)
-            assert self._pending is not None
-            self._receive(self._pending)
-        return self._plan.next()
+            if not background.receive(is_waiting=True):
+                return background.bridge()
+        return background.next()
+
+    def prepare(self, observation: Observation) -> None:
+        """Ask for the first chunk of an episode and wait for it, without the limit of a step."""
+        self._background.prepare(lambda: _observed(observation), **self._request)
 
     def reset(self) -> None:
         """An episode ends: its chunk and its pending request are dropped."""
-        if self._pending is not None:
-            self._pending.cancel()
-        self._pending = None
-        self._plan.clear()
-        self.reply = {}
-        # after a request that is under way, which is of the episode before
-        self._asker.submit(self._policy.reset)
+        self._background.reset()
 
     def close(self) -> None:
         """Make no more requests; waits for one that is under way, lest it opens a closed client."""
-        if self._pending is not None:
-            self._pending.cancel()
-        self._asker.shutdown()
+        self._background.close()
 
     def __enter__(self) -> RealTimeChunks:
         return self
@@ -155,19 +226,7 @@ class RealTimeChunks:
         request = dict(self._request)
         if self._rate_hz is not None and self._plan.num_left:
             request.setdefault("deadline_ms", 1000 * self._plan.num_left / self._rate_hz)
-        self._pending = self._asker.submit(self._policy.infer, _observed(observation), **request)
-        self._asked_at = self._plan.step
-
-    def _receive(self, pending: Future[Reply]) -> None:
-        self._pending = None
-        try:
-            self.reply = reply = pending.result()
-        except Exception:
-            self.num_failures += 1
-            if not self._plan.num_left:
-                raise
-            return
-        self._plan.add(reply, self._asked_at)
+        self._background.ask(_observed(observation), **request)
 
 
 def _observed(observation: Observation) -> Mapping[str, Any]:

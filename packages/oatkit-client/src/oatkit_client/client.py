@@ -87,6 +87,7 @@ class Client:
         self._connection: ClientConnection | None = None
         self._metadata: Metadata | None = None
         self._is_new_episode = True
+        self._num_losses = 0
 
     @property
     def metadata(self) -> Metadata:
@@ -111,7 +112,8 @@ class Client:
         """The server's reply, with the chunk as `actions`, (horizon, action_dim) in raw units.
 
         A lost connection is opened again and the request repeated, and a busy server is asked
-        again, until `timeout_s` is over.
+        again, until `timeout_s` is over. After a lost connection the reply says that it is `stale`:
+        the observation is as old as the request.
 
         Args:
             obs: Observation by the keys of the server's `metadata["keys"]`, such as
@@ -133,6 +135,7 @@ class Client:
             options["tokens_only"] = True
         end = time.monotonic() + self._timeout_s
         with self._lock:
+            losses_before = self._num_losses
             is_first, self._is_new_episode = self._is_new_episode, False
             if is_first:
                 options["reset"] = True
@@ -141,6 +144,8 @@ class Client:
             except Exception:
                 self._is_new_episode |= is_first
                 raise
+            if self._num_losses > losses_before:
+                reply["stale"] = True
         if self._decoder is not None:
             reply["actions"] = self._decoder.decode(reply["tokens"])
         return reply
@@ -170,6 +175,7 @@ class Client:
                 self._drop()
                 if isinstance(error, (ConnectionFailed, RequestTimeout)):
                     raise
+                self._num_losses += 1
                 if not backoff.wait():
                     raise ConnectionFailed(f"the connection to {self.url} was lost") from error
             except ServerBusy:
@@ -236,6 +242,7 @@ class Client:
             )
 
     def _wait_or_fail(self, backoff: _Backoff, error: Exception, why: str) -> None:
+        self._num_losses += 1
         if not backoff.wait():
             raise ConnectionFailed(
                 f"{self.url} cannot be reached ({why}): is `oatkit serve` running there?"

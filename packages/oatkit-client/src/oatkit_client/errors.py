@@ -5,8 +5,9 @@ ClientError
 ├── Refused            the API key is missing or wrong, the certificate is not trusted, the address
 │                      speaks no websocket, or the decoder is of another tokenizer
 ├── RequestTimeout     no reply in time (also a TimeoutError)
-└── ServerError        the server could not answer this request; the message is the server's
-    └── ServerBusy     its queue is full
+├── ServerError        the server could not answer this request; the message is the server's
+│   └── ServerBusy     its queue is full
+└── StepLate           a step has no action within its limit (also a TimeoutError)
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ class ServerError(ClientError):
 
 class ServerBusy(ServerError):  # noqa: N818
     """The server's queue is full; the same request may succeed later."""
+
+
+class StepLate(ClientError, TimeoutError):  # noqa: N818
+    """A step has no action within its limit; the request goes on, so the next step may have one."""
 
 
 def shortened(value: Any) -> str:

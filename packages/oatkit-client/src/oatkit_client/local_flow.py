@@ -33,6 +33,8 @@ class LocalFlow:
         self._step_s: float | None = None
         self.chunk_shape = (facts["horizon"], facts["action_dim"])
         """Number of steps of a chunk, and of action dimensions."""
+        self.num_steps: int = self._policy["num_steps"]
+        """Number of Euler steps where no budget is named."""
 
     def resolve_steps(self, budget: Any) -> int:
         """Number of Euler steps that a budget asks for; an error names what is possible."""

@@ -19,11 +19,12 @@ from typing import Any, Callable, Mapping, Sequence
 import numpy as np
 
 from oatkit_client.exported_files import open_model, read_description
-from oatkit_client.key_map import TASK, KeyMap
+from oatkit_client.key_map import STATE, TASK, KeyMap
 from oatkit_client.local_decoder import LocalDecoder
 from oatkit_client.local_flow import LocalFlow
-from oatkit_client.protocol import Budget, Reply
+from oatkit_client.protocol import Budget, Reply, StopReason
 from oatkit_client.sampling import Sampling
+from oatkit_client.training_range import TrainingRange
 
 REPEATS = 3
 """How often the duration of a stage is measured, for deadlines."""
@@ -54,6 +55,9 @@ class LocalPolicy:
         if self._flow is None:
             self.decoder = LocalDecoder(folder)
             self._stage = open_model(Path(folder) / self.facts["stage"]["file"])
+        # folders that were exported earlier have no names
+        self._range = TrainingRange(self.facts.get("state"), self.facts.get("state_names", ()))
+        self._has_warned_of_range = False
         self._keys = KeyMap.for_parts(self.facts["encoder"]["inputs"])
         self._times_s: list[float] = []
         self._sampling = sampling
@@ -84,7 +88,8 @@ class LocalPolicy:
             raise ValueError(f"deadline_ms is {deadline_ms}, expected more than 0")
         if self._flow is not None:
             num_steps = self._flow.resolve_steps(budget)
-            return self._integrate(self._flow, obs, num_steps, deadline_ms, sampling)
+            reply = self._integrate(self._flow, obs, num_steps, deadline_ms, sampling)
+            return self._with_range_warning(reply, obs)
         max_tokens, thresholds = self._limits(budget)
         context = self._encode(obs)
         deadline = None
@@ -100,11 +105,22 @@ class LocalPolicy:
             reply["deadline_met"] = time.perf_counter() <= deadline
         elif deadline_ms is not None:
             reply["warning"] = "this policy cannot stop early: deadline_ms is ignored"
-        return reply
+        return self._with_range_warning(reply, obs)
 
     def reset(self) -> None:
         """An episode begins: the random numbers of a seed begin again."""
         self._rng = None
+
+    def _with_range_warning(self, reply: Reply, obs: Mapping[str, Any]) -> Reply:
+        """The reply, with a warning of the first state that is far outside the training data."""
+        if self._has_warned_of_range:
+            return reply
+        far = self._range.find_far(self._keys.translate(obs).get(STATE, ()))
+        if far is not None:
+            self._has_warned_of_range = True
+            others = [reply["warning"]] if "warning" in reply else []
+            reply["warning"] = "; ".join([*others, far.sentence])
+        return reply
 
     def _choice(self, sampling: Sampling) -> Callable[[Any], list[int]]:
         """The function from a stage's logits to its ids, with the episode's random numbers."""
@@ -136,15 +152,18 @@ class LocalPolicy:
         noise_TA = noise_TA * (0 if rules.is_greedy else rules.temperature)
         context = self._encode(obs)
         deadline = None
+        stopped: StopReason = "all" if num_steps >= flow.num_steps else "budget"
         if deadline_ms is not None:
             deadline = began + flow.measure_once(context) + deadline_ms / 1000
-            num_steps = flow.steps_until(deadline, num_steps)
+            wanted, num_steps = num_steps, flow.steps_until(deadline, num_steps)
+            stopped = "deadline" if num_steps < wanted else stopped
         reply: Reply = {
             "actions": flow.integrate(context, noise_TA, num_steps),
             "tokens": [],
             "entropy": [],
             "budget_used": num_steps,
             "calls": num_steps,
+            "stopped": stopped,
         }
         execution = self.facts.get("execution")
         if execution is not None:
@@ -166,6 +185,7 @@ class LocalPolicy:
         tokens: list[int] = []
         entropy: list[float] = []
         cache, calls, reached = self._empty_cache(), 0, 0
+        stopped: StopReason = "all" if max_tokens == self.facts["endpoints"][-1] else "budget"
         while reached < max_tokens:
             logits_GV = self._feed(self.facts["stages"][calls], tokens, context, cache)
             tokens += choose(logits_GV)
@@ -173,10 +193,11 @@ class LocalPolicy:
             reached = min(self.facts["endpoints"][calls], max_tokens)
             calls += 1
             if reached in thresholds and np.mean(entropy) <= thresholds[reached]:
+                stopped = "auto"
                 break
             if not self._is_time_left(calls, reached, max_tokens, deadline):
                 budgets = [b for b in self.decoder.facts["budgets"] if b <= reached]
-                reached = max(budgets, default=reached)
+                reached, stopped = max(budgets, default=reached), "deadline"
                 break
         return {
             "actions": self.decoder.decode(tokens, reached),
@@ -184,6 +205,7 @@ class LocalPolicy:
             "entropy": entropy[:reached],
             "budget_used": reached,
             "calls": calls,
+            "stopped": stopped,
         }
 
     def _limits(self, budget: Budget | None) -> tuple[int, dict[int, float]]:

@@ -3,11 +3,12 @@
 step             0 1 2 3 4 5 6 7 8
 asked for at 0   a a a a a a
 asked for at 3         b b b b b b
-without blend    a a a b b b b b b     the newest chunk that has come
+blend None       a a a b b b b b b     the newest chunk that has come
 blend            a a a m m m b b b     m: mean of a and b, whose weights fall with their age
 
 A chunk that comes late lies where it was asked for: its first actions are past, and its age counts
-the steps that passed until it came.
+the steps that passed until it came. Where no chunk comes the robot may hold its position, which
+takes no step of the plan, since the robot stays where it was; or its velocity, which takes one.
 
 Shape letters: C chunk under way, T step in the chunk, A action dimension.
 """
@@ -23,6 +24,8 @@ AUTO = "auto"
 """The policy says in every reply how many steps are worth executing."""
 Execute = Union[int, Literal["auto"], None]
 """Number of steps of a chunk that are executed, or "auto"; None for half of the chunk."""
+BLEND = 0.1
+"""Default of `blend`, with which a chunk of half a horizon's age counts a fifth at 32 steps."""
 
 
 class PlannedActions:
@@ -53,11 +56,17 @@ class PlannedActions:
         self.step = 0
         self._due_at = 0
         self._chunks: list[tuple[int, Any]] = []  # when it was asked for, (T, A); newest last
+        self._taken: list[Any] = []  # the last two actions
 
     @property
     def is_due(self) -> bool:
         """Whether it is time for the next chunk."""
         return self.step >= self._due_at
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether an action was taken in this episode."""
+        return bool(self._taken)
 
     @property
     def num_left(self) -> int:
@@ -82,6 +91,22 @@ class PlannedActions:
         """The next action, (action_dim,); there must be one left."""
         step, self.step = self.step, self.step + 1
         self._chunks = [(begin, plan) for begin, plan in self._chunks if step < begin + len(plan)]
+        return self._take(self._planned(step))
+
+    def hold(self) -> Any:
+        """The last action again; there must have been one. No step of the plan is taken."""
+        return self._take(self._taken[-1])
+
+    def go_on(self) -> Any:
+        """The last action and the last difference once more; there must have been an action."""
+        self.step += 1
+        return self._take(self._taken[-1] + (self._taken[-1] - self._taken[0]))
+
+    def _take(self, action_A: Any) -> Any:
+        self._taken = [*self._taken[-1:], action_A]
+        return action_A
+
+    def _planned(self, step: int) -> Any:
         planned_CA = [chunk_TA[step - begin] for begin, chunk_TA in self._chunks]
         if self._blend is None or len(planned_CA) == 1:
             return planned_CA[-1]

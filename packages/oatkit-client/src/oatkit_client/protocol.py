@@ -22,6 +22,8 @@ Budget = Union[int, Literal["auto"]]
 """Number of tokens; "auto" where the policy decides when to stop."""
 BUSY = "busy"
 """First word of the text that a server sends while it takes no more requests: ask again."""
+StopReason = Literal["all", "budget", "auto", "deadline"]
+"""Why no more tokens were generated."""
 KEY_SCHEME = "Api-Key"
 """Word before the key in the header `Authorization`."""
 
@@ -60,10 +62,17 @@ class _SometimesInReply(TypedDict, total=False):
     where it was not calibrated for that."""
     server_timing: ServerTiming
     """Where the time went; missing in the replies of a local policy."""
+    stopped: StopReason
+    """Why generation stopped: `all` tokens are there (a sequence that ends by itself included), the
+    `budget` was spent, `auto` found the tokens certain enough by their entropy, or the `deadline`
+    came near. Euler steps of a flow expert count as tokens. Servers of before send none."""
     deadline_met: bool
     """Whether the deadline was met; only where the request had one that the policy can keep."""
     warning: str
     """Something the robot's programmer should know; a server says it once a connection."""
+    stale: bool
+    """Whether the connection was lost and opened again meanwhile, so that the observation may be
+    old; true or missing, and added by our client."""
 
 
 class TokensReply(_SometimesInReply):

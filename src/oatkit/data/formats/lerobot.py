@@ -216,12 +216,22 @@ def _feature(described: dict[str, Any]) -> Feature:
 
 
 def _names(names: Any, size: int) -> tuple[str, ...] | None:
-    """LeRobot writes names as a list, or as a dict of one list."""
+    """The name of each number; None where their count is not that of the numbers."""
+    flat = tuple(_flat_names(names))
+    return flat if len(flat) == size else None
+
+
+def _flat_names(names: Any) -> Iterator[str]:
+    """LeRobot writes names as a list, a list in a list, a dict of lists, or names to indices."""
     if isinstance(names, dict):
-        names = [n for group in names.values() for n in (group if isinstance(group, list) else [])]
-    if not isinstance(names, list) or len(names) != size:
-        return None
-    return tuple(str(name) for name in names)
+        if names and all(isinstance(index, int) for index in names.values()):
+            yield from sorted(map(str, names), key=lambda name: names[name])
+        else:
+            for group in names.values():
+                yield from _flat_names(group)
+    elif isinstance(names, list):
+        for name in names:
+            yield from _flat_names(name) if isinstance(name, list | dict) else [str(name)]
 
 
 def _decode_image(data: bytes) -> NDArray[np.uint8]:

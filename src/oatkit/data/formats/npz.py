@@ -6,6 +6,7 @@ Keys of a file:
     observation.state            (T, S)           optional; other number columns likewise
     observation.images.<camera>  (T, H, W, 3)     optional, uint8
     task                         text             optional; one per episode in a single file
+    <column>.names               (A,) texts       optional; names of a column's dimensions
     fps                          number           optional
     timestamp                    (T,)             optional, seconds
     episode_ends                 (E,)             single file only: where each episode ends
@@ -15,6 +16,7 @@ Nothing is unpickled.
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,6 +31,8 @@ from oatkit.data.source import Camera, Feature
 from oatkit.errors import DatasetError, unknown_name
 from oatkit.types.observation_keys import IMAGES, STATE
 
+NAMES = ".names"
+"""What follows the key of a column in the key of its names."""
 NOT_FEATURES = {"task", "fps", "episode_ends"}
 
 Shapes = dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
@@ -75,7 +79,7 @@ class Npz:
                 )
             self.cameras[key.removeprefix(IMAGES)] = Camera(shape[1], shape[2])
         self.features = {
-            key: Feature(shape[1:] or (1,))
+            key: Feature(shape[1:] or (1,), self._names(key, shapes, math.prod(shape[1:])))
             for key, (shape, dtype) in shapes.items()
             if key not in NOT_FEATURES
             and not key.startswith(IMAGES)
@@ -116,6 +120,19 @@ class Npz:
         if images is None:  # compressed, so that all of it must be read; or not there
             images = _read(path, [key])[key]
         return np.asarray(images[start + frames], np.uint8)
+
+    def _names(self, key: str, shapes: Shapes, size: int) -> tuple[str, ...] | None:
+        """The names of a column's dimensions, if the first file has them."""
+        names_key = f"{key}{NAMES}"
+        if names_key not in shapes:
+            return None
+        names = _read(self._paths[0], [names_key])[names_key]
+        if names.dtype.kind != "U" or names.shape != (size,):
+            raise DatasetError(
+                f"{self._paths[0]}: {names_key!r} is {names.dtype} {names.shape}, expected "
+                f"{size} texts"
+            )
+        return tuple(names.tolist())
 
     def _lengths(self, ends: Any, num_rows: int) -> NDArray[np.int64]:
         """Length of each episode of a single file."""

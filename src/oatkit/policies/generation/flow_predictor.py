@@ -17,7 +17,7 @@ from oatkit.policies.generation.deadline import Deadline, Latency
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import Prediction, PredictionOptions, to_prediction
 from oatkit.policies.generation.random_rows import Generators, random_draws
-from oatkit.policies.generation.token_generation import GeneratedChunks
+from oatkit.policies.generation.token_generation import ALL, BUDGET, DEADLINE, GeneratedChunks
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
 from oatkit.policies.observation.observations import Observations
@@ -128,16 +128,24 @@ class FlowPredictor:
         if options.draws > 1:
             rows_N = torch.arange(len(noise_NTA), device=net.device) % count
             context = net.select_rows(context, rows_N)
+        reason = ALL if num_steps >= net.num_steps else BUDGET
         if deadline is not None:
             choices = step_choices(num_steps)
             fits = (steps for steps in reversed(choices) if deadline.allows(0, steps))
             num_steps = next(fits, choices[0])
+            reason = DEADLINE if num_steps < choices[-1] else reason
         chunk_NTA = self._actions.unnormalize(net.flow(context, noise_NTA, num_steps))
         none_N0 = torch.zeros(len(chunk_NTA), 0, device=net.device)
         calls_N = torch.full((len(chunk_NTA),), num_steps, device=net.device)
         tokens = Tokens(none_N0.long(), torch.zeros_like(calls_N))
         return GeneratedChunks(
-            chunk_NTA, tokens, none_N0, calls_N, torch.ones_like(calls_N), undecodable={}
+            chunk_NTA,
+            tokens,
+            none_N0,
+            calls_N,
+            torch.ones_like(calls_N),
+            undecodable={},
+            stopped=torch.full_like(calls_N, reason),
         )
 
     def step_ms(self, batch_size: int = 1) -> float:

@@ -14,7 +14,7 @@ from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.random_rows import Generators
 from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.observation.observations import Observations
-from oatkit.types import Budget, Sampling, Schedule
+from oatkit.types import STOP_REASONS, Budget, Sampling, Schedule
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +36,8 @@ class Prediction:
             None where that was not calibrated.
         draws: (B, D, horizon, action_dim) chunks of all draws, the first of which is `chunk`; None
             where there is one draw. All else is of the first draw.
+        stopped: Why generation stopped, one of `STOP_REASONS`; a list of B of them, or one where
+            the observation was one frame; None where the policy does not say.
     """
 
     chunk: Any
@@ -47,6 +49,7 @@ class Prediction:
     elapsed_ms: float
     execute_steps: Any = None
     draws: Any = None
+    stopped: Any = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ def to_prediction(
 
     shape = (options.draws, batch_size, *generated.chunk.shape[1:])
     draws_BDTA = generated.chunk.reshape(shape).transpose(0, 1)
+    stopped = [STOP_REASONS[code] for code in generated.stopped[:batch_size].tolist()]
     steps_B = None
     if options.execution is not None:
         steps_B = options.execution.steps(mean_entropy(generated))
@@ -117,4 +121,5 @@ def to_prediction(
         elapsed_ms=1000 * (read_clock(generated.chunk.device) - began),
         execute_steps=None if steps_B is None else converted(steps_B),
         draws=None if options.draws == 1 else converted(draws_BDTA),
+        stopped=stopped[0] if is_single_frame else stopped,
     )

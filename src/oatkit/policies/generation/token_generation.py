@@ -23,7 +23,10 @@ from oatkit.policies.generation.deadline import Deadline
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.packing import Stage
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Sampling, Schedule, Tokens
+from oatkit.types import STOP_REASONS, Sampling, Schedule, Tokens
+
+ALL, BUDGET, AUTO, DEADLINE = range(len(STOP_REASONS))
+"""Codes of the reasons why generation stopped."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class GeneratedChunks:
         calls: (B,) number of stages that were run.
         attempts: (B,) how often a sequence was generated until it decoded.
         undecodable: Reason for each row that does not decode.
+        stopped: (B,) why generation stopped, as indices into `STOP_REASONS`.
     """
 
     chunk: Tensor
@@ -77,6 +81,7 @@ class GeneratedChunks:
     calls: Tensor
     attempts: Tensor
     undecodable: Mapping[int, str]
+    stopped: Tensor
 
     def with_rows(self, rows_N: Tensor, new: GeneratedChunks) -> GeneratedChunks:
         """The same with another attempt in some rows."""
@@ -95,6 +100,7 @@ class GeneratedChunks:
             put(self.calls, new.calls),
             self.attempts.index_add(0, rows_N, new.attempts),
             {int(rows_N[row]): reason for row, reason in new.undecodable.items()},
+            put(self.stopped, new.stopped),
         )
 
 
@@ -167,6 +173,7 @@ def generate_chunks(
     is_done_N = torch.zeros(len(uniform_NK), dtype=torch.bool, device=uniform_NK.device)
     calls_N = torch.zeros_like(is_done_N, dtype=torch.int64)
     budget_N = torch.zeros_like(calls_N)
+    stopped_N = torch.full_like(calls_N, ALL if budget == schedule.endpoints[-1] else BUDGET)
     ids: list[Tensor] = []
     entropies: list[Tensor] = []
     for stage in generate_stages(
@@ -179,6 +186,7 @@ def generate_chunks(
         budget_N = torch.where(is_done_N, budget_N, reached)
         is_sure_N = settings.thresholds.stops(entropies) if settings.thresholds else None
         if is_sure_N is not None:
+            stopped_N = torch.where(is_sure_N & ~is_done_N, AUTO, stopped_N)
             is_done_N = is_done_N | is_sure_N
             if is_done_N.all():
                 break
@@ -186,15 +194,19 @@ def generate_chunks(
             final = settings.deadline.final_budget(schedule, len(ids), budget, tokenizer.budgets)
             if final is not None:
                 budget_N = torch.where(is_done_N, budget_N, final)
+                stopped_N = torch.where(is_done_N, stopped_N, DEADLINE)
                 break
     tokens = Tokens(torch.cat(ids, dim=1), budget_N)
     if end_id is not None:
         tokens = cut_at_end(tokens.ids, end_id, budget)
         calls_N = _calls_until_end(tokens.lengths, schedule, len(stages))
+        stopped_N = torch.where(tokens.lengths < budget, ALL, stopped_N)
     chunk_NTA, undecodable = tokenizer.decode_rows(tokens)
     entropy_NK = torch.cat(entropies, dim=1)
     attempts_N = torch.ones_like(calls_N)
-    return GeneratedChunks(chunk_NTA, tokens, entropy_NK, calls_N, attempts_N, undecodable)
+    return GeneratedChunks(
+        chunk_NTA, tokens, entropy_NK, calls_N, attempts_N, undecodable, stopped_N
+    )
 
 
 def _calls_until_end(lengths_N: Tensor, schedule: Schedule, num_stages: int) -> Tensor:
