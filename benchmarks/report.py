@@ -42,6 +42,7 @@ SECTIONS = {
     "fast_speed": report_tokenizers.fast_speed,
     "tokenizer_sweep": report_tokenizers.tokenizer_sweep,
     "policy_table": report_policies.policy_table,
+    "policy_sweep": report_policies.policy_sweep,
     "control": report_control.control,
     "policy_pusht": report_policies.policy_pusht,
     "policy_latency": report_policies.policy_latency,
