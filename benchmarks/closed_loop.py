@@ -1,129 +1,105 @@
-"""What the closed-loop benchmarks share: training within minutes, and the numbers of a row."""
+"""What the closed-loop benchmarks share: rows by `oatkit.jobs.row_runs`, and their numbers.
+
+Rows, sizes and recipes are those of `oatkit reproduce`, which finds what was trained here with
+`--out out/bench/reproduction`, and the other way round.
+"""
 
 from __future__ import annotations
 
-import json
+import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from oatkit.data import Dataset
-from oatkit.evaluation.success_statistics import compare_paired
+from benchmarks.tokenizer_rate_distortion import REPRODUCTION
+from oatkit.evaluation.success_statistics import compare_paired, success_rate
+from oatkit.jobs.paper_tables import PaperTable
 from oatkit.jobs.policy_evaluation import RECORD
-from oatkit.jobs.policy_training import PolicyTraining, prepare_policy
-from oatkit.jobs.tokenizer_training import (
-    TokenizerTraining,
-    prepare_tokenizer,
-    train_tokenizer,
-)
-from oatkit.jobs.untrained_policy import PolicyStart
+from oatkit.jobs.reproduction_scales import SCALES, Place
+from oatkit.jobs.row_runs import RowRuns
 from oatkit.policies import load_policy
-from oatkit.presets import policy_preset
 from oatkit.storage.records import read_record
-from oatkit.tokenizers.codec import LearnedCodec
 from oatkit.train import read_log, training_seconds
 from oatkit.types import Budget, EpisodeResult, PolicyEvaluation, budget_name
 
-PLAN = "steps.json"
-"""File beside an artifact that keeps the number of training steps, decided once."""
+CELL = re.compile(r"(?P<name>.+?)(, temperature (?P<temperature>[\d.]+))?(, seed (?P<seed>\d+))?")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A row of a table with a temperature and a seed.
+
+    Its label says them where they are not 0: `oat, temperature 1, seed 2`.
+    """
+
+    name: str
+    temperature: float = 0.0
+    seed: int = 0
+
+    @classmethod
+    def labeled(cls, label: str) -> Cell:
+        """The cell of a label; the inverse of `label`."""
+        found = CELL.fullmatch(label)
+        assert found is not None
+        return cls(found["name"], float(found["temperature"] or 0), int(found["seed"] or 0))
+
+    @property
+    def scheme(self) -> str:
+        """The label without the seed, which is the same for all trainings of a row."""
+        return self.name + (f", temperature {self.temperature:g}" if self.temperature else "")
+
+    @property
+    def label(self) -> str:
+        return self.scheme + (f", seed {self.seed}" if self.seed else "")
 
 
 def arguments(summary: str, rows: Sequence[str], default: Sequence[str]) -> ArgumentParser:
     """Options that the closed-loop benchmarks share."""
     parser = ArgumentParser(description=summary)
     parser.add_argument("--only", nargs="*", default=list(default), choices=list(rows))
-    parser.add_argument("--preset", default="small", help="size and recipe of the policy")
+    parser.add_argument("--temperatures", nargs="*", type=float, default=[0.0])
+    parser.add_argument("--seeds", nargs="*", type=int, default=[0], help="one training for each")
+    parser.add_argument("--scale", default="small", choices=["tiny", "small"])
     parser.add_argument(
         "--steps", type=int, help="training steps of the policy; the preset's by default"
     )
-    parser.add_argument("--tokenizer-preset", default="small")
-    parser.add_argument("--minutes", type=float, default=15.0, help="maximum time of each training")
-    parser.add_argument("--episodes", type=int, default=50)
-    parser.add_argument("--temperature", type=float, default=0.0)
+    parser.add_argument(
+        "--episodes", type=int, help="episodes of each task; the scale's by default"
+    )
+    parser.add_argument("--workers", type=int, help="simulator processes; one per core by default")
     parser.add_argument("--again", action="store_true", help="measure finished rows again")
     return parser
 
 
-def settings(args: Namespace, tokenizer: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a row, which the result file keeps with it: rows are made by different runs.
-
-    Args:
-        args: Options of the run.
-        tokenizer: Settings of the row's tokenizer.
-    """
-    asked = ("preset", "tokenizer_preset", "minutes", "episodes")
-    return {name: getattr(args, name) for name in asked} | {"tokenizer": dict(tokenizer)}
+def cells(args: Namespace) -> Iterator[Cell]:
+    """The rows that were asked for: all have one seed before any has two."""
+    for seed in args.seeds:
+        for name in args.only:
+            yield from (Cell(name, temperature, seed) for temperature in args.temperatures)
 
 
-def folder_name(row: str) -> str:
-    """Name of the folder of a row: `oat-nonesting` for `oat, no nesting`."""
-    return row.replace(", ", "-").replace(" ", "")
+def row_runs(args: Namespace, table: PaperTable) -> RowRuns:
+    """How the rows of a table are made."""
+    scale = SCALES[args.scale].changed(args.episodes, args.steps)
+    folder, how = REPRODUCTION / args.scale, {"workers": args.workers, "show_progress": True}
+    return RowRuns(scale, scale.preset(table), folder, **how)
 
 
-def ready_tokenizer(
-    dataset: Dataset,
-    kind: str,
-    out: Path,
-    minutes: float,
-    *,
-    preset: str,
-    seed: int,
-    **settings: Any,
-) -> Path:
-    """Folder of the tokenizer, which is trained for at most the minutes unless it is there."""
-    if (out / "config.json").exists():
-        return out
-    how = {"preset": preset, "train": {"seed": seed}, **settings}
-    training = prepare_tokenizer(dataset, kind, **how)
-    how["train"] = {"seed": seed, **planned_steps(training, out, minutes)}
-    train_tokenizer(dataset, kind, out, show_progress=True, **how)
-    return out
-
-
-def planned_steps(
-    training: TokenizerTraining | PolicyTraining, out: Path, minutes: float
-) -> dict[str, int]:
-    """Steps that fit into the minutes, at most those of the recipe; empty for fitted kinds."""
-    kind = training.tokenizer.codec if isinstance(training, TokenizerTraining) else None
-    if kind is not None and not isinstance(kind, LearnedCodec):
-        return {}
-    plan = out / PLAN
-    if not plan.exists():
-        write_plan(plan, min(training.config.steps, training.affordable_steps(minutes)))
-    return {"steps": json.loads(plan.read_text())}
-
-
-def ready_policy(
-    dataset: Dataset,
-    tokenizer: Path,
-    out: Path,
-    minutes: float,
-    *,
-    preset: str,
-    steps: int | None,
-    seed: int,
-    endpoints: tuple[int, ...] = (),
-    cameras: tuple[str, ...] = (),
-) -> Path:
-    """Folder of the policy, which is trained for at most the minutes unless it is there."""
-    if (out / "config.json").exists():
-        return out
-    config = replace(policy_preset(preset).net, endpoints=endpoints or None)
-    train: dict[str, int] = {"seed": seed} if steps is None else {"seed": seed, "steps": steps}
-    start = PolicyStart(cameras=cameras)
-    training = prepare_policy(dataset, tokenizer, config, start, preset=preset, train=train)
-    train |= planned_steps(training, out, minutes)
-    training = prepare_policy(dataset, tokenizer, config, start, preset=preset, train=train)
-    training.run(out, show_progress=True)
-    return out
-
-
-def write_plan(path: Path, steps: int) -> None:
-    """Keep the number of steps beside the artifact, so that a resumed training takes as many."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(steps))
+def measure_cell(
+    runs: RowRuns, table: PaperTable, cell: Cell, place: Place
+) -> tuple[PolicyEvaluation, dict[str, Any]]:
+    """The episodes of a cell, and what the result file keeps of them, with its settings."""
+    row = table.all_rows[cell.name]
+    how: dict[str, Any] = {"seed": cell.seed, "temperature": cell.temperature}
+    record = runs.evaluate(cell.name, row, place, **how)
+    settings = {
+        **{"preset": runs.preset, "tokenizer_preset": runs.preset, "seed": cell.seed},
+        **{"episodes": runs.scale.episodes, "tokenizer": dict(row.options)},
+    }
+    numbers = row_numbers(record, runs.policy(row, place, cell.seed))
+    return record, {**numbers, "settings": settings}
 
 
 def row_numbers(record: PolicyEvaluation, trained_in: Path) -> dict[str, Any]:
@@ -146,34 +122,79 @@ def row_numbers(record: PolicyEvaluation, trained_in: Path) -> dict[str, Any]:
     }
 
 
-def read_evaluation(folder: Path) -> PolicyEvaluation | None:
-    """The record of an evaluation; None where it has not begun."""
-    path = folder / RECORD
-    if not path.exists():
+def read_evaluation(
+    runs: RowRuns, table: PaperTable, cell: Cell, place: Place
+) -> PolicyEvaluation | None:
+    """The record of a cell's evaluation; None where it has not begun here."""
+    row, given = table.all_rows.get(cell.name), (cell.seed, cell.temperature)
+    if row is None:
         return None
-    return read_record(path, PolicyEvaluation)
+    path = runs.evaluation_dir(cell.name, row, place, *given) / RECORD
+    return read_record(path, PolicyEvaluation) if path.exists() else None
+
+
+def over_seeds(rows: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Scheme to its rows, one for each seed."""
+    found: dict[str, list[Any]] = {}
+    for label, row in rows.items():
+        found.setdefault(Cell.labeled(label).scheme, []).append(row)
+    return found
+
+
+def pooled(rates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Success of several evaluations together, with its interval."""
+    total = success_rate(sum(r["successes"] for r in rates), sum(r["episodes"] for r in rates))
+    return asdict(total)
+
+
+def in_order(found: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Results by label, in the order of the rows, temperatures and seeds."""
+
+    def place(label: str) -> tuple[int, float, int]:
+        cell = Cell.labeled(label)
+        known = names.index(cell.name) if cell.name in names else len(names)
+        return known, cell.temperature, cell.seed
+
+    return {label: found[label] for label in sorted(found, key=place)}
 
 
 def paired(
     reference: tuple[str, int], records: Mapping[str, PolicyEvaluation]
 ) -> dict[str, dict[str, Any]]:
-    """Every row and budget compared with the reference row and budget, on the same episodes."""
+    """Every scheme and budget compared with the reference on the same episodes, of all seeds.
+
+    Args:
+        reference: Scheme and budget that the others are compared with.
+        records: Label to what was evaluated.
+
+    Returns:
+        Label of the first seed of a scheme to budget to the comparison.
+    """
+    schemes: dict[str, dict[Budget, list[EpisodeResult]]] = {}
+    labels: dict[str, dict[int, str]] = {}
+    for label, record in records.items():
+        cell = Cell.labeled(label)
+        scheme = cell.scheme
+        labels.setdefault(scheme, {})[cell.seed] = label
+        budgets = schemes.setdefault(scheme, {result.budget: [] for result in record.budgets})
+        for episode in record.episodes:
+            budgets.setdefault(episode.budget, []).append(episode)
     name, budget = reference
-    if name not in records:
-        return {}
-    own = _at(records[name], budget)
+    own = schemes.pop(name, {})
+    against = own.pop(budget, [])
     found: dict[str, dict[str, Any]] = {}
-    for row, record in records.items():
-        for result in record.budgets:
-            if (row, result.budget) != reference:
-                label = budget_name(result.budget)
-                pair = compare_paired(
-                    f"{name} at {budget}", f"{row} at {label}", own, _at(record, result.budget)
-                )
-                if pair is not None:
-                    found.setdefault(row, {})[label] = asdict(pair)
+    for scheme, budgets in {name: own, **schemes}.items():
+        for other, episodes in budgets.items():
+            names = f"{name} at {budget}", f"{scheme} at {budget_name(other)}"
+            pair = compare_paired(*names, against, episodes)
+            if pair is not None:
+                first, *_ = labels[scheme].values()
+                seeds = {"seeds": len(labels[scheme].keys() & labels[name].keys())}
+                found.setdefault(first, {})[budget_name(other)] = asdict(pair) | seeds
     return found
 
 
-def _at(record: PolicyEvaluation, budget: Budget) -> list[EpisodeResult]:
-    return [episode for episode in record.episodes if episode.budget == budget]
+def comparison(rows: Sequence[Mapping[str, Any]], budget: str) -> dict[str, Any] | None:
+    """The comparison of a scheme at a budget, which one of its seeds' rows keeps for all."""
+    kept = (row["against"] for row in rows if budget in row.get("against", {}))
+    return next((dict(pairs[budget]) for pairs in kept), None)

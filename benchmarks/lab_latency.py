@@ -16,7 +16,6 @@ import json
 import os
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,29 +25,25 @@ import torch
 
 from benchmarks.record import write_result
 from benchmarks.timing import Job, seconds
+from benchmarks.tokenizer_rate_distortion import FITTED, metaworld, tokenizer_dir
 from oatkit.data import open_dataset
 from oatkit.lab import Lab
 from oatkit.lab.app import serving
 from oatkit.tokenizers import load_tokenizer
 
 SEED = 0
-OUT = Path("out/bench")
-KINDS = {
-    "oat": "oat",
-    "oat-pow2": "oat-pow2",
-    "quest": "quest",
-    "fast": "fast-fitted",
-    "bin": "bin",
-    "klt": "klt",
-}
+KINDS = ("oat", "oat-pow2", "quest", "fast", "bin", "klt")
 REPEATS = 40
 TARGET_MS = 50
 
 
 def main() -> None:
     torch.set_num_threads(2)
-    dataset = open_dataset(OUT / "data/metaworld")
-    tokenizers = {name: load_tokenizer(OUT / "metaworld" / f) for name, f in KINDS.items()}
+    dataset = open_dataset(metaworld())
+    rows = {kind: FITTED if kind == "fast" else kind for kind in KINDS}
+    tokenizers = {
+        name: load_tokenizer(tokenizer_dir("metaworld", row)) for name, row in rows.items()
+    }
     results: dict[str, Any] = {"all six, drag": measure_drag(Lab(tokenizers, dataset))}
     for name, tokenizer in tokenizers.items():
         lab = Lab({name: tokenizer}, dataset)

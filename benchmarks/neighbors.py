@@ -34,7 +34,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.closed_loop import folder_name
 from benchmarks.control import GOALS
 from benchmarks.neighbors_worker import pack, unpack
 from benchmarks.policy_table import HORIZON, open_with_full_state
@@ -46,6 +45,7 @@ from oatkit.errors import OatkitError
 from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.evaluation.success_statistics import summarize
+from oatkit.jobs.row_runs import folder_name
 from oatkit.policies.generation.prediction import Prediction
 from oatkit.policies.generation.random_rows import Generators, random_rows
 from oatkit.policies.observation.observation_reading import read_observation

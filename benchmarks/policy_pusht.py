@@ -1,20 +1,19 @@
 """PushT in closed loop from human demonstrations: how much of its outline the T covers.
 
-    python -m benchmarks.policy_pusht --pusht PATH [--zarr PATH] [--only oat-pow2 ...]
-        [--preset small] [--steps N] [--minutes 15] [--episodes 50] [--temperature 0]
+    python -m benchmarks.policy_pusht --pusht PATH [--zarr PATH] [--only oat quest ...]
+        [--temperatures 0] [--seeds 0] [--steps N] [--episodes 50]
 
-A chunk has 16 actions, of which 8 are executed. The score of an episode is the best
-clip(coverage / 0.95, 0, 1) of its steps. The default row is `oat-pow2` from state in the paper's
-light recipe (8 tokens, FSQ levels 8 5 5 5); `quest`, `bin` and `oat-pow2, keypoints` run only if
-`--only` names them. The last needs `--zarr`, Diffusion Policy's replay buffer of the same
-demonstrations. Rows are saved one by one: the same command again resumes, also within a row, and
-skips finished rows; `--again` measures them again.
+Rows are those of `oatkit reproduce pusht`, made in the same way, from state and, with `--zarr`
+(Diffusion Policy's replay buffer of the same demonstrations), from keypoints. A chunk has 16
+actions, of which 8 are executed; the ordered kinds have 8 tokens. The score of an episode is the
+best clip(coverage / 0.95, 0, 1) of its steps. Every row is saved by itself, with its own settings:
+the same command again resumes, also within a training, and skips what is finished; `--again`
+measures it again.
 """
 
 from __future__ import annotations
 
-from argparse import Namespace
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from statistics import stdev
 from typing import Any
@@ -22,107 +21,48 @@ from typing import Any
 import numpy as np
 
 import oatkit
-from benchmarks.closed_loop import (
-    arguments,
-    folder_name,
-    ready_policy,
-    ready_tokenizer,
-    row_numbers,
-    settings,
-)
-from benchmarks.policy_table import LIGHT
+from benchmarks.closed_loop import Cell, arguments, cells, in_order, measure_cell, row_runs
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED
 from oatkit.envs.pusht import FPS, KEYPOINTS_KEY, TASKS
-from oatkit.errors import OatkitError
 from oatkit.evaluation.success_statistics import Z_95
-from oatkit.types import PolicyEvaluation, Sampling
-from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
+from oatkit.jobs.paper_tables import paper_table
+from oatkit.jobs.reproduction_scales import find_places
+from oatkit.types import PolicyEvaluation
+from oatkit.types.observation_keys import STATE
 
 NAME = "policy_pusht"
-HORIZON, EXECUTE = 16, 8
-
-
-@dataclass(frozen=True)
-class Row:
-    """One policy.
-
-    Attributes:
-        kind: Kind of the tokenizer.
-        budgets: Budgets to evaluate; all tokens if empty.
-        options: Settings of the tokenizer.
-        state_key: Columns that the policy reads.
-    """
-
-    kind: str
-    budgets: tuple[Any, ...] = ()
-    options: dict[str, Any] = field(default_factory=dict)
-    state_key: tuple[str, ...] = (STATE, ENVIRONMENT_STATE)
-
-
-ORDERED = (1, 2, 4, 8, "auto")
-ROWS = {
-    "oat-pow2": Row("oat-pow2", ORDERED, LIGHT),
-    "quest": Row("quest", options={"levels": LIGHT["levels"]}),
-    "bin": Row("bin"),
-    "oat-pow2, keypoints": Row("oat-pow2", ORDERED, LIGHT, (STATE, KEYPOINTS_KEY)),
-}
-DEFAULT = ("oat-pow2",)
+TABLE = paper_table("pusht")
+KEYPOINTS = ", keypoints"
+"""What the label of a row from keypoints has after the row's name."""
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = arguments(__doc__.splitlines()[0], list(ROWS), DEFAULT)
-    parser.add_argument("--pusht", type=Path, required=True, help="LeRobot's dataset")
+    parser = arguments(__doc__.splitlines()[0], list(TABLE.rows), list(TABLE.rows))
+    parser.add_argument("--pusht", type=Path, help="LeRobot's dataset")
     parser.add_argument("--zarr", type=Path, help="Diffusion Policy's replay buffer")
     args = parser.parse_args(argv)
-    for name in args.only:
-        if name in read_results(NAME) and not args.again:
-            print(f"{name} is finished")
-            continue
-        print(name, flush=True)
-        row = measure_row(name, args)
-        found = {**read_results(NAME), name: row}
-        results = {other: found[other] for other in ROWS if other in found}
-        write_result(NAME, seed=SEED, settings={}, results=results)
+    data = {} if args.pusht is None else {"pusht": args.pusht}
+    if args.zarr is not None:
+        data["pusht-keypoints"] = keypoint_data(args.zarr)
+    runs = row_runs(args, TABLE)
+    names = [f"{row}{seen}" for row in TABLE.rows for seen in ("", KEYPOINTS)]
+    for place in find_places(TABLE, runs.scale, runs.folder, data):
+        for cell in cells(args):
+            label = labeled(cell, place.name).label
+            if label in read_results(NAME) and not args.again:
+                print(f"{label} is finished")
+                continue
+            print(label, flush=True)
+            record, row = measure_cell(runs, TABLE, cell, place)
+            row["score_half_widths"] = half_widths(record)
+            found = in_order({**read_results(NAME), label: row}, names)
+            write_result(NAME, seed=SEED, settings={}, results=found)
 
 
-def measure_row(name: str, args: Namespace) -> dict[str, Any]:
-    row = ROWS[name]
-    data = keypoint_data(args) if KEYPOINTS_KEY in row.state_key else args.pusht
-    tokenizer = ready_tokenizer(
-        oatkit.open_dataset(data),
-        row.kind,
-        OUT / NAME / "tokenizers" / folder_name(name),
-        args.minutes,
-        preset=args.tokenizer_preset,
-        seed=SEED,
-        horizon=HORIZON,
-        **row.options,
-    )
-    trained_in = ready_policy(
-        oatkit.open_dataset(data, state_key=row.state_key),
-        tokenizer,
-        OUT / NAME / folder_name(name),
-        args.minutes,
-        preset=args.preset,
-        steps=args.steps,
-        seed=SEED,
-    )
-    record = oatkit.evaluate(
-        trained_in,
-        "pusht",
-        out=trained_in / f"evaluation-temperature-{args.temperature:g}",
-        episodes=args.episodes,
-        budgets=row.budgets,
-        execute=EXECUTE,
-        sampling=Sampling(args.temperature, seed=SEED),
-        show_progress=True,
-    )
-    return {
-        **row_numbers(record, trained_in),
-        "score_half_widths": half_widths(record),
-        "settings": settings(args, row.options),
-    }
+def labeled(cell: Cell, place: str) -> Cell:
+    """The cell by the name that the results have for it: `oat, keypoints`."""
+    return replace(cell, name=f"{cell.name}{KEYPOINTS}") if place == "pusht-keypoints" else cell
 
 
 def half_widths(record: PolicyEvaluation) -> list[float]:
@@ -135,14 +75,12 @@ def half_widths(record: PolicyEvaluation) -> list[float]:
     return found
 
 
-def keypoint_data(args: Namespace) -> Path:
+def keypoint_data(zarr: Path) -> Path:
     """Folder with the episodes of the replay buffer, disc and keypoints in separate columns."""
-    if args.zarr is None:
-        raise OatkitError("the row from keypoints needs Diffusion Policy's data: name it by --zarr")
     folder = OUT / "data" / "pusht-keypoints"
     if folder.exists():
         return folder
-    dataset = oatkit.open_dataset(args.zarr, state_key=("state", "keypoint"))
+    dataset = oatkit.open_dataset(zarr, state_key=("state", "keypoint"))
     writing = folder.with_name("pusht-keypoints.partial")
     writing.mkdir(parents=True, exist_ok=True)
     for index in range(len(dataset)):

@@ -1,9 +1,10 @@
 """One held-out chunk decoded from growing prefixes, which the picture in the README shows.
 
-    python -m benchmarks.prefix_picture [--tokenizer out/bench/metaworld/oat-long]
+    python -m benchmarks.prefix_picture [--tokenizer PATH]
 
-The tokenizer is a row of `benchmarks.tokenizer_rate_distortion`, which also makes the dataset. The
-chunk is the one that moves more than nine in ten other held-out chunks without padding do.
+The tokenizer is the row `oat, long` of `benchmarks.tokenizer_rate_distortion`, which also makes the
+dataset. The chunk is the one that moves more than nine in ten other held-out chunks without padding
+do.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch
 
 import oatkit
 from benchmarks.record import write_result
+from benchmarks.tokenizer_rate_distortion import metaworld, tokenizer_dir
 from oatkit.measure.encoded_chunks import chunks_to_measure
 
 NAME = "prefix_picture"
@@ -24,11 +26,11 @@ QUANTILE = 0.9
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tokenizer", type=Path, default=Path("out/bench/metaworld/oat-long"))
-    parser.add_argument("--data", default="out/bench/data/metaworld")
+    parser.add_argument("--tokenizer", type=Path, default=tokenizer_dir("metaworld", "oat, long"))
+    parser.add_argument("--data", type=Path, help="other demonstrations than the default ones")
     options = parser.parse_args()
     tokenizer = oatkit.load_tokenizer(options.tokenizer)
-    held_out = oatkit.open_dataset(options.data).split(0.1, seed=0)[1]
+    held_out = oatkit.open_dataset(options.data or metaworld()).split(0.1, seed=0)[1]
     actions_BTA, is_pad_BT = chunks_to_measure(held_out, tokenizer.horizon)
     unpadded_BTA = actions_BTA[~is_pad_BT.any(axis=1)]
     order = np.argsort(unpadded_BTA.std(axis=1).sum(axis=1))

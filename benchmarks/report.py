@@ -43,6 +43,7 @@ SECTIONS = {
     "fast_speed": report_tokenizers.fast_speed,
     "tokenizer_sweep": report_tokenizers.tokenizer_sweep,
     "policy_table": report_policies.policy_table,
+    "policy_sweep": report_policies.policy_sweep,
     "control": report_control.control,
     "regression": report_regression.regression,
     "policy_pusht": report_policies.policy_pusht,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
+from benchmarks.closed_loop import Cell, comparison, over_seeds, pooled
 from benchmarks.markdown import paragraph, said, section, table
 from oatkit.evaluation.benchmark_statistics import average_ranks
+from oatkit.jobs.paper_tables import PaperTable, paper_table
 from oatkit.types import budget_name
 
 PUBLISHED = {
@@ -27,7 +31,8 @@ def policy_table(record: dict[str, Any]) -> str:
             f"There are {said(rows, 'episodes')} episodes a task, with goals that no demonstration "
             "has; the first half of a chunk is executed.",
             "Tokens are chosen at the temperature of the row (0 takes the likeliest); steps are "
-            "those of the policy's training.",
+            "those of the policy's training; where it has several seeds, episodes of all count, "
+            "and the success of the worst and the best training is given.",
             "The rank is computed as in the paper: all rows but `auto` are ranked by their success "
             "on each task, ties share the mean of their ranks, and the ranks are averaged over the "
             "tasks.",
@@ -43,33 +48,55 @@ def policy_table(record: dict[str, Any]) -> str:
 
 
 def _success_table(rows: dict[str, Any]) -> str:
-    schemes = [(name, b, row) for name, row in rows.items() for b in row["budgets"]]
-    tasks = list(dict.fromkeys(t["task"] for _, b, _ in schemes for t in b["tasks"]))
-    fixed = [
-        {t["task"]: t["success"]["rate"] for t in b["tasks"]}
-        for _, b, _ in schemes
-        if b["budget"] != "auto"
+    schemes = [
+        (scheme, _together(found), own)
+        for scheme, own in over_seeds(rows).items()
+        for found in zip(*(row["budgets"] for row in own), strict=True)
     ]
+    tasks = list(dict.fromkeys(t["task"] for _, b, _ in schemes for t in b["tasks"]))
+    fixed = [_task_rates(b) for _, b, _ in schemes if b["budget"] != "auto"]
     ranks = iter(average_ranks(fixed))
     lines = []
-    for name, b, row in schemes:
-        rates = {t["task"]: t["success"]["rate"] for t in b["tasks"]}
-        budget = budget_name(b["budget"])
+    for name, b, own in schemes:
+        row, rates, budget = own[0], _task_rates(b), budget_name(b["budget"])
         lines.append(
             (
-                *(f"`{name}`", str(row["tokens"]), str(row["steps"]), _temperature(row), budget),
-                *(f"{b['calls']:.3g}", _ms(b)),
+                *(f"`{name}`", str(row["tokens"]), str(row["steps"]), _temperature(row)),
+                *(b["seeds"], budget, f"{b['calls']:.3g}", _ms(b)),
                 *(f"{100 * rates[t]:.0f}" if t in rates else "" for t in tasks),
                 rate(b["success"]),
                 "" if budget == "auto" else f"{next(ranks):.1f}",
-                difference(row.get("against", {}).get(budget)),
+                difference(comparison(own, budget)),
             )
         )
     headings = (
-        *("scheme", "tokens", "steps", "temperature", "budget", "calls", "ms", *tasks),
+        *("scheme", "tokens", "steps", "temperature", "seeds", "budget", "calls", "ms", *tasks),
         *("mean", "rank", "difference"),
     )
     return table(headings, lines)
+
+
+def _together(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The same budget of all seeds of a scheme, and what the seeds are."""
+    if len(found) == 1:
+        return {**found[0], "seeds": "1"}
+    each = [100 * b["success"]["rate"] for b in found]
+    by_task = [{t["task"]: t["success"] for t in b["tasks"]} for b in found]
+    times = [b["latency_ms"] for b in found if b["latency_ms"] is not None]
+    return {
+        "budget": found[0]["budget"],
+        "calls": fmean(b["calls"] for b in found),
+        "latency_ms": fmean(times) if times else None,
+        "tasks": [
+            {"task": task, "success": pooled([own[task] for own in by_task])} for task in by_task[0]
+        ],
+        "success": pooled([b["success"] for b in found]),
+        "seeds": f"{len(found)} ({min(each):.1f} to {max(each):.1f})",
+    }
+
+
+def _task_rates(budget: dict[str, Any]) -> dict[str, float]:
+    return {t["task"]: t["success"]["rate"] for t in budget["tasks"]}
 
 
 def _temperature(row: dict[str, Any]) -> str:
@@ -103,33 +130,75 @@ def _auto_table(rows: dict[str, Any]) -> list[str]:
     ]
 
 
+def policy_sweep(record: dict[str, Any]) -> str:
+    tables = record["results"]
+    rows = [row for found in tables.values() for row in found.values()]
+    parts = [
+        paragraph(
+            f"The light policy (preset `{said(rows, 'preset')}`) from state on `oat` tokens, on "
+            f"MetaWorld's four tasks with {said(rows, 'episodes')} episodes each; all tokens are "
+            "generated. Success is in percent with Wilson's 95 % intervals, over all seeds.",
+            "The paper's numbers are of LIBERO-Long: only which of two rows is better can be "
+            "compared.",
+        )
+    ]
+    for name, found in tables.items():
+        wanted = paper_table(name)
+        parts += [f"### {wanted.title}", wanted.shows, _sweep_table(wanted, found)]
+    return section("The paper's ablations in closed loop", *parts, script="policy_sweep")
+
+
+def _sweep_table(wanted: PaperTable, found: dict[str, Any]) -> str:
+    lines = []
+    for scheme, own in over_seeds(found).items():
+        row, name = own[0], Cell.labeled(scheme).name
+        (paper,) = wanted.numbers[name, "all"].values()
+        success = pooled([each["budgets"][-1]["success"] for each in own])
+        lines.append(
+            (
+                *(f"`{scheme}`", str(row["protocol"]["execute"]), str(row["steps"])),
+                *(str(row["tokenizer_steps"]), _temperature(row), str(len(own))),
+                *(rate(success), f"{paper:g}"),
+            )
+        )
+    headings = ("row", "executed", "steps", "tokenizer's steps", "temperature", "seeds")
+    return table((*headings, "success", "the paper"), lines)
+
+
 def policy_pusht(record: dict[str, Any]) -> str:
     results = record["results"]
     protocol = next(iter(results.values()))["protocol"]
-    steps = ", ".join(f"{row['steps']} steps for `{name}`" for name, row in results.items())
     rows = [
         (
             *(f"`{name}`", "keypoints" if "keypoints" in name else "state"),
+            *(str(row["steps"]), _temperature(row)),
             *(budget_name(b["budget"]), f"{b['calls']:.2f}", _ms(b)),
-            *(f"{b['score']:.3f} +- {half:.3f}", rate(b["success"])),
+            *(f"{b['score'] or 0:.3f} +- {half:.3f}", rate(b["success"])),
         )
         for name, row in results.items()
         for b, half in zip(row["budgets"], row["score_half_widths"], strict=True)
     ]
-    rows += [(name, "keypoints", "", "", "", score, "") for name, score in PUBLISHED.items()]
+    rows += [
+        (name, "keypoints", "", "", "", "", "", score, "") for name, score in PUBLISHED.items()
+    ]
     return section(
         "PushT from human demonstrations",
         paragraph(
-            f"The light policy has the preset `{said(results.values(), 'preset')}` and is trained "
-            f"for {steps}.",
+            f"The light policy has the preset `{said(results.values(), 'preset')}`; steps are "
+            "those of its training, and tokens are chosen at the temperature of the row.",
             f"A chunk has {protocol['horizon']} actions, of which {protocol['execute']} are "
             f"executed; there are {said(results.values(), 'episodes')} episodes of 300 steps.",
-            f"Temperature {_temperature(next(iter(results.values())))} chooses the tokens.",
             "The score of an episode is the best clip(coverage / 0.95, 0, 1) of its steps; the "
             "table shows the mean with its 95 % interval.",
             "An episode is a success, in percent, if more than 95 % is covered.",
         ),
-        table(("tokens", "from", "budget", "calls", "ms", "score", "success"), rows),
+        table(
+            (
+                *("tokens", "from", "steps", "temperature", "budget", "calls", "ms", "score"),
+                "success",
+            ),
+            rows,
+        ),
         "The last rows are published numbers.",
         script="policy_pusht",
     )

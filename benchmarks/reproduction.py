@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks.claim_findings import SAME, TAUGHT, TRACKS
 from benchmarks.claims import CLAIMS
-from benchmarks.markdown import paragraph, table
+from benchmarks.markdown import paragraph, said, table
 from benchmarks.record import read_results
 from oatkit.commands.reproduce import needs
-from oatkit.jobs.paper_tables import PAPER_TABLES, PaperTable
+from oatkit.jobs.paper_tables import OWN_TABLES, PAPER_TABLES, PaperTable
 
 INTRODUCTION = """\
 # Reproduction
@@ -29,12 +30,17 @@ paper's; what is compared is which of two is better. Errors of tokenizers on Met
 comparable either: our actions are clipped to [-1, 1]. The real-robot half of the paper is absent.
 
 - **agrees:** the 95 % interval of our difference lies on the paper's side of zero; where the paper
-  finds no difference, it lies within 5 points of zero. Errors of tokenizers and numbers of calls
-  have no intervals, their values decide.
+  finds no difference, it lies within {same} points of zero. Errors of tokenizers and numbers of
+  calls have no intervals, their values decide: an error tracks another if it is within a factor of
+  {tracks} at every budget, and is nearly lossless if it is the smallest of all kinds.
 - **does not:** it lies on the other side, or further away.
 - **too few episodes to tell:** neither.
 - **cannot be run here:** for the reason that is given.
-- **not measured:** the command of its table does it, but no result is stored.
+- **not measured:** a command does it, but no result is stored, or the two were trained for
+  different numbers of steps.
+
+Intervals count episodes. They do not hold how much one training differs from the next: a row with
+one seed is one training.
 
 ## Claims
 """
@@ -47,12 +53,18 @@ paper's numbers beside ours, and averages and mean ranks where there are several
 `--scale paper` takes the paper's recipes and your copy of the demonstrations, and runs its
 simulators by way of [praxis-eval](evaluation.md); `--scale tiny` shows in minutes that everything
 runs. The same command again goes on, row by row, and tables share what was trained. FAST's
-universal tokenizer, which the paper uses, is named by `--published`.
+universal tokenizer, which the paper uses, is named by `--published`. `--seeds` and `--temperatures`
+take several values; tokenizers are trained once for all of them.
+
+The numbers above are kept by scripts that run the same rows in the same way: `policy_table`,
+`policy_sweep` and `policy_pusht` of `benchmarks/` for light policies, `tokenizer_rate_distortion`
+for tokenizers. Each row is added to its JSON file with its own settings.
 
 ```bash
 oatkit reproduce
 oatkit reproduce light-policies --out out/reproduction
 oatkit reproduce light-policies --only oat quest --images
+oatkit reproduce light-policies --only oat oat-pow2 --temperatures 0 1 --seeds 0 1 2
 oatkit reproduce light-policies --scale paper --data light-libero=path/to/libero_10
 ```
 """
@@ -60,6 +72,7 @@ oatkit reproduce light-policies --scale paper --data light-libero=path/to/libero
 
 def reproduction_page() -> str:
     """The page as Markdown."""
+    introduction = INTRODUCTION.format(same=round(100 * SAME), tracks=TRACKS)
     rows = []
     for claim in CLAIMS:
         found = claim.find()
@@ -67,35 +80,74 @@ def reproduction_page() -> str:
         rows.append((name, claim.says, claim.paper, found.ours, found.status))
     claims = table(("table", "the paper says", "the paper", "here", "status"), rows)
     sections = "".join(_section(name, one) for name, one in PAPER_TABLES.items())
-    return f"{INTRODUCTION}\n{claims}\n{_light_rows()}{RUNNING}{sections}"
+    own = "".join(_section(name, one) for name, one in OWN_TABLES.items())
+    made = f"{_light_rows()}{_large_rows()}"
+    return f"{introduction}\n{claims}\n{made}{RUNNING}{sections}\n## Not in the paper\n{own}"
 
 
 def _light_rows() -> str:
-    """How each row of the light table was trained and evaluated."""
-    rows = read_results("policy_table").get("state", {})
-    if not rows:
+    """How each row of the light tables was trained and evaluated."""
+    tables = {
+        "light-policies": read_results("policy_table").get("state", {}),
+        "light-policies, from images": read_results("policy_table").get("images", {}),
+        **read_results("policy_sweep"),
+        "pusht": read_results("policy_pusht"),
+    }
+    cells = [
+        (name, *_light_row(label, row))
+        for name, rows in tables.items()
+        for label, row in rows.items()
+    ]
+    if not cells:
         return ""
     words = paragraph(
-        "How the rows of the light table were made here. The paper states neither its numbers of "
+        "How the rows of light policies were made here. The paper states neither its numbers of "
         "steps nor its sampling temperature; the paired comparisons above are with `oat` at 8 "
         "tokens and temperature 0."
     )
-    cells = [_light_row(name, row) for name, row in rows.items()]
-    names = ("row", "steps", "tokenizer's steps", "temperature", "episodes a task")
-    return f"\n{words}\n\n{table(names, cells)}\n"
+    names = ("table", "row", "tokens", "steps", "tokenizer's steps", "temperature")
+    return f"\n{words}\n\n{table((*names, 'episodes a task'), cells)}\n"
 
 
 def _light_row(name: str, row: dict[str, Any]) -> tuple[str, ...]:
     temperature = row["protocol"]["sampling"]["temperature"]
-    steps = (str(row["steps"]), str(row["tokenizer_steps"]))
-    return f"`{name}`", *steps, f"{temperature:g}", str(row["settings"]["episodes"])
+    sizes = (str(row["tokens"]), str(row["steps"]), str(row["tokenizer_steps"]))
+    return f"`{name}`", *sizes, f"{temperature:g}", str(row["settings"]["episodes"])
+
+
+def _large_rows() -> str:
+    """How the vision-language policies that are compared were trained and evaluated."""
+    sentences = []
+    pipeline = read_results("vlm_pipeline").get("policies", {})
+    if rows := [row for name, row in pipeline.items() if name.startswith("vlm-ar/")]:
+        sentences.append(
+            f"Vision-language policies that generate tokens have chunks of {said(rows, 'horizon')} "
+            f"actions and {said(rows, 'tokens')} tokens, {said(rows, 'steps')} steps of batch "
+            f"{said(rows, 'batch_size')}, one seed, temperature 0 and {said(rows, 'episodes')} "
+            "episodes a task."
+        )
+    experts = read_results("vlm_expert").get("rows", {}).values()
+    if taught := [row for row in experts if row["recipe"] == TAUGHT]:
+        first = taught[0]
+        together, alone = (round(stage["share"] * first["steps"]) for stage in first["stages"])
+        sentences.append(
+            f"In co-training tokens and expert learn together for {together} steps of batch "
+            f"{first['batch_size']}, then the expert alone for {alone}; it acts from zero noise, "
+            f"{first['episodes']} episodes a task and seed."
+        )
+    return f"\n{paragraph(*sentences)}\n" if sentences else ""
 
 
 def _section(name: str, one: PaperTable) -> str:
     parts = [f"\n### {name}\n\n{one.title}. {one.shows}\n"]
     if one.work == "nothing":
         return "".join([*parts, f"\nNothing to run: {one.instead}.\n"])
-    small, large = needs(one)
     parts.append(f"\n```bash\noatkit reproduce {name}\n```\n")
-    parts.append(f"\n- **small:** {small}.\n- **paper:** {large.replace(' --', ' `--', 1)}`.\n")
+    if one.extras:
+        listed = ", ".join(f'`"{row}"`' if " " in row else f"`{row}`" for row in one.extras)
+        parts.append(f"\nMore rows, by `--only`: {listed}.\n")
+    parts.append("\n")
+    for scale, what in needs(one).items():
+        code = f"{what.replace(' --', ' `--', 1)}`" if " --" in what else what
+        parts.append(f"- **{scale}:** {code}.\n")
     return "".join(parts)

@@ -17,12 +17,13 @@ from typing import Any
 import oatkit
 from benchmarks.policy_table import open_with_full_state
 from benchmarks.record import read_results, write_result
-from benchmarks.tokenizer_rate_distortion import OUT, metaworld
+from benchmarks.tokenizer_rate_distortion import OUT, metaworld, tokenizer_dir
 from oatkit.measure.policy_metrics import measure_policy
 
 NAME = "token_predictability"
 SEED = 0
-TOKENIZERS = ("oat", "oat-4+12refined", "klt")
+TOKENIZERS = {"oat": "oat", "oat-4+12refined": "oat, 4 + 12 refined", "klt": "klt"}
+"""Names in the results to rows of `benchmarks.tokenizer_rate_distortion`."""
 
 
 def main() -> None:
@@ -30,10 +31,11 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=800)
     steps = parser.parse_args().steps
     results = read_results(NAME)
-    for name in TOKENIZERS:
+    for name, row in TOKENIZERS.items():
         if name not in results:
             print(name, flush=True)
-            results[name] = measure(OUT / "metaworld" / name, OUT / "policies" / name, steps)
+            tokenizer = tokenizer_dir("metaworld", row)
+            results[name] = measure(tokenizer, OUT / "policies" / name, steps)
             write_result(NAME, seed=SEED, settings={"steps": steps}, results=results)
 
 

@@ -1,12 +1,13 @@
 """Rate and distortion of every kind on held-out episodes: the table of the paper's appendix.
 
     python -m benchmarks.tokenizer_rate_distortion [--only metaworld/oat ...]
-        [--steps N] [--minutes 10] [--pusht PATH] [--cr5 PATH] [--robosuite PATH]
+        [--scale small] [--steps N] [--pusht PATH] [--cr5 PATH] [--robosuite PATH]
 
-MetaWorld demonstrations (four tasks, 50 each) are made if they are not there. PushT, CR5 and
-robosuite's Sawyer are measured if their paths are given. A row is trained for the steps (the
-preset's by default), or for as many as fit into the minutes. Rows are saved one by one: the same
-command again resumes, also within a row, and skips finished rows; `--again` measures them again.
+Rows are those of `oatkit reproduce rate-distortion`, made in the same way, and measured in units
+that all kinds share. MetaWorld demonstrations (four tasks, 50 each) are made if they are not there.
+PushT, CR5 and robosuite's Sawyer are measured if their paths are given. Rows are saved one by one:
+the same command again resumes, also within a row, and skips finished rows; `--again` measures them
+again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,72 +24,65 @@ import torch
 from torch import Tensor, nn
 
 import oatkit
-from benchmarks.closed_loop import folder_name, planned_steps
 from benchmarks.record import read_results, write_result
 from oatkit.data import Dataset, Normalizer
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
-from oatkit.jobs.tokenizer_training import (
-    normalized_chunks,
-    prepare_tokenizer,
-    train_tokenizer,
-)
+from oatkit.jobs.paper_tables import paper_table
+from oatkit.jobs.reproduction_scales import SCALES, Place
+from oatkit.jobs.row_runs import RowRuns
+from oatkit.jobs.tokenizer_training import normalized_chunks
 from oatkit.measure.encoded_chunks import decode_prefix, encode_chunks
 from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.oat import Oat
+from oatkit.train import read_log, training_seconds
 
 NAME = "tokenizer_rate_distortion"
 SEED = 0
 OUT = Path("out/bench")
-PRESET = "small"
-LONG_STEPS = 11_000
+REPRODUCTION = OUT / "reproduction"
+"""Where rows of the paper's tables are made, as `oatkit reproduce --out` has it."""
+TABLE = paper_table("rate-distortion")
 NUM_TOKENS = 16
 SPLITS = (1, 2, 4, 8)
 """Numbers of learned tokens before an analytic tail."""
+FITTED = "fast, fitted"
+"""What `fast` is called here: the paper's was fitted on other data."""
+ROWS = {FITTED if name == "fast" else name: row for name, row in TABLE.all_rows.items()}
 
 
-@dataclass(frozen=True)
-class Row:
-    """One tokenizer of the table."""
-
-    kind: str
-    options: dict[str, Any] = field(default_factory=dict)
-    is_long: bool = False
-    """Whether it is trained for `LONG_STEPS`, whatever the minutes."""
-
-
-ROWS = {
-    "klt": Row("klt"),
-    "klt, scalar cells": Row("klt", {"cells": "scalar"}),
-    "bin": Row("bin"),
-    "fast, fitted": Row("fast"),
-    "oat": Row("oat"),
-    "oat-pow2": Row("oat-pow2"),
-    "quest": Row("quest"),
-    "acodec": Row("acodec"),
-    "oat, 4 + 12 refined": Row("oat", {"num_tokens": 4, "refine": 12}),
-    "oat, no nesting": Row("oat", {"nested_dropout": False}),
-    "oat, long": Row("oat", is_long=True),
-}
-
-
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--steps", type=int)
+    parser.add_argument("--scale", default="small", choices=["tiny", "small"])
+    parser.add_argument("--steps", type=int, help="training steps; the preset's by default")
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--metaworld", type=Path, help="other demonstrations than the default ones")
     parser.add_argument("--pusht", type=Path)
     parser.add_argument("--cr5", type=Path)
     parser.add_argument("--robosuite", type=Path)
     parser.add_argument("--again", action="store_true")
-    args = parser.parse_args()
-    datasets = {"metaworld": metaworld(), "pusht": args.pusht, "cr5": args.cr5}
+    args = parser.parse_args(argv)
+    datasets = {"metaworld": args.metaworld or metaworld(), "pusht": args.pusht, "cr5": args.cr5}
     datasets["robosuite"] = args.robosuite
+    runs = row_runs(args.scale, args.steps)
     for data, path in datasets.items():
         for name in (*ROWS, "splits") if path is not None else ():
             if not args.only or f"{data}/{name}" in args.only:
-                measure_once(data, path, name, args)
+                measure_once(runs, Place(data, path), name, args.again)
+
+
+def row_runs(scale: str = "small", steps: int | None = None) -> RowRuns:
+    """How the rows are made."""
+    size = SCALES[scale]
+    if steps is not None:
+        size = replace(size, tokenizer={**size.tokenizer, "steps": steps})
+    return RowRuns(size, size.preset(TABLE), REPRODUCTION / scale, show_progress=True)
+
+
+def tokenizer_dir(data: str, name: str) -> Path:
+    """Where the tokenizer of a row of the small scale is, for the benchmarks that use it."""
+    return row_runs().tokenizer_dir(ROWS[name], Place(data, Path()))
 
 
 def metaworld() -> Path:
@@ -99,44 +93,38 @@ def metaworld() -> Path:
     return folder
 
 
-def measure_once(data: str, path: Path, name: str, args: argparse.Namespace) -> None:
+def measure_once(runs: RowRuns, place: Place, name: str, again: bool) -> None:
     """Measure a row unless it is there, and save it with the others."""
-    if name in read_results(NAME).get(data, {}) and not args.again:
+    data = place.name
+    if name in read_results(NAME).get(data, {}) and not again:
         print(f"{data}/{name} is finished")
         return
     print(f"{data}/{name}", flush=True)
-    if name == "splits":
-        row: Any = measure_splits(data, path)
-    else:
-        row = measure_row(data, path, name, args)
+    row: Any = measure_splits(runs, place) if name == "splits" else measure_row(runs, place, name)
     results = read_results(NAME)  # another process may have added to them
     found = {**results.get(data, {}), name: row}
-    settings = {"preset": PRESET, "held_out": 0.1, "horizon": 32, "num_tokens": NUM_TOKENS}
+    settings = {
+        **{"preset": runs.preset, "held_out": 0.1},
+        **{"horizon": place.horizon, "num_tokens": NUM_TOKENS},
+    }
     write_result(NAME, seed=SEED, settings=settings, results={**results, data: found})
 
 
-def measure_row(data: str, path: Path, name: str, args: argparse.Namespace) -> dict[str, Any]:
-    row = ROWS[name]
-    dataset = oatkit.open_dataset(path)
-    out = OUT / data / folder_name(name)
-    train = {"seed": SEED} if args.steps is None else {"seed": SEED, "steps": args.steps}
-    how = {"preset": PRESET, **row.options}
-    if row.is_long:
-        steps = {"steps": LONG_STEPS}
-    else:
-        training = prepare_tokenizer(dataset, row.kind, train=train, **how)
-        steps = planned_steps(training, out, args.minutes)
+def measure_row(runs: RowRuns, place: Place, name: str) -> dict[str, Any]:
     start = time.perf_counter()
-    train |= steps
-    tokenizer = train_tokenizer(dataset, row.kind, out, train=train, show_progress=True, **how)
+    folder = runs.tokenizer(ROWS[name], place)
     seconds = time.perf_counter() - start
+    tokenizer = load_tokenizer(folder)
+    train = tokenizer.extras.get("train", {})
+    if train:  # it may have been trained before, by a row of policies
+        seconds = training_seconds(read_log(folder), train["batch_size"])
     codec = tokenizer.codec
     assert isinstance(codec, nn.Module)
     return {
         "parameters": sum(p.numel() for p in codec.parameters()),
-        "steps": steps.get("steps", 0),
+        "steps": train.get("steps", 0),
         "seconds": round(seconds, 1),
-        "budgets": measure_budgets(tokenizer, path),
+        "budgets": measure_budgets(tokenizer, place.data),
     }
 
 
@@ -169,16 +157,15 @@ def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, fl
     return rows
 
 
-def measure_splits(data: str, path: Path) -> dict[str, list[float]]:
+def measure_splits(runs: RowRuns, place: Place) -> dict[str, list[float]]:
     """Normalized error at each budget when a tail follows the first tokens of the trained `oat`."""
-    folder = next(f for f in (OUT / data / "oat-long", OUT / data / "oat") if f.exists())
-    tokenizer = load_tokenizer(folder)
-    train_set, held_out = oatkit.open_dataset(path).split(0.1, seed=0)
-    codec = tokenizer.codec
-    assert isinstance(codec, Oat)
+    trained = (runs.tokenizer_dir(ROWS[name], place) for name in ("oat, long", "oat"))
+    tokenizer = load_tokenizer(next(folder for folder in trained if folder.exists()))
+    train_set, held_out = place.open().split(0.1, seed=0)
+    assert isinstance(tokenizer.codec, Oat)
     found = {}
     for count in SPLITS:
-        print(f"{data}: {count} learned tokens, then tables", flush=True)
+        print(f"{place.name}: {count} learned tokens, then tables", flush=True)
         tail = fit_tail(tokenizer, train_set, count)
         found[str(count)] = tail_errors(tokenizer, tail, held_out, count)
     return found

@@ -11,7 +11,8 @@ from benchmarks import record, report
 
 def test_every_result_has_a_section_and_the_page_is_in_their_order() -> None:
     page = report.results_page()
-    sections = [report.section(name) for name in report.SECTIONS]
+    stored = {path.stem for path in report.RESULTS.glob("*.json")}
+    sections = [report.section(name) for name in report.SECTIONS if name in stored]
     assert all(text in page for text in sections)
     assert sorted(sections, key=page.index) == sections
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import tyro
 
 from oatkit import cli
 from oatkit.commands.reproduce import Reproduce
-from oatkit.jobs.paper_tables import PAPER_TABLES
+from oatkit.jobs.paper_tables import TABLES
 from oatkit.storage.records import read_record
 from oatkit.types import Reproduction
 from tests.jobs.reproduction_places import plane_demonstrations
@@ -22,6 +23,10 @@ SOME = {
     "horizons-fixed": "8 actions, 2 tokens",
     "codebook": "levels 8 6 5",
     "light-policies": "fast",
+    "prefix-reconstruction": "oat",
+    "tokenizer-comparison": "bin",
+    "rate-distortion": "bin",
+    "pusht": "oat-pow2",
 }
 """One row of tables with many."""
 QUICK = ("light-policies", "rate-distortion")
@@ -33,20 +38,20 @@ def test_every_table_is_listed_with_a_command_that_parses(
 ) -> None:
     assert cli.main(["reproduce"]) == 0
     shown = capsys.readouterr().out
-    for name, table in PAPER_TABLES.items():
+    for name, table in TABLES.items():
         assert f"{name}\n  {table.title}. {table.shows}" in shown
     lines = [line.strip() for line in shown.splitlines() if line.startswith("  oatkit ")]
-    assert len(lines) == sum(table.work != "nothing" for table in PAPER_TABLES.values())
+    assert len(lines) == sum(table.work != "nothing" for table in TABLES.values())
     for line in lines:
-        assert tyro.cli(Reproduce, args=shlex.split(line)[2:]).table in PAPER_TABLES
+        assert tyro.cli(Reproduce, args=shlex.split(line)[2:]).table in TABLES
 
 
-@pytest.mark.parametrize("name", [n for n, t in PAPER_TABLES.items() if t.work == "nothing"])
+@pytest.mark.parametrize("name", [n for n, t in TABLES.items() if t.work == "nothing"])
 def test_what_has_nothing_to_run_says_where_it_is(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["reproduce", name]) == 0
-    assert f"nothing to run: {PAPER_TABLES[name].instead}" in capsys.readouterr().out
+    assert f"nothing to run: {TABLES[name].instead}" in capsys.readouterr().out
 
 
 @pytest.mark.filterwarnings("default:the policy was trained to generate")
@@ -54,7 +59,7 @@ def test_what_has_nothing_to_run_says_where_it_is(
     "name",
     [
         pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
-        for name, table in PAPER_TABLES.items()
+        for name, table in TABLES.items()
         if table.work != "nothing"
     ],
 )
@@ -64,11 +69,13 @@ def test_every_table_runs(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    if PAPER_TABLES[name].is_large:
+    if TABLES[name].is_large:
         pytest.importorskip("transformers", reason="needs the extra vlm")
     data = plane_demonstrations(tmp_path, monkeypatch)
+    if name == "pusht":
+        data = {name: data["metaworld"]}
     given = [word for pair in data.items() for word in ("--data", "=".join(map(str, pair)))]
-    rows = SOME.get(name) or ("bin" if PAPER_TABLES[name].work == "tokenizers" else None)
+    rows = SOME.get(name)
     only = ["--only", rows] if rows else []
     out = tmp_path / "out"
     where = ["--scale", "tiny", "--out", str(out), "--workers", "1"]
@@ -77,8 +84,25 @@ def test_every_table_runs(
     record = out / "tiny" / f"{name}.json"
     assert f"wrote {record}\nopen {record.with_suffix('.html')}" in shown
     found = read_record(record, Reproduction)
-    assert {n.row for n in found.numbers} == ({rows} if rows else set(PAPER_TABLES[name].rows))
-    assert PAPER_TABLES[name].title in record.with_suffix(".html").read_text()
+    assert {n.row for n in found.numbers} == ({rows} if rows else set(TABLES[name].rows))
+    assert TABLES[name].title in record.with_suffix(".html").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default:the policy was trained to generate")
+def test_every_row_beside_the_papers_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = plane_demonstrations(tmp_path, monkeypatch)["metaworld"]
+    rows = TABLES["light-policies"].extras
+    out = tmp_path / "out"
+    short = {name: replace(row, tokenizer_steps=None) for name, row in rows.items()}
+    light = replace(TABLES["light-policies"], extras=short)
+    monkeypatch.setitem(TABLES, "light-policies", light)
+    where = ["--scale", "tiny", "--out", str(out), "--workers", "1", "--data", f"metaworld={data}"]
+    both = ["--temperatures", "0", "1", "--seeds", "1"]
+    assert cli.main(["reproduce", "light-policies", *where, *both, "--only", *rows]) == 0
+    found = read_record(out / "tiny" / "light-policies.json", Reproduction)
+    made = {(n.row, n.temperature, n.seed) for n in found.numbers}
+    assert made == {(row, temperature, 1) for row in rows for temperature in (0, 1)}
 
 
 @pytest.mark.parametrize(

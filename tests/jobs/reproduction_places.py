@@ -14,7 +14,8 @@ from tests.evaluation.plane import PLANE, TASKS
 
 def plane_demonstrations(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """Demonstrations from state and with images, by the names that the smaller scales have."""
-    monkeypatch.setitem(SIMULATORS, "metaworld", PLANE)
+    for simulator in ("metaworld", "pusht"):
+        monkeypatch.setitem(SIMULATORS, simulator, PLANE)
     monkeypatch.setattr(reproduction_scales, "CAMERA", "top")
     monkeypatch.setenv("OATKIT_CACHE", str(folder / "cache"))
     monkeypatch.setenv("COLUMNS", "400")

@@ -11,7 +11,7 @@ import pytest
 
 from oatkit.errors import ArtifactError, OatkitError
 from oatkit.evaluation.success_statistics import success_rate
-from oatkit.jobs import paper_reproduction
+from oatkit.jobs import row_runs
 from oatkit.jobs.paper_reproduction import record_path, reproduce, summarize_table
 from oatkit.jobs.paper_tables import paper_table
 from oatkit.jobs.reproduction_scales import SCALES
@@ -35,7 +35,7 @@ def test_a_table_goes_on_row_by_row_and_shares_what_was_trained(
     data: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained: list[str] = []
-    real = paper_reproduction.train_policy
+    real = row_runs.train_policy
 
     def counted(*args: Any, **options: Any) -> Any:
         trained.append(args[3].name)
@@ -43,7 +43,7 @@ def test_a_table_goes_on_row_by_row_and_shares_what_was_trained(
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(paper_reproduction, "train_policy", counted)
+    monkeypatch.setattr(row_runs, "train_policy", counted)
     out, how = tmp_path / "out", {"scale": "tiny", "data": data, "workers": 1}
     rows = ("oat", "quest")
     with pytest.raises(KeyboardInterrupt):
@@ -63,15 +63,39 @@ def test_a_table_goes_on_row_by_row_and_shares_what_was_trained(
     assert len(trained) == 3
     assert [n.value for n in shared.numbers] == [n.value for n in record.numbers[:4]]
     assert read_record(record_path(record, out), Reproduction) == record
-    with pytest.raises(ArtifactError, match="made with another seed"):
-        reproduce("ordering", out, seed=1, **how)
+    with pytest.raises(ArtifactError, match="made with another published"):
+        reproduce("ordering", out, published=tmp_path, **how)
 
 
-def test_errors_of_tokenizers_are_compared(data: dict[str, Path], tmp_path: Path) -> None:
-    how = {"scale": "tiny", "data": data, "only": ["oat"]}
-    record = reproduce("rate-distortion", tmp_path / "out", **how)
-    assert [(n.row, n.budget) for n in record.numbers] == [("oat", k) for k in (1, 2, 4, 8, 16)]
-    assert {(n.steps, n.low, n.temperature) for n in record.numbers} == {(4, None, None)}
+def test_seeds_and_temperatures_are_numbers_of_one_record(
+    data: dict[str, Path], tmp_path: Path
+) -> None:
+    out, how = tmp_path / "out", {"scale": "tiny", "data": data, "workers": 1}
+    reproduce("pusht", out, only=["quest"], **(how | {"data": {"pusht": data["metaworld"]}}))
+    reproduce("light-policies", out, only=["quest"], **how)
+    record = reproduce(
+        "light-policies", out, only=["quest"], temperatures=(0, 1), seeds=(0, 3), **how
+    )
+    assert [(n.seed, n.temperature, n.episodes) for n in record.numbers] == [
+        *((0, 0, 1), (0, 1, 1), (3, 0, 1), (3, 1, 1)),
+    ]
+    place = out / "tiny" / "metaworld"
+    assert len(list(place.glob("policies/*"))) == 2
+    assert len(list(place.glob("tokenizers/*"))) == 1
+    assert read_record(out / "tiny" / "pusht.json", Reproduction).numbers[0].place == "pusht"
+
+
+def test_errors_of_tokenizers(data: dict[str, Path], tmp_path: Path) -> None:
+    how: dict[str, Any] = {"scale": "tiny", "data": data}
+    rows = ["oat", "klt, scalar cells"]
+    record = reproduce("rate-distortion", tmp_path / "out", only=rows, **how)
+    assert [(n.row, n.budget) for n in record.numbers[:5]] == [("oat", k) for k in (1, 2, 4, 8, 16)]
+    assert {(n.steps, n.low, n.temperature) for n in record.numbers[:5]} == {(4, None, None)}
+    assert {n.steps for n in record.numbers[5:]} == {0}
+    compared = reproduce("prefix-reconstruction", tmp_path / "out", only=["oat"], **how)
+    assert [n.value for n in compared.numbers] == pytest.approx(
+        [n.value for n in record.numbers[:5]]
+    )  # the same recipe and seed, in a folder with a report
     assert (tmp_path / "out" / "tiny" / "metaworld" / "compared" / "report.html").exists()
 
 
@@ -89,8 +113,8 @@ def test_the_papers_numbers_stand_beside_those_of_its_benchmarks(
             "p", benchmark, settings, {}, parts=parts, mean_success=rate.rate
         )
 
-    monkeypatch.setattr(paper_reproduction, "evaluate_benchmark", fake)
-    tiny = SCALES["tiny"].changed(50, 1.0)
+    monkeypatch.setattr(row_runs, "evaluate_benchmark", fake)
+    tiny = SCALES["tiny"]
     monkeypatch.setitem(
         SCALES, "paper", type(tiny)("tiny", "tiny", 50, 1.0, 0, tiny.tokenizer, tiny.policy)
     )
@@ -126,11 +150,16 @@ def test_columns_count_the_same_in_averages_and_ranks() -> None:
     assert best.average == pytest.approx((56.3 + 73.1 + 24.4 + 54.6) / 400)
     one = replace(record, numbers=numbers[:1])
     assert summarize_table(one) == ([], [])
+    worse = tuple(replace(number, seed=1, value=number.value - 2) for number in numbers)
+    means, _ = summarize_table(replace(record, numbers=(*numbers, *worse)))
+    assert means[-1].average == pytest.approx(best.average - 0.01)
 
 
 def test_what_cannot_be_run_is_said(tmp_path: Path) -> None:
     with pytest.raises(OatkitError, match="method has nothing to run: docs/concepts"):
         reproduce("method", tmp_path)
+    with pytest.raises(ValueError, match="your copy of the human demonstrations"):
+        reproduce("pusht", tmp_path)
     with pytest.raises(ValueError, match="unknown row of ordering 'klt'"):
         reproduce("ordering", tmp_path, only=["klt"])
     assert paper_table("ordering").row_names == ("oat", "oat, no nesting")

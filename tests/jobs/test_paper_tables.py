@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from oatkit.jobs.paper_tables import PAPER_TABLES, paper_table
+from oatkit.jobs.paper_tables import OWN_TABLES, PAPER_TABLES, paper_table
 from oatkit.presets import BENCHMARK_PRESETS
 from oatkit.types import budget_name
+
+CAPTIONS = """
+fig:oat_prefix_reconstruction tab:tokenizer_comparison fig:oat_method fig:oat_attention_masks
+algo:oat_tokenizer_training algo:oat_policy_inference fig:bar_patterns fig:evaluation_envs
+tab:benchmark_setup tab:policy_backbones tab:method_setup fig:rate_distortion_curves
+tab:oat_controlled_sim_real fig:vlm_bar_success_grid fig:vlm_tc_success_grid
+fig:oat_ordering_ablation_plot fig:oat_ha_hl_ablation tab:oat_codebook_ablation tab:oat_posthoc_bar
+appendix:fig:tc_training_interface appendix:tab:training_recipes appendix:tab:num_tokens
+appendix:tab:simulation_benchmarking
+"""
 
 
 @pytest.mark.parametrize("name", PAPER_TABLES)
@@ -22,6 +32,9 @@ def test_every_number_of_the_paper_has_a_row_that_is_run(name: str) -> None:
             for budget in policy.budgets or (None,)
         }
         assert set(table.numbers) == run
+    if table.work == "tokenizers":
+        assert {row for row, _ in table.numbers} == set(table.rows)
+    assert not set(table.rows) & set(table.extras)
     for columns in table.numbers.values():
         assert set(columns) == set(table.benchmarks)
 
@@ -36,6 +49,28 @@ def test_rows_share_what_they_can() -> None:
     assert [row.policy_name for row in half] == [row.policy_name for row in fixed]
     assert {row.execute for row in fixed} == {8}
     assert paper_table("ordering").rows["oat, no nesting"].policy_name != light.policy_name
+
+
+def test_rows_beyond_the_papers_are_named() -> None:
+    """Everything that stands beside the paper's table: other kinds, nesting, powers of two."""
+    light = paper_table("light-policies")
+    assert light.row_names == ("bin", "fast", "quest", "oat")
+    assert {"acodec", "oat-pow2", "fast, relaxed", "oat, no nesting"} < set(light.extras)
+    one = light.extras["oat, 16 tokens"]
+    trained = light.extras["oat, 16 tokens, policy by powers of two"]
+    forced = light.extras["oat, 16 tokens, powers of two at inference"]
+    assert one.tokenizer_name == trained.tokenizer_name == forced.tokenizer_name
+    assert one.policy_name == forced.policy_name != trained.policy_name
+    assert trained.endpoints == forced.evaluate_by == (1, 2, 4, 8, 16)
+    assert set(OWN_TABLES["pusht"].rows) == {"oat", "oat-pow2", "quest", "bin", "fast"}
+    assert OWN_TABLES["pusht"].numbers == {}
+
+
+def test_every_table_figure_and_algorithm_of_the_paper_is_listed() -> None:
+    """The labels are those of all captions in the paper's source, appendix included."""
+    found = [label for table in PAPER_TABLES.values() for label in table.labels]
+    assert sorted(set(found)) == sorted(CAPTIONS.split())
+    assert all(table.labels for table in PAPER_TABLES.values())
 
 
 def test_an_unknown_table_is_answered_with_the_closest() -> None:

@@ -70,5 +70,18 @@ def test_a_named_checkpoint_counts_more_than_the_scales(
 def test_an_unknown_scale_is_answered_with_the_closest() -> None:
     with pytest.raises(ValueError, match="unknown scale 'large'"):
         scale_named("large")
-    changed = SCALES["paper"].changed(3, None)
-    assert (changed.episodes, changed.temperature) == (3, 1.0)
+    changed = SCALES["tiny"].changed(3)
+    assert (changed.episodes, changed.policy["steps"]) == (3, 2)
+    assert SCALES["paper"].changed(steps=7).policy == {"steps": 7}
+
+
+def test_pusht_is_read_from_the_pose_or_from_keypoints(tmp_path: Path) -> None:
+    table, scale = paper_table("pusht"), SCALES["small"]
+    named = {"pusht-keypoints": tmp_path / "b", "pusht": tmp_path / "a"}
+    pose, points = find_places(table, scale, tmp_path, named)
+    assert (pose.data, points.data) == (tmp_path / "a", tmp_path / "b")
+    assert {(p.horizon, p.simulator, p.benchmark) for p in (pose, points)} == {(16, "pusht", None)}
+    assert pose.state_keys == ("observation.state", "observation.environment_state")
+    assert points.state_keys == ("observation.state", "observation.keypoints")
+    with pytest.raises(ValueError, match="unknown dataset of PushT 'push'"):
+        find_places(table, scale, tmp_path, {"push": tmp_path})

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from oatkit.storage.records import read_record, read_records, record_from_json
-from oatkit.types import DemoRecord, PolicyEvaluation, PolicyMeasurement, PolicySweep, Sampling
+from oatkit.types import (
+    DemoRecord,
+    PolicyEvaluation,
+    PolicyMeasurement,
+    PolicySweep,
+    Reproduction,
+    Sampling,
+)
 
 FOLDER = Path(__file__).parent / "records_v1"
 
@@ -94,3 +101,12 @@ def test_the_measurement_of_a_policy_that_stops_by_itself() -> None:
 def test_rows_of_a_sweep_keep_their_budgets() -> None:
     now = read_record(FOLDER / "policy-sweep.json", PolicySweep)
     assert [row.result.budget for row in now.rows] == [4]
+
+
+def test_numbers_of_a_reproduction_have_their_own_seed_and_episodes() -> None:
+    before = old("reproduction")
+    before["settings"] |= {"seed": 3, "episodes": 50, "temperature": 0.0}
+    before["numbers"][1] |= {"low": None, "high": None}
+    now = record_from_json(Reproduction, before)
+    assert now.settings == {"scale": "tiny"}
+    assert [(n.seed, n.episodes) for n in now.numbers] == [(3, 50), (3, None)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from tyro.extras import literal_type_from_choices
 
 from oatkit.envs.simulator_table import SIMULATORS
-from oatkit.jobs.paper_tables import PAPER_TABLES
+from oatkit.jobs.paper_tables import TABLES
 from oatkit.jobs.reproduction_scales import SCALES
 from oatkit.policies.policy_table import POLICIES
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
@@ -87,7 +87,7 @@ else:
     ObjectiveName = literal_type_from_choices(OBJECTIVES)
     SimulatorName = literal_type_from_choices(SIMULATORS)
     BenchmarkName = literal_type_from_choices(BENCHMARK_PRESETS)
-    PaperTableName = literal_type_from_choices(PAPER_TABLES)
+    PaperTableName = literal_type_from_choices(TABLES)
     ScaleName = literal_type_from_choices(SCALES)
     FamilyName = literal_type_from_choices(FAMILIES)
     OptimizerName = literal_type_from_choices(OPTIMIZERS)

@@ -18,7 +18,7 @@ from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.text_output import print_lines, table
 from oatkit.errors import MissingExtraError
 from oatkit.jobs.paper_reproduction import record_path, reproduce, summarize_table
-from oatkit.jobs.paper_tables import PAPER_TABLES, PaperTable
+from oatkit.jobs.paper_tables import TABLES, PaperTable
 from oatkit.presets import benchmark_preset
 from oatkit.types import ReproducedNumber, Reproduction, budget_name
 
@@ -41,10 +41,12 @@ class Reproduce:
     """Folder for records, pages and everything trained, which tables share; the same command again
     goes on row by row."""
     only: tuple[str, ...] = ()
-    """Rows to make; all by default."""
+    """Rows to make, also those that the paper's table does not have; all of the paper's by
+    default."""
     data: UseAppendAction[tuple[str, ...]] = ()
     """BENCHMARK=PATH: your demonstrations of a benchmark of the table (--scale paper), or of
-    metaworld, metaworld-images or doors (smaller scales, which make them otherwise)."""
+    metaworld, metaworld-images or doors (smaller scales, which make them otherwise), or of pusht
+    or pusht-keypoints."""
     state_key: UseAppendAction[tuple[str, ...]] = ()
     """BENCHMARK=KEY,KEY: parts of praxis-eval's observation that are joined to the state."""
     env_option: UseAppendAction[tuple[str, ...]] = ()
@@ -58,11 +60,13 @@ class Reproduce:
     """Let light policies read MetaWorld's camera and the arm's state (smaller scales)."""
     episodes: int | None = None
     """Number of episodes of each task; 50, and 1 for tiny, by default."""
-    temperature: float | None = None
-    """Sampling temperature; 0 at the smaller scales and 1 at the paper's by default, which states
-    none."""
-    seed: int = 0
-    """Seed of trainings and evaluations."""
+    steps: int | None = None
+    """Number of training steps of a policy; the preset's by default."""
+    temperatures: tuple[float, ...] = ()
+    """Sampling temperatures, all of which are evaluated; 0 at the smaller scales and 1 at the
+    paper's by default, which states none."""
+    seeds: tuple[int, ...] = (0,)
+    """Seeds of policies: a training and its own goals for each. Tokenizers are trained once."""
     workers: int | None = None
     """Number of simulator processes, by default one per core (praxis-eval: one)."""
     device: DeviceFlag = "auto"
@@ -72,7 +76,7 @@ def run(options: Reproduce, console: Console) -> int:
     if options.table is None:
         console.print(render_list(), soft_wrap=True)
         return 0
-    wanted = PAPER_TABLES[options.table]
+    wanted = TABLES[options.table]
     if wanted.work == "nothing":
         print_lines(console, f"{wanted.title}: {wanted.shows}", f"nothing to run: {wanted.instead}")
         return 0
@@ -91,8 +95,9 @@ def run(options: Reproduce, console: Console) -> int:
         published=options.published,
         images=options.images,
         episodes=options.episodes,
-        temperature=options.temperature,
-        seed=options.seed,
+        steps=options.steps,
+        temperatures=options.temperatures,
+        seeds=options.seeds,
         workers=options.workers,
         device=device,
         show_progress=True,
@@ -126,36 +131,41 @@ def pairs(flag: str, given: Sequence[str]) -> dict[str, str]:
 def render_list() -> Text:
     """Every table and figure with what it needs and its command."""
     text = Text()
-    for name, one in PAPER_TABLES.items():
+    for name, one in TABLES.items():
         text.append(f"{name}\n", "bold")
         text.append(f"  {one.title}. {one.shows}\n")
         if one.work == "nothing":
             text.append(f"  nothing to run: {one.instead}\n", "dim")
             continue
-        small, large = needs(one)
-        text.append(f"  oatkit reproduce {name}\n  small: {small}\n  paper: {large}\n", "dim")
+        text.append(f"  oatkit reproduce {name}\n", "dim")
+        if one.extras:
+            text.append(f"  more rows, by --only: {'; '.join(one.extras)}\n", "dim")
+        for scale, what in needs(one).items():
+            text.append(f"  {scale}: {what}\n", "dim")
     text.rstrip()
     return text
 
 
-def needs(one: PaperTable) -> tuple[str, str]:
+def needs(one: PaperTable) -> dict[str, str]:
     """What a table takes at the small scale and at the paper's."""
+    hours = f"{one.minutes / 60:.2g} hours of two cores by estimate"
+    if one.simulator == "pusht":
+        data = "your copy of the demonstrations, --data pusht=PATH --data pusht-keypoints=PATH"
+        return {"small": f"oatkit[pusht,report], {hours}; {data}"}
     extras = "metaworld,report,vlm" if one.is_large else "metaworld,report"
     backbones = ", backbones with random weights" if one.is_large else ""
-    small = (
-        f"oatkit[{extras}], {one.minutes / 60:.2g} hours of two cores by estimate; MetaWorld's "
-        f"demonstrations are made{backbones}"
-    )
+    small = f"oatkit[{extras}], {hours}; MetaWorld's demonstrations are made{backbones}"
     drivers = dict.fromkeys(str(benchmark_preset(name).driver) for name in one.benchmarks)
-    simulators = "" if one.work == "tokenizers" else f"praxis-eval[{','.join(drivers)}], "
+    simulators = f"praxis-eval[{','.join(drivers)}], " if one.work == "policies" else ""
     data = " ".join(f"--data {name}=PATH" for name in one.benchmarks)
     where = "GPUs for the backbones" if one.is_large else "a GPU for training"
-    return small, f"{simulators}{where}, hours not measured; --scale paper {data}"
+    large = f"{simulators}{where}, hours not measured; --scale paper {data}"
+    return {"small": small, "paper": large}
 
 
 def render_reproduction(record: Reproduction) -> Text:
     """The paper's numbers beside ours."""
-    rows = [["row", "tokens", "place", "ours", "paper", "", "steps"]]
+    rows = [["row", "tokens", "place", "ours", "paper", "", "steps", "temperature", "seed"]]
     rows += [_cells(number) for number in record.numbers]
     text = Text(f"\n{record.table} at the scale {record.settings['scale']}\n")
     return text.append_text(table(rows))
@@ -167,4 +177,5 @@ def _cells(number: ReproducedNumber) -> list[str]:
         ours = f"{number.value:.1f} ({number.low:.0f} - {number.high:.0f})"
     paper = "" if number.paper is None else f"{number.paper:g}"
     cells = [number.row, budget_name(number.budget), number.place, ours, paper, number.verdict]
-    return [*cells, str(number.steps)]
+    temperature = "" if number.temperature is None else f"{number.temperature:g}"
+    return [*cells, str(number.steps), temperature, str(number.seed)]

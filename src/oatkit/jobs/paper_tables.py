@@ -8,14 +8,14 @@ Data only; `paper_reproduction.py` runs them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from oatkit.errors import unknown_name
 from oatkit.jobs import paper_numbers as paper
 from oatkit.jobs.policy_ablations import closed_loop_ablations
+from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.tokenizer_ablations import HORIZONS, NUM_TOKENS
-from oatkit.tokenizers.fast import Decoding
 from oatkit.types import Budget, PolicyAblation, Schedule
 
 PAPER_FAMILIES = ("paligemma2", "qwen3-vl")
@@ -24,47 +24,14 @@ PAPER_KINDS = ("bin", "fast", "quest", "acodec", "oat", "oat-pow2")
 """Tokenizers of the paper."""
 UP_TO_8: tuple[Budget, ...] = (1, 2, 4, 8)
 UP_TO_16: tuple[Budget, ...] = (*UP_TO_8, 16)
-LIGHT_OAT = {"num_tokens": 8, "levels": (8, 5, 5, 5)}
-LARGE_OAT = {"num_tokens": 16, "levels": (8, 8, 6, 5)}
+LIGHT_OAT: dict[str, Any] = {"num_tokens": 8, "levels": (8, 5, 5, 5)}
+LARGE_OAT: dict[str, Any] = {"num_tokens": 16, "levels": (8, 8, 6, 5)}
+POW2_16 = Schedule.pow2(16).endpoints
+LONG_STEPS = 11_000
+"""Training steps of the tokenizers that are called long."""
 
 
-@dataclass(frozen=True)
-class PolicyRow:
-    """A policy of a table, from its tokenizer to its evaluation.
-
-    Attributes:
-        kind: Kind of the tokenizer.
-        budgets: Budgets to evaluate; all tokens if empty.
-        options: Settings of the tokenizer that are not the preset's.
-        policy: Name of the policy.
-        family: Family of its backbone, where it has one.
-        evaluate_by: Schedule that evaluation forces on it.
-        execute: Number of steps of a chunk that are executed; half by default.
-        decoding: What `fast` does with sequences that are no chunk; as the preset says by default.
-    """
-
-    kind: str
-    budgets: tuple[Budget, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-    policy: str = "light"
-    family: str | None = None
-    evaluate_by: tuple[int, ...] = ()
-    execute: int | None = None
-    decoding: Decoding | None = None
-
-    @property
-    def tokenizer_name(self) -> str:
-        """Name of the folder of its tokenizer, which rows with the same one share."""
-        changed = [f"{name}{_word(value)}" for name, value in self.options.items()]
-        return "-".join([self.kind, *changed])
-
-    @property
-    def policy_name(self) -> str:
-        """Name of the folder of its policy, which rows that differ in evaluation alone share."""
-        return "-".join([self.policy, *([self.family] if self.family else []), self.tokenizer_name])
-
-
-Work = Literal["policies", "tokenizers", "nothing"]
+Work = Literal["policies", "tokenizers", "comparison", "nothing"]
 
 
 @dataclass(frozen=True)
@@ -74,12 +41,16 @@ class PaperTable:
     Attributes:
         title: Title in the paper.
         shows: What it shows, in a sentence.
-        work: What is run: policies in closed loop, a comparison of tokenizers, or nothing.
+        work: What is run: policies in closed loop, errors of tokenizers, a comparison of the kinds
+            with its own report, or nothing.
         benchmarks: Columns at the paper's scale, by the names of `BENCHMARK_PRESETS`.
-        rows: Policies by name.
+        rows: Rows of the paper by name.
+        extras: Rows that the paper's table does not have; they run only if they are named.
         numbers: Numbers of the paper.
         instead: Where it is found, where there is nothing to run.
         minutes: About how many minutes the small scale takes on two cores.
+        simulator: Where policies act at the smaller scales.
+        labels: Tables, figures and algorithms that it is, by their labels in the paper's source.
     """
 
     title: str
@@ -88,13 +59,26 @@ class PaperTable:
     benchmarks: tuple[str, ...] = ()
     rows: Mapping[str, PolicyRow] = field(default_factory=dict)
     numbers: paper.PaperNumbers = field(default_factory=dict)
+    extras: Mapping[str, PolicyRow] = field(default_factory=dict)
     instead: str = ""
     minutes: int = 0
+    simulator: str = "metaworld"
+    labels: tuple[str, ...] = ()
 
     @property
     def row_names(self) -> tuple[str, ...]:
-        """Names of its rows: policies, or the kinds of tokenizers that are compared."""
-        return tuple(self.rows) if self.work == "policies" else PAPER_KINDS
+        """Names of the rows that run by default: kinds of tokenizers where those are compared."""
+        return PAPER_KINDS if self.work == "comparison" else tuple(self.rows)
+
+    @property
+    def all_rows(self) -> Mapping[str, PolicyRow]:
+        """All rows that can run, the paper's first."""
+        return {**self.rows, **self.extras}
+
+    @property
+    def known_names(self) -> tuple[str, ...]:
+        """Names of all rows that can run."""
+        return self.row_names if self.work == "comparison" else tuple(self.all_rows)
 
     @property
     def is_large(self) -> bool:
@@ -102,14 +86,14 @@ class PaperTable:
         return any(row.family for row in self.rows.values())
 
 
-def _word(value: Any) -> str:
-    return "".join(map(str, value)) if isinstance(value, tuple) else str(value)
+def _large_options(kind: str) -> dict[str, Any]:
+    return LARGE_OAT if kind in ("oat", "oat-pow2") else {}
 
 
 def _large(policy: str, kind: str, family: str) -> PolicyRow:
-    is_oat = kind in ("oat", "oat-pow2")
-    budgets = UP_TO_16 if is_oat and policy == "vlm-ar" else ()
-    return PolicyRow(kind, budgets, LARGE_OAT if is_oat else {}, policy, family)
+    options = _large_options(kind)
+    budgets = UP_TO_16 if options and policy == "vlm-ar" else ()
+    return PolicyRow(kind, budgets, options, policy=policy, family=family)
 
 
 def _ablation(name: PolicyAblation) -> dict[str, PolicyRow]:
@@ -132,40 +116,76 @@ def _heatmap(rates: tuple[tuple[float, ...], ...]) -> paper.PaperNumbers:
     }
 
 
+LIGHT_16 = PolicyRow("oat", UP_TO_16, LARGE_OAT)
+LIGHT_ROW = PolicyRow("oat", UP_TO_8, LIGHT_OAT)
+GROUPED_ROW = replace(_large("vlm-ar", "oat", "paligemma2"), budgets=(16,))
+LIGHT_EXTRAS = {
+    "oat-pow2": PolicyRow("oat-pow2", (*UP_TO_8, "auto"), LIGHT_OAT),
+    "fast, relaxed": PolicyRow("fast", decoding="relaxed"),
+    "acodec": PolicyRow("acodec", options={"num_tokens": LIGHT_OAT["num_tokens"]}),
+    "klt": PolicyRow("klt", UP_TO_8, LIGHT_OAT),
+    "oat, no nesting": PolicyRow("oat", options={**LIGHT_OAT, "nested_dropout": False}),
+    "oat, 16 tokens": LIGHT_16,
+    "oat-pow2, 16 tokens": PolicyRow("oat-pow2", (*UP_TO_16, "auto"), LARGE_OAT),
+    "oat, 16 tokens, long": replace(LIGHT_16, tokenizer_steps=LONG_STEPS),
+    "oat, 16 tokens, policy by powers of two": replace(LIGHT_16, endpoints=POW2_16),
+    "oat, 16 tokens, powers of two at inference": replace(LIGHT_16, evaluate_by=POW2_16),
+}
+"""Light policies beside the paper's: other kinds, nesting, longer training, powers of two."""
+
 PAPER_TABLES = {
     "prefix-reconstruction": PaperTable(
         "Prefix reconstruction on an iiwa arm",
         "A chunk decoded from its first 1, 2, 4 and 8 tokens, here of your data.",
-        "tokenizers",
+        "comparison",
         paper.TOKENIZER_BENCHMARKS,
         minutes=30,
+        labels=("fig:oat_prefix_reconstruction",),
     ),
     "tokenizer-comparison": PaperTable(
         "Action tokenizer comparison",
         "Which kinds are compact, total, ordered and block-compatible.",
-        "tokenizers",
+        "comparison",
         paper.TOKENIZER_BENCHMARKS,
         minutes=30,
+        labels=("tab:tokenizer_comparison",),
     ),
     "method": PaperTable(
         "Pipeline, attention masks, block patterns and algorithms",
         "How the tokenizer and block-wise generation work, as drawings.",
         "nothing",
         instead="docs/concepts.md draws masks and schedules from the library's own functions",
+        labels=(
+            *("fig:oat_method", "fig:oat_attention_masks", "fig:bar_patterns"),
+            *("algo:oat_tokenizer_training", "algo:oat_policy_inference"),
+        ),
     ),
     "setup": PaperTable(
         "Evaluation environments, benchmark setup, policy backbones and generation settings",
         "Tasks, horizons and episodes of every benchmark, and the calls of every scheme.",
         "nothing",
         instead="the table in docs/evaluation.md; `oatkit vlm combinations` lists the policies",
+        labels=(
+            *("fig:evaluation_envs", "tab:benchmark_setup", "tab:policy_backbones"),
+            "tab:method_setup",
+        ),
     ),
     "rate-distortion": PaperTable(
         "Rate-distortion curves for action tokenizers, and their table in the appendix",
         "Held-out error against tokens, of every kind.",
         "tokenizers",
         paper.TOKENIZER_BENCHMARKS,
-        numbers=paper.read_numbers(paper.TOKENIZER_BENCHMARKS, paper.RATE_DISTORTION),
+        {kind: PolicyRow(kind, options=_large_options(kind)) for kind in PAPER_KINDS},
+        paper.read_numbers(paper.TOKENIZER_BENCHMARKS, paper.RATE_DISTORTION),
+        extras={
+            "klt": PolicyRow("klt"),
+            "klt, scalar cells": PolicyRow("klt", options={"cells": "scalar"}),
+            "oat, 4 + 12 refined": PolicyRow("oat", options={"num_tokens": 4, "refine": 12}),
+            "oat, no nesting": PolicyRow("oat", options={**LARGE_OAT, "nested_dropout": False}),
+            "oat, long": PolicyRow("oat", options=LARGE_OAT, tokenizer_steps=LONG_STEPS),
+        },
         minutes=30,
+        labels=("fig:rate_distortion_curves", "appendix:tab:num_tokens"),
     ),
     "light-policies": PaperTable(
         "Lightweight policy simulation and real-world results",
@@ -176,10 +196,12 @@ PAPER_TABLES = {
             "bin": PolicyRow("bin"),
             "fast": PolicyRow("fast", decoding="strict"),
             "quest": PolicyRow("quest", options={"levels": (8, 8, 6, 5)}),
-            "oat": PolicyRow("oat", UP_TO_8, LIGHT_OAT),
+            "oat": LIGHT_ROW,
         },
         paper.read_numbers(paper.LIGHT_BENCHMARKS, paper.LIGHT),
+        extras=LIGHT_EXTRAS,
         minutes=300,
+        labels=("tab:oat_controlled_sim_real",),
     ),
     "vlm-policies": PaperTable(
         "Closed-loop autoregressive VLM policy success rates, and their table in the appendix",
@@ -193,6 +215,7 @@ PAPER_TABLES = {
         },
         paper.read_numbers(paper.VLM_BENCHMARKS, paper.VLM_AR),
         minutes=720,
+        labels=("fig:vlm_bar_success_grid", "appendix:tab:simulation_benchmarking"),
     ),
     "co-training": PaperTable(
         "Closed-loop token co-training VLM policy success rates",
@@ -206,6 +229,7 @@ PAPER_TABLES = {
         },
         paper.read_numbers(paper.VLM_BENCHMARKS, paper.CO_TRAINING),
         minutes=600,
+        labels=("fig:vlm_tc_success_grid",),
     ),
     "ordering": PaperTable(
         "Token ordering ablation",
@@ -213,11 +237,12 @@ PAPER_TABLES = {
         "policies",
         paper.LIGHT_BENCHMARKS,
         {
-            "oat": PolicyRow("oat", UP_TO_8, LIGHT_OAT),
-            "oat, no nesting": PolicyRow("oat", options={**LIGHT_OAT, "nested_dropout": False}),
+            "oat": LIGHT_ROW,
+            "oat, no nesting": LIGHT_EXTRAS["oat, no nesting"],
         },
         paper.read_numbers(paper.LIGHT_BENCHMARKS, paper.ORDERING),
         minutes=90,
+        labels=("fig:oat_ordering_ablation_plot",),
     ),
     "horizons-half": PaperTable(
         "Action and token horizons (a)",
@@ -227,6 +252,7 @@ PAPER_TABLES = {
         _ablation("horizons-half"),
         _heatmap(paper.HORIZONS_HALF),
         minutes=600,
+        labels=("fig:oat_ha_hl_ablation",),
     ),
     "horizons-fixed": PaperTable(
         "Action and token horizons (b)",
@@ -236,6 +262,7 @@ PAPER_TABLES = {
         _ablation("horizons-fixed"),
         _heatmap(paper.HORIZONS_FIXED),
         minutes=600,
+        labels=("fig:oat_ha_hl_ablation",),
     ),
     "codebook": PaperTable(
         "Codebook capacity scaling",
@@ -245,6 +272,7 @@ PAPER_TABLES = {
         _ablation("levels"),
         paper.read_numbers(paper.LIBERO_LONG, paper.CODEBOOK),
         minutes=200,
+        labels=("tab:oat_codebook_ablation",),
     ),
     "grouped-generation": PaperTable(
         "Grouped generation on LIBERO",
@@ -252,28 +280,53 @@ PAPER_TABLES = {
         "policies",
         paper.LIBERO,
         {
-            "oat, 16 tokens": PolicyRow("oat", (16,), LARGE_OAT, "vlm-ar", "paligemma2"),
-            "oat, 16 tokens, powers of two at inference": PolicyRow(
-                *("oat", (16,), LARGE_OAT, "vlm-ar", "paligemma2"),
-                evaluate_by=Schedule.pow2(16).endpoints,
-            ),
-            "oat-pow2, 16 tokens": PolicyRow("oat-pow2", (16,), LARGE_OAT, "vlm-ar", "paligemma2"),
+            "oat, 16 tokens": GROUPED_ROW,
+            "oat, 16 tokens, powers of two at inference": replace(GROUPED_ROW, evaluate_by=POW2_16),
+            "oat-pow2, 16 tokens": replace(GROUPED_ROW, kind="oat-pow2"),
         },
         paper.read_numbers(paper.LIBERO, paper.GROUPED),
         minutes=150,
+        labels=("tab:oat_posthoc_bar",),
+    ),
+    "co-training-graph": PaperTable(
+        "TC computation graph",
+        "What tokens and the flow loss train, and what acts, as a drawing.",
+        "nothing",
+        instead="docs/vlm.md says it in words, on the flow expert",
+        labels=("appendix:fig:tc_training_interface",),
     ),
     "training-recipes": PaperTable(
         "Training recipes",
         "Optimizers, rates and batches of tokenizers and policies.",
         "nothing",
         instead="the presets `paper-light` and `paper-vlm`, which a test holds to the table",
+        labels=("appendix:tab:training_recipes",),
     ),
 }
 """Tables and figures by name, in the order of the paper."""
 
+OWN_TABLES = {
+    "pusht": PaperTable(
+        "PushT from human demonstrations",
+        "The same small policy from state and from keypoints; the paper has no such table.",
+        "policies",
+        rows={
+            "oat": LIGHT_ROW,
+            "oat-pow2": LIGHT_EXTRAS["oat-pow2"],
+            "quest": PolicyRow("quest", options={"levels": (8, 8, 6, 5)}),
+            "bin": PolicyRow("bin"),
+            "fast": PolicyRow("fast", decoding="strict"),
+        },
+        minutes=300,
+        simulator="pusht",
+    ),
+}
+"""Tables that the paper does not have."""
+TABLES = {**PAPER_TABLES, **OWN_TABLES}
+
 
 def paper_table(name: str) -> PaperTable:
     """The table of a name."""
-    if name not in PAPER_TABLES:
-        raise ValueError(unknown_name("table", name, PAPER_TABLES))
-    return PAPER_TABLES[name]
+    if name not in TABLES:
+        raise ValueError(unknown_name("table", name, TABLES))
+    return TABLES[name]

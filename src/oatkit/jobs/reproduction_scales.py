@@ -16,6 +16,7 @@ from typing import Any
 import oatkit.data
 from oatkit.data import Dataset
 from oatkit.envs.metaworld import CAMERA, PAPER_TASKS
+from oatkit.envs.pusht import KEYPOINTS_KEY
 from oatkit.errors import unknown_name
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.paper_tables import PaperTable
@@ -27,6 +28,9 @@ from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 SMALLEST_PATCH = 8
 DOORS = ("door-lock", "door-unlock")
 """Tasks whose scenes look alike, so that a policy must read the instruction and the image."""
+PUSHT_HORIZON = 16
+PUSHT_COLUMNS = {"pusht": ENVIRONMENT_STATE, "pusht-keypoints": KEYPOINTS_KEY}
+"""Columns that say where the T is; the state is where the disc is."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +58,12 @@ class Scale:
     policy: Mapping[str, Any] = field(default_factory=dict)
     backbone: ScratchSize | None = None
 
-    def changed(self, episodes: int | None, temperature: float | None) -> Scale:
-        """The scale with another number of episodes or temperature, where they are named."""
+    def changed(self, episodes: int | None = None, steps: int | None = None) -> Scale:
+        """The scale with another number of episodes or of the policy's steps, if they are given."""
         return replace(
             self,
             episodes=self.episodes if episodes is None else episodes,
-            temperature=self.temperature if temperature is None else temperature,
+            policy={**self.policy, **({} if steps is None else {"steps": steps})},
         )
 
     def preset(self, table: PaperTable) -> str:
@@ -91,10 +95,11 @@ class Place:
         name: Name of the column.
         data: Demonstrations.
         horizon: Number of actions in a chunk.
-        benchmark: Benchmark of praxis-eval; None for MetaWorld here.
+        benchmark: Benchmark of praxis-eval; None for a simulator of our own.
         state_keys: Columns that are the state; the format's own if empty.
         cameras: Cameras that policies read.
         simulator_keys: Parts of praxis-eval's observation that are joined to the state.
+        simulator: Our own simulator that policies act in.
     """
 
     name: str
@@ -104,6 +109,7 @@ class Place:
     state_keys: tuple[str, ...] = ()
     cameras: tuple[str, ...] = ()
     simulator_keys: tuple[str, ...] = (STATE,)
+    simulator: str = "metaworld"
 
     def open(self) -> Dataset:
         """The demonstrations with these columns."""
@@ -134,12 +140,14 @@ def find_places(
         table: Table of the paper.
         scale: How large it is made.
         folder: Where demonstrations that are made go.
-        data: Benchmark to its demonstrations, or `metaworld` to ours.
+        data: Benchmark to its demonstrations, `metaworld` to ours, or `pusht` to LeRobot's.
         simulator_keys: Benchmark to the parts of praxis-eval's observation that are the state.
         images: Whether light policies read the camera of MetaWorld and the arm's state.
         workers: Number of simulator processes; one per core by default.
         show_progress: Whether to show a bar.
     """
+    if table.simulator == "pusht":
+        return _pusht_places(data)
     if not scale.demonstrations:
         keys = simulator_keys or {}
         named = _named(table, data)
@@ -157,6 +165,24 @@ def find_places(
     state = () if has_images else (ENVIRONMENT_STATE,)
     cameras = (CAMERA,) if has_images else ()
     return [Place(name, made, state_keys=state, cameras=cameras)]
+
+
+def _pusht_places(data: Mapping[str, Path]) -> list[Place]:
+    """PushT from the T's pose or from its keypoints, whichever is named; 16 actions are a chunk."""
+    states = {name: (STATE, key) for name, key in PUSHT_COLUMNS.items()}
+    for name in data:
+        if name not in states:
+            raise ValueError(unknown_name("dataset of PushT", name, states))
+    if not data:
+        raise ValueError(
+            "PushT takes your copy of the human demonstrations: name LeRobot's by --data "
+            "pusht=PATH, and one that has keypoints too by --data pusht-keypoints=PATH"
+        )
+    return [
+        Place(name, data[name], PUSHT_HORIZON, state_keys=keys, simulator="pusht")
+        for name, keys in states.items()
+        if name in data
+    ]
 
 
 def _named(table: PaperTable, data: Mapping[str, Path]) -> dict[str, Path]:

@@ -59,6 +59,18 @@ def _policy_sweep_from_1(record: Json) -> Json:
     return record | {"rows": rows}
 
 
+def _reproduction_from_1(record: Json) -> Json:
+    """Every number has its own seed and episodes; all of a record had the same."""
+    settings = dict(record["settings"])
+    own = {name: settings.pop(name) for name in ("seed", "episodes") if name in settings}
+    settings.pop("temperature", None)  # every number had it already
+    numbers = []
+    for number in record["numbers"]:
+        acts = number["low"] is not None
+        numbers.append(number | own | {"episodes": own.get("episodes") if acts else None})
+    return record | {"settings": settings, "numbers": numbers}
+
+
 def _unchanged(record: Json) -> Json:
     """Nothing to do: the next version only has values that may be missing."""
     return record
@@ -89,6 +101,7 @@ UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
     },
     "oatkit/policy-measurement": {1: _policy_measurement_from_1, 2: _unchanged},
     "oatkit/policy-sweep": {1: _policy_sweep_from_1, 2: _unchanged},
+    "oatkit/reproduction": {1: _reproduction_from_1},
     "oatkit/tokenizer-comparison": {1: _unchanged, 2: _unchanged},
     "oatkit/tokenizer-measurement": {1: _unchanged},
     "oatkit/tokenizer-sweep": {1: _unchanged},

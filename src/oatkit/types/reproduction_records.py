@@ -28,6 +28,10 @@ class ReproducedNumber:
     """Number of training steps of the policy, or of the tokenizer where no policy acts."""
     temperature: float | None = None
     """Sampling temperature; None where nothing is sampled."""
+    seed: int = 0
+    """Seed of the policy's training and of its episodes, or of the tokenizer's training."""
+    episodes: int | None = None
+    """Number of episodes of each task; None where no policy acts."""
 
     @property
     def verdict(self) -> str:
@@ -47,4 +51,4 @@ class Reproduction:
     versions: dict[str, str]
     numbers: tuple[ReproducedNumber, ...] = ()
     schema: str = "oatkit/reproduction"
-    version: int = 1
+    version: int = 2

@@ -37,7 +37,10 @@ def reproduction_page(record: Reproduction, summary: Summary, title: str, comman
         place: table(
             "Success in percent, or mean squared error x 1000, with 95 % intervals where episodes "
             "were counted.",
-            ("row", "tokens", "ours", "in the paper", "the paper's number", "steps", "temperature"),
+            (
+                *("row", "tokens", "ours", "in the paper", "the paper's number", "steps"),
+                *("temperature", "seed", "episodes a task"),
+            ),
             [_cells(number) for number in record.numbers if number.place == place],
         )
         for place in places
@@ -98,4 +101,5 @@ def _cells(number: ReproducedNumber) -> list[str]:
         "" if number.paper is None else f"{number.paper:g}",
         *(number.verdict, str(number.steps)),
         "" if temperature is None else f"{temperature:g}",
+        *(str(number.seed), "" if number.episodes is None else str(number.episodes)),
     ]

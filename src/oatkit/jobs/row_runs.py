@@ -1,0 +1,196 @@
+"""The one way in which a row of a table is made: its tokenizer, its policy, its episodes.
+
+    runs = RowRuns(SCALES["small"], "small", Path("out/reproduction/small"))
+    record = runs.evaluate("oat", row, place, seed=0, temperature=0.0)
+
+`oatkit reproduce` and the scripts of `benchmarks/` run their rows by it, so that what one has
+trained the other takes as it is. Whatever was stopped goes on.
+
+out/small/metaworld/tokenizers/small-oat-horizon32-num_tokens8-levels8555
+out/small/metaworld/policies/small-light-oat-horizon32-num_tokens8-levels8555
+out/small/metaworld/evaluations/small-light-oat-horizon32-num_tokens8-levels8555/oat-temperature0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from oatkit.data import Dataset
+from oatkit.jobs.benchmark_evaluation import evaluate_benchmark
+from oatkit.jobs.policy_evaluation import evaluate
+from oatkit.jobs.policy_rows import PolicyRow
+from oatkit.jobs.policy_training import train_policy
+from oatkit.jobs.reproduction_scales import Place, Scale, ready_backbone
+from oatkit.jobs.tokenizer_training import train_tokenizer
+from oatkit.jobs.untrained_policy import policy_config
+from oatkit.nn.device import Device
+from oatkit.types import (
+    BenchmarkEvaluation,
+    Budget,
+    PolicyEvaluation,
+    Sampling,
+    Schedule,
+    budget_name,
+)
+
+TOKENIZER_SEED = 0
+"""Seed of every tokenizer: the policies of all seeds learn the same tokens."""
+
+
+@dataclass(frozen=True)
+class RowRuns:
+    """What decides how rows are trained and evaluated.
+
+    Attributes:
+        scale: How large they are made.
+        preset: Preset of tokenizers and policies.
+        folder: Where everything goes, place by place.
+        backbones: Family to a checkpoint other than the scale's.
+        published: Folder of FAST's universal tokenizer; one is fitted on the data by default.
+        env_kwargs: Arguments for praxis-eval's simulators.
+        workers: Number of simulator processes; one per core by default.
+        device: Where networks run.
+        show_progress: Whether to print what happens and to show bars.
+    """
+
+    scale: Scale
+    preset: str
+    folder: Path
+    backbones: Mapping[str, str] = field(default_factory=dict)
+    published: Path | None = None
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    workers: int | None = None
+    device: Device = "auto"
+    show_progress: bool = False
+
+    def tokenizer_dir(self, row: PolicyRow, place: Place) -> Path:
+        """Where the tokenizer of a row is, once it is trained."""
+        name = f"{self.preset}-{_at(place, row).tokenizer_name}"
+        return self.folder / place.name / "tokenizers" / name
+
+    def policy_dir(self, row: PolicyRow, place: Place, seed: int) -> Path:
+        """Where the policy of a row is, once it is trained."""
+        name = f"{self.preset}-{_at(place, row).policy_name}"
+        return self.folder / place.name / "policies" / (f"{name}-seed{seed}" if seed else name)
+
+    def evaluation_dir(
+        self, name: str, row: PolicyRow, place: Place, seed: int, temperature: float
+    ) -> Path:
+        """Where the episodes of a row are, once it is evaluated."""
+        policy = self.policy_dir(row, place, seed).name
+        executed = "" if row.execute is None else f"-execute{row.execute}"
+        leaf = f"{folder_name(name)}{executed}-temperature{temperature:g}"
+        return self.folder / place.name / "evaluations" / policy / leaf
+
+    def tokenizer(self, row: PolicyRow, place: Place, dataset: Dataset | None = None) -> Path:
+        """Folder of the row's tokenizer, which is trained or fitted unless it is there."""
+        out = self.tokenizer_dir(row, place)
+        if not (out / "config.json").exists():
+            steps = {} if row.tokenizer_steps is None else {"steps": row.tokenizer_steps}
+            train_tokenizer(
+                dataset or place.open(),
+                row.kind,
+                out,
+                preset=self.preset,
+                published=self.published if row.kind == "fast" else None,
+                train={"seed": TOKENIZER_SEED, **self.scale.tokenizer, **steps},
+                device=self.device,
+                show_progress=self.show_progress,
+                **_at(place, row).options,
+            )
+        return out
+
+    def policy(self, row: PolicyRow, place: Place, seed: int = 0) -> Path:
+        """Folder of the row's policy, which is trained unless it is there."""
+        out = self.policy_dir(row, place, seed)
+        if (out / "config.json").exists():
+            return out
+        dataset = place.open()
+        tokenizer = self.tokenizer(row, place, dataset)
+        backbone = None
+        if row.family is not None:
+            folder = self.folder / place.name / "backbones"
+            backbone = ready_backbone(row.family, self.scale, folder, dataset, self.backbones)
+        config = row.policy
+        if row.endpoints:
+            config = replace(policy_config(row.policy, self.preset), endpoints=row.endpoints)
+        train_policy(
+            dataset,
+            tokenizer,
+            config,
+            out,
+            backbone=backbone,
+            preset=self.preset,
+            cameras=place.cameras,
+            train={**self.scale.policy, "seed": seed},
+            device=self.device,
+            show_progress=self.show_progress,
+        )
+        return out
+
+    def evaluate(
+        self, name: str, row: PolicyRow, place: Place, *, seed: int = 0, temperature: float = 0.0
+    ) -> PolicyEvaluation:
+        """All budgets of a row in the place's simulator; its policy is trained first.
+
+        Args:
+            name: Name of the row, which its folder of episodes has.
+            row: What is trained and how it is evaluated.
+            place: Demonstrations and simulator.
+            seed: Seed of the policy's training, and of goals and draws.
+            temperature: Sampling temperature.
+        """
+        return evaluate(
+            self.policy(row, place, seed),
+            place.simulator,
+            budgets=row.budgets,
+            out=self.evaluation_dir(name, row, place, seed, temperature),
+            workers=self.workers,
+            show_progress=self.show_progress,
+            **self._protocol(row, seed, temperature),
+        )
+
+    def evaluate_benchmark(
+        self, name: str, row: PolicyRow, place: Place, *, seed: int = 0, temperature: float = 1.0
+    ) -> Iterator[tuple[Budget, BenchmarkEvaluation]]:
+        """The budgets of a row in the place's benchmark of praxis-eval, one by one."""
+        assert place.benchmark is not None
+        policy = self.policy(row, place, seed)
+        out = self.evaluation_dir(name, row, place, seed, temperature)
+        for budget in row.budgets or (None,):
+            yield (
+                budget,
+                evaluate_benchmark(
+                    policy,
+                    place.benchmark,
+                    out=out / f"budget-{budget_name(budget)}",
+                    budget=budget,
+                    state_keys=place.simulator_keys,
+                    env_kwargs=self.env_kwargs,
+                    num_parallel=self.workers or 1,
+                    **self._protocol(row, seed, temperature),
+                ),
+            )
+
+    def _protocol(self, row: PolicyRow, seed: int, temperature: float) -> dict[str, Any]:
+        return {
+            "sampling": Sampling(temperature, seed=seed),
+            "schedule": Schedule(row.evaluate_by) if row.evaluate_by else None,
+            "execute": row.execute,
+            "decoding": row.decoding,
+            "episodes": self.scale.episodes,
+            "device": self.device,
+        }
+
+
+def _at(place: Place, row: PolicyRow) -> PolicyRow:
+    """The row with the place's horizon, unless it has one of its own."""
+    return replace(row, options={"horizon": place.horizon, **row.options})
+
+
+def folder_name(row: str) -> str:
+    """The name of a row without spaces and commas: `oat-no_nesting` for `oat, no nesting`."""
+    return row.replace(", ", "-").replace(" ", "_")

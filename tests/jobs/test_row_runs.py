@@ -1,0 +1,63 @@
+"""A row is trained once, and evaluated as it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from oatkit.jobs.policy_rows import PolicyRow
+from oatkit.jobs.reproduction_scales import SCALES, Place
+from oatkit.jobs.row_runs import RowRuns, folder_name
+from oatkit.policies import load_policy
+from oatkit.tokenizers import load_tokenizer
+from oatkit.types.observation_keys import ENVIRONMENT_STATE
+from tests.jobs.reproduction_places import plane_demonstrations
+
+ROW = PolicyRow("oat", (1, 2), {"num_tokens": 2, "levels": (4, 4)}, tokenizer_steps=3)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    data = plane_demonstrations(tmp_path, monkeypatch)["metaworld"]
+    return Place("metaworld", data, horizon=8, state_keys=(ENVIRONMENT_STATE,))
+
+
+def test_a_row_is_trained_and_evaluated_as_it_says(place: Place, tmp_path: Path) -> None:
+    runs = RowRuns(SCALES["tiny"].changed(2), "tiny", tmp_path / "out", workers=1)
+    record = runs.evaluate("oat, grouped", ROW, place, seed=3, temperature=1.0)
+    assert record.settings["sampling"]["temperature"] == 1
+    assert record.settings["sampling"]["seed"] == 3
+    assert [b.budget for b in record.budgets] == [1, 2]
+    assert {b.success.episodes for b in record.budgets} == {4}  # of two tasks
+    policy = runs.policy(ROW, place, 3)
+    assert policy.name == "tiny-light-oat-horizon8-num_tokens2-levels44-steps3-seed3"
+    assert load_policy(policy).extras["train"]["seed"] == 3
+    tokenizer = load_tokenizer(runs.tokenizer_dir(ROW, place))
+    assert tokenizer.extras["train"]["steps"] == 3
+    assert tokenizer.extras["train"]["seed"] == 0
+    assert tokenizer.horizon == 8
+    assert (
+        runs.evaluation_dir("oat, grouped", ROW, place, 3, 1.0).name == "oat-grouped-temperature1"
+    )
+
+    changed = policy.stat().st_mtime_ns
+    forced = replace(ROW, evaluate_by=(2,), budgets=(), execute=3)
+    with pytest.warns(UserWarning, match="the policy was trained to generate"):
+        record = runs.evaluate("forced", forced, place, seed=3)
+    assert [b.calls for b in record.budgets] == [1]
+    assert record.settings["execute"] == 3
+    other = runs.evaluation_dir("forced", replace(forced, execute=4), place, 3, 0.0)
+    assert other.name == "forced-execute4-temperature0"
+    assert policy.stat().st_mtime_ns == changed
+
+
+def test_a_policy_may_learn_another_schedule(place: Place, tmp_path: Path) -> None:
+    runs = RowRuns(SCALES["tiny"], "tiny", tmp_path / "out", workers=1)
+    record = runs.evaluate("one shot", replace(ROW, endpoints=(2,), budgets=()), place)
+    assert [b.calls for b in record.budgets] == [1]
+
+
+def test_names_of_folders_have_no_spaces() -> None:
+    assert folder_name("oat, no nesting") == "oat-no_nesting"
