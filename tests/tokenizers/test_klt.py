@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import get_args
 
 import numpy as np
@@ -13,6 +15,7 @@ from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.klt_cells import MAX_DIRECTIONS
 from oatkit.tokenizers.klt_fit import MAX_BASIS, CellsName
 from oatkit.tokenizers.klt_paths import Paths, advance
+from tests.nn.graph_safety import GraphSafe
 from tests.tokenizers.small_tokenizers import clusters, make, walks
 
 CELLS = get_args(CellsName)
@@ -63,7 +66,7 @@ def test_looking_ahead_takes_more_off() -> None:
     codec, unseen = fitted("drawn"), clusters(300, seed=2)
     with_one_path = Paths.start((unseen.flatten(1) - codec.mean) @ codec.basis)
     for token in range(4):
-        with_one_path = advance(with_one_path, codec._table(token), 1)
+        with_one_path = advance(with_one_path, codec.vector_tables()[token], 1)
     greedy = float(with_one_path.left.square().mean())
     assert errors(codec, unseen)[4] < greedy
 
@@ -99,6 +102,66 @@ def test_fitting_twice_gives_the_same() -> None:
 def test_fewer_chunks_than_vectors(cells: str, count: int) -> None:
     codec = fitted(cells, count)
     assert torch.isfinite(codec.decode(codec.encode(clusters(50, seed=2)))).all()
+
+
+def test_tables_are_prepared_once_and_read_without_waiting() -> None:
+    """A number that Python reads from a tensor makes a GPU wait; only the first call may."""
+    codec, chunks = fitted("auto"), clusters(50, seed=2)
+    wanted = codec.encode(chunks).ids
+    tables = codec.vector_tables()
+    with GraphSafe():
+        found = codec.encode(chunks).ids
+    torch.testing.assert_close(found, wanted)
+    assert codec.vector_tables() is tables
+
+
+def test_a_codec_that_is_written_to_or_loaded_encodes_as_the_new_one() -> None:
+    chunks = clusters(50, seed=2)
+    codec, other = fitted("vector"), fitted("drawn")
+    for load in (codec.load_state_dict, lambda state: codec.load_state_dict(state, assign=True)):
+        for source in (other, fitted("scalar")):
+            codec.encode(chunks)
+            load(copy.deepcopy(source.state_dict()))
+            torch.testing.assert_close(codec.encode(chunks).ids, source.encode(chunks).ids)
+    first = codec.encode(chunks).ids[:, 0]
+    codec.rows[0] = codec.rows[0].flip(0)
+    assert codec.encode(chunks).ids[:, 0].tolist() == (15 - first).tolist()
+
+
+def test_prepared_tables_move_with_the_codec() -> None:
+    codec, chunks = fitted("vector"), clusters(50, seed=2)
+    wanted = codec.encode(chunks).ids
+    codec.to(torch.float64)
+    assert codec.vector_tables()[0].directions.dtype == torch.float64
+    codec.to(torch.float32)
+    torch.testing.assert_close(codec.encode(chunks).ids, wanted)
+    held = [buffer.data_ptr() for buffer in codec.buffers()]
+    codec._apply(torch.clone)
+    tables = codec.vector_tables()
+    assert tables[0].rows.data_ptr() == codec.rows.data_ptr()
+    assert tables[0].rows.data_ptr() not in held
+
+
+def test_a_copy_does_not_carry_prepared_tables() -> None:
+    codec, chunks = fitted("vector"), clusters(50, seed=2)
+    size = len(pickle.dumps(codec))
+    wanted = codec.encode(chunks).ids
+    assert len(pickle.dumps(codec)) == size
+    torch.testing.assert_close(copy.deepcopy(codec).encode(chunks).ids, wanted)
+    torch.testing.assert_close(pickle.loads(pickle.dumps(codec)).encode(chunks).ids, wanted)
+
+
+def test_tables_prepared_for_inference_serve_gradients_too() -> None:
+    codec, chunks = fitted("vector"), clusters(50, seed=2)
+    with torch.inference_mode():
+        wanted = codec.encode(chunks).ids.clone()
+    found = codec.encode(chunks.requires_grad_()).ids
+    assert found.tolist() == wanted.tolist()
+
+
+def test_a_codec_that_was_not_fitted_encodes() -> None:
+    codec = Klt(KltConfig(4, 2, num_tokens=4, levels=(4, 4)))
+    assert codec.encode(clusters(3, seed=0)).ids.shape == (3, 4)
 
 
 def test_progress_ends_at_one() -> None:

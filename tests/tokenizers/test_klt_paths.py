@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
+from oatkit.tokenizers import klt_paths
 from oatkit.tokenizers.klt_paths import (
     LOG_GAINS,
+    NUM_GROUPS,
     NUM_PATHS,
     Paths,
     VectorTable,
@@ -17,6 +20,7 @@ from oatkit.tokenizers.klt_paths import (
     gain_of,
     kept_paths,
     nearest,
+    search,
 )
 
 
@@ -70,6 +74,38 @@ def test_several_paths_are_best_first_and_no_worse_than_one(num_rows: int) -> No
     assert errors_BM.amin(dim=1).mean() <= greedy_B.mean()
     last = advance(several, tables[0], 1).left[:, 0].square().sum(dim=1)
     assert (last <= errors_BM.amin(dim=1) + 10).all()
+
+
+@pytest.mark.parametrize("num_rows", [32, 96])
+def test_a_path_goes_on_by_the_nearest_vectors_of_its_nearest_groups(num_rows: int) -> None:
+    """Groups are stretches of a sixteenth of the ids, however the search orders them."""
+    points, each = random(60, 5), table(num_rows, seed=10)
+    found = advance(Paths.start(points), each, NUM_PATHS)
+    vectors = each.scale * each.rows @ each.directions.T
+    errors = (points[:, None] - vectors).square().sum(dim=2).view(60, NUM_GROUPS, -1)
+    in_group = errors.argmin(dim=2) + torch.arange(0, num_rows, num_rows // NUM_GROUPS)
+    best = errors.amin(dim=2).argsort(dim=1)[:, :NUM_PATHS]
+    assert found.ids[..., 0].tolist() == in_group.gather(1, best).tolist()
+
+
+def test_a_search_in_blocks_is_token_after_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    points, tables = random(60, 5), [table(40, seed) for seed in (10, 20, 30, 40)]
+    paths = Paths.start(points)
+    for token, each in enumerate(tables, start=1):
+        paths = advance(paths, each, kept_paths((1, 2, 4), token))
+    for size in (1, 7, 1000):
+        monkeypatch.setattr(klt_paths, "DISTANCES_PER_BLOCK", size * 40 * NUM_PATHS)
+        assert search(points, tables, (1, 2, 4)).tolist() == paths.ids[:, 0].tolist()
+    assert search(points[:0], tables, (1, 2, 4)).shape == (0, 4)
+
+
+def test_a_table_in_half_precision_is_the_same_table() -> None:
+    points, each = random(60, 5), table(40, seed=10)
+    half = replace(each, rows=each.rows.half())
+    full = replace(each, rows=half.rows.float())
+    found, wanted = (advance(Paths.start(points), x, 3) for x in (half, full))
+    torch.testing.assert_close(found.left, wanted.left)
+    torch.testing.assert_close(found.ids, wanted.ids)
 
 
 def test_paths_meet_at_every_budget() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.nn.onnx.stage_decoder import OnnxDecoder
 from oatkit.nn.token_decoder import TokenDecoder
+from oatkit.nn.weight_versions import weight_versions
 
 OLDEST = {"onnx": (1, 18), "onnxruntime": (1, 24)}
 """The first versions that know the operators of `onnx/stage_decoder.py`."""
@@ -59,11 +60,6 @@ class DecoderBackend:
         if self._frozen is None or versions != self._versions:
             self._frozen, self._versions = freeze(self._decoder), versions
         return self._frozen.start(context, batch_size, num_slots)
-
-
-def weight_versions(weights: Iterable[Tensor]) -> list[tuple[int, int]]:
-    """Numbers that change when a weight is written to or moved."""
-    return [(w.data_ptr(), 0 if w.is_inference() else w._version) for w in weights]
 
 
 def freeze(decoder: TokenDecoder) -> Frozen:

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from oatkit.nn.captured_call import CapturedCall, GraphPool, latest
-from oatkit.nn.decoder_backend import weight_versions
 from oatkit.nn.flow_acting import ActingMemory, follow, integrate_expert, step_changes
 from oatkit.nn.flow_expert import FlowExpert, Memory
+from oatkit.nn.weight_versions import weight_versions
 
 SLOTS_TOGETHER = 32
 """Contexts are padded to a multiple of so many slots, so that few lengths have to be captured."""

@@ -24,15 +24,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from oatkit.nn.weight_versions import weight_versions
 from oatkit.tokenizers.codec import UNWRITTEN_DEFAULT, doubling, no_progress
 from oatkit.tokenizers.klt_fit import CellsName, TableFitter, fit_basis, thinned
-from oatkit.tokenizers.klt_paths import Paths, VectorTable, advance, gain_of, kept_paths
+from oatkit.tokenizers.klt_paths import VectorTable, gain_of, search
 from oatkit.tokenizers.klt_tables import SummedTables
 from oatkit.types import Schedule, Tokens
 
@@ -58,6 +59,14 @@ class KltConfig:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
         if not self.levels or min(self.levels) < 2:
             raise ValueError(f"levels are {list(self.levels)}, expected one or more of at least 2")
+
+
+class KeptTables(NamedTuple):
+    """Tables made from buffers, which are held on to so that new ones lie elsewhere."""
+
+    buffers: list[Tensor]
+    versions: list[tuple[int, int]]
+    tables: list[VectorTable]
 
 
 class Klt(nn.Module):
@@ -86,6 +95,7 @@ class Klt(nn.Module):
         self.max_tokens = config.num_tokens
         self.budgets = doubling(config.num_tokens)
         self.schedule = Schedule.tokenwise(config.num_tokens)
+        self._kept: KeptTables | None = None
         self._make_buffers(0, 0)
 
     @property
@@ -128,10 +138,7 @@ class Klt(nn.Module):
         centered_BD = actions_BTA.flatten(1) - self.mean
         if self.summed_tables is not None:
             return self.summed_tables.encode(centered_BD)
-        paths = Paths.start(centered_BD @ self.basis)
-        for token in range(self.max_tokens):
-            paths = advance(paths, self._table(token), kept_paths(self.budgets, token + 1))
-        return Tokens.full(paths.ids[:, 0])
+        return Tokens.full(search(centered_BD @ self.basis, self.vector_tables(), self.budgets))
 
     def decode(self, tokens: Tokens) -> Tensor:
         if self.summed_tables is not None:
@@ -150,17 +157,25 @@ class Klt(nn.Module):
         rows_BKC = self.rows[slot_K, tokens.ids] * scales_BK[..., None]
         return rows_BKC.flatten(1) @ self.directions[:count].transpose(1, 2).flatten(0, 1)
 
-    def _table(self, token: int) -> VectorTable:
-        directions_PC, gains_V = self.directions[token], self.gains[token]
-        count = int(directions_PC.any(dim=0).sum())  # the others make up for longer tables
-        rows_VC = self.rows[token, :, :count].float()
-        return VectorTable(directions_PC[:, :count], rows_VC, self.scales[token], gains_V)
+    def vector_tables(self) -> list[VectorTable]:
+        """The tables as the search reads them, kept until buffers are replaced or written to."""
+        buffers = [self.directions, self.rows, self.scales, self.gains]
+        versions = weight_versions(buffers)
+        if self._kept is None or self._kept.versions != versions:
+            with torch.inference_mode(False), torch.no_grad():
+                self._kept = KeptTables(buffers, versions, list(map(_table, *buffers)))
+        return self._kept.tables
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy makes its own tables."""
+        return {**self.__dict__, "_kept": None}
 
     def _make_buffers(self, num_directions: int, table_directions: int) -> None:
         """Memory for what is fitted: zeros, which decode to zeros."""
         tokens, device = self.max_tokens, getattr(self, "mean", torch.zeros(0)).device
         size = self.config.horizon * self.config.action_dim
         self._buffers.clear()
+        self._kept = None
         for name, shape in {
             "mean": (size,),
             "basis": (size, num_directions),
@@ -177,9 +192,15 @@ class Klt(nn.Module):
         if f"{prefix}tables" in state_dict:
             size, sizes = self.config.horizon * self.config.action_dim, self._summed_sizes
             self._buffers.clear()
+            self._kept = None
             self.register_buffer("mean", torch.zeros(size))
             shape = (self.max_tokens * len(sizes), max(sizes), size)
             self.register_buffer("tables", torch.zeros(shape))
         elif f"{prefix}directions" in state_dict:
             self._make_buffers(*state_dict[f"{prefix}directions"].shape[1:])
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _table(directions_PC: Tensor, rows_VC: Tensor, scale: Tensor, gains_V: Tensor) -> VectorTable:
+    count = int(directions_PC.any(dim=0).sum())  # the others make up for longer tables
+    return VectorTable(directions_PC[:, :count].contiguous(), rows_VC[:, :count], scale, gains_V)

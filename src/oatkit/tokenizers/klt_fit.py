@@ -72,11 +72,15 @@ class Points(NamedTuple):
 def thinned(chunks: Callable[[], Iterator[Tensor]]) -> Tensor:
     """Flattened chunks (N, D), evenly spread, no more than `MAX_CHUNKS`."""
     total = sum(len(block) for block in chunks())
-    step, kept, first = -(-total // MAX_CHUNKS), [], 0
+    step = -(-total // MAX_CHUNKS)
+    kept_ND, count, first = torch.empty(0), 0, 0
     for block in chunks():
-        kept.append(block[first::step].flatten(1).clone())  # a view would keep the whole block
-        first = (first - len(block)) % step
-    return torch.cat(kept)
+        if not count:  # made once: small copies among large blocks would tear memory to pieces
+            kept_ND = block.new_empty(-(-total // step), block[0].numel())
+        part = block[first::step]
+        kept_ND[count : count + len(part)] = part.flatten(1)
+        count, first = count + len(part), (first - len(block)) % step
+    return kept_ND
 
 
 def fit_basis(chunks_ND: Tensor, bits: float) -> Basis:

@@ -13,8 +13,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from oatkit.nn.decoder_backend import weight_versions
 from oatkit.nn.onnx.graph import Graph, Port, open_session
+from oatkit.nn.weight_versions import weight_versions
 
 Activation = Literal["gelu", "silu"]
 """Activation of the gate; GELU is its approximation by tanh."""

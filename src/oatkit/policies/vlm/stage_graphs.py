@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from oatkit.nn.captured_call import CapturedCall, GraphPool, latest
-from oatkit.nn.decoder_backend import Generation, weight_versions
+from oatkit.nn.decoder_backend import Generation
 from oatkit.nn.flow_graphs import padded_length
+from oatkit.nn.weight_versions import weight_versions
 from oatkit.policies.vlm.backbones.backbone import Backbone, Context
 from oatkit.policies.vlm.backbones.key_value_cache import GrowingCache
 from oatkit.policies.vlm.token_head import TokenHead, full_mask
