@@ -51,6 +51,7 @@ from oatkit.policies.generation.random_rows import Generators, random_rows
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
+from oatkit.policies.policy import ActingPolicy
 from oatkit.types import Budget, Execution, Sampling, Schedule
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
@@ -253,7 +254,7 @@ def _rules(label: str) -> dict[str, Any]:
     return dict(read_results(NAME).get("rows", {}).get(label, {}).get("rules", {}))
 
 
-def measure_rule(policy: NeighborPolicy, rule: Rule, episodes: int) -> dict[str, Any]:
+def measure_rule(policy: ActingPolicy, rule: Rule, episodes: int) -> dict[str, Any]:
     """Successes by task with their intervals, and which episodes were solved."""
     simulator = simulator_kind("metaworld")
     rollout = Rollout(Execution(rule.execute), Sampling(seed=GOALS), (ENVIRONMENT_STATE,))

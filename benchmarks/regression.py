@@ -139,7 +139,7 @@ def train(given: Samples, seed: int, steps: int) -> tuple[Regression, float]:
         predicted_BTA = net(given.state[rows], given.task[rows])
         loss = F.l1_loss(predicted_BTA, given.actions[rows])
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         schedule.step()
     return net.eval(), time.perf_counter() - started
