@@ -47,6 +47,7 @@ class Row:
         options: Settings of the tokenizer.
         changes: Settings of the policy that differ from the preset's.
         tokenizer_steps: Training steps of the tokenizer where they differ from the others'.
+        history: Number of frames that it sees where that differs from the preset's.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Row:
     options: dict[str, Any] | None = None
     changes: dict[str, Any] = field(default_factory=dict)
     tokenizer_steps: int | None = None
+    history: int | None = None
 
 
 ROWS = {
@@ -65,9 +67,10 @@ ROWS = {
     "fast": Row("fast"),
     "bin": Row("bin"),
     "light-flow": Row("oat", "light-flow", LIGHT),
+    "oat, two frames": Row("oat", options=LIGHT, history=2),
     "oat, true ids alone": Row("oat", options=LIGHT, changes={"code_smoothing": 0.0}),
     "oat, as first": Row(
-        "oat", options=LIGHT, changes={"code_smoothing": 0.0}, tokenizer_steps=2000
+        "oat", options=LIGHT, changes={"code_smoothing": 0.0}, tokenizer_steps=2000, history=2
     ),
     "quest, 2000 tokenizer steps": Row(
         "quest", options={"levels": LIGHT["levels"]}, tokenizer_steps=2000
@@ -77,6 +80,7 @@ ROWS = {
         options={"levels": LIGHT["levels"]},
         changes={"code_smoothing": 0.0},
         tokenizer_steps=2000,
+        history=2,
     ),
 }
 
@@ -174,6 +178,7 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         "parameters": sum(p.numel() for p in policy.net.parameters()),
         "steps": policy.extras["train"]["steps"],
         "batch_size": policy.extras["train"]["batch_size"],
+        "history": policy.spec.history,
         "tokenizer_steps": policy.tokenizer.extras.get("train", {}).get("steps"),
         "code_smoothing": getattr(policy.net.config, "code_smoothing", 0.0),
         "episodes": options.episodes,
@@ -197,6 +202,7 @@ def trained(options: Options, data: Path, name: str, seed: int) -> Path:
             replace(policy_config(row.policy, preset), **row.changes),
             out,
             preset=preset,
+            history=row.history,
             train={"steps": options.steps, "seed": seed},
             show_progress=True,
         )
