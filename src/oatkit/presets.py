@@ -7,7 +7,6 @@ paper-vlm     the rows of its vision-language tables. Tokenizers of the same siz
               levels 8 8 6 5; fast pads and cuts sequences that are no chunk
 paper         for tokenizers and vision-language policies paper-vlm, for light ones paper-light
 small         a CPU in minutes; what the demo uses
-served        another name of small for light policies: they see one frame, which a robot sends
 tiny          a CPU in seconds; what the tests use
 
 What the paper does not state is ours: the numbers of training steps; of the light policy the two
@@ -175,7 +174,6 @@ POLICY_PRESETS = {
         replace(_TINY, batch_size=32),
     ),
     "small": _SMALL_POLICY,
-    "served": _SMALL_POLICY,
     "paper-light": PolicyPreset(LightConfig(), _PAPER_POLICY),
 }
 POLICY_PRESETS["paper"] = POLICY_PRESETS["paper-light"]

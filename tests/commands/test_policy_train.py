@@ -17,14 +17,29 @@ from tests.commands.running import train_policy as train
 from tests.policies import tiny
 
 
-def test_what_is_served_reads_the_one_frame_a_robot_sends(
+def test_a_policy_reads_the_one_frame_a_robot_sends_unless_it_is_told_otherwise(
     data: Path, tokenizers: Path, tmp_path: Path
 ) -> None:
-    for preset, history in (("served", 1), ("small", 2)):
-        out = tmp_path / preset
-        where = ("--tokenizer", str(tokenizers / "klt"), "--steps", "1", "--batch-size", "2")
-        assert train(data, out, *where, "--preset", preset) == 0
+    where = ("--tokenizer", str(tokenizers / "klt"), "--steps", "1", "--batch-size", "2")
+    for history, flags in ((1, ()), (2, ("--history", "2"))):
+        out = tmp_path / str(history)
+        assert train(data, out, *where, "--preset", "small", *flags) == 0
         assert oatkit.load_policy(out).spec.history == history
+
+
+def test_targets_around_the_true_tokens_are_a_flag(
+    data: Path, tokenizers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ("--tokenizer", str(tokenizers / "oat"), "--steps", "1", "--batch-size", "2")
+    for width in (0.0, 0.5):
+        out = tmp_path / str(width)
+        assert train(data, out, *where, "--code-smoothing", str(width)) == 0
+        assert oatkit.load_policy(out).net.config.code_smoothing == width
+    assert train(data, tmp_path / "no", *where, "--code-smoothing", "-1") == 2
+    assert "code_smoothing is -1.0, expected 0 or more levels" in capsys.readouterr().err
+    flow = ("--policy", "light-flow", "--code-smoothing", "1")
+    assert train(data, tmp_path / "flow", *where, *flow) == 2
+    assert "light-flow has no tokens: leave --code-smoothing out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

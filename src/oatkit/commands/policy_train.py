@@ -59,14 +59,14 @@ class TrainPolicy:
     backbone: Annotated[str | None, arg(metavar="ID_OR_DIR")] = None
     """Vision-language checkpoint: folder or hub id."""
     preset: PolicyPresetName = "small"
-    """Size and training recipe; served is small with one frame, for `oatkit serve`."""
+    """Size and training recipe."""
     cameras: tuple[str, ...] = ()
     """Cameras to read; none by default."""
     state: Annotated[bool, arg(help_behavior_hint="(it is read by default)")] = True
     """Whether to read the state; use --no-state to leave it out."""
     history: int | None = None
     """Number of frames that are observed, the current one included; the preset's by default, which
-    is 2, and 1 for `served` and for vision-language policies."""
+    is 1, and 2 for the paper's light policy."""
     horizon: int = 32
     """Number of actions in a chunk, where no tokenizer says it (`light-flow`, `vlm-flow`)."""
     endpoints: tuple[int, ...] = ()
