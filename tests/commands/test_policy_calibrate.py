@@ -43,7 +43,10 @@ def test_a_policy_is_calibrated_again(
 
 def test_thresholds_in_words() -> None:
     found = describe_thresholds(AutoThresholds((1, 4), (0.5, 2.0)))
-    assert found.endswith("1 (0.50), 4 (2.00)")
+    assert found.endswith(
+        "so far is low: after 1 token if at most 0.50 bits, after 4 tokens if at most 2.00 bits; "
+        "otherwise it generates all tokens"
+    )
     assert "would not be faster here" in describe_thresholds(AutoThresholds())
     assert "nothing can stop early" in describe_thresholds(None)
 

@@ -35,3 +35,4 @@ def test_measuring_says_when_the_data_drifted(
     assert "fps is 10, fitted on 20" in out
     assert "dimension 1 ('action_1') drifted" in out
     assert "dimension 0" not in out
+    assert "worst: largest absolute error of any action, raw units" in " ".join(out.split())

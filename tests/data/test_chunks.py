@@ -132,3 +132,15 @@ def test_indices_and_names_out_of_range(tmp_path: Path) -> None:
     path = datasets.write_npz_folder(tmp_path / "d", make_demos(), images=True)
     with pytest.raises(IndexError, match="frame 12 does not exist: there are 12"):
         oatkit.open_dataset(path)[0].images("front", [12])
+
+
+def test_a_horizon_too_long_for_a_part_names_the_whole_too(tmp_path: Path) -> None:
+    dataset, _ = open_demos(tmp_path, (5, 9))
+    with pytest.raises(
+        ValueError, match=r"every episode of a part of .* 5 frames; that of the who"
+    ):
+        dataset.subset([0]).chunks(7)
+    with pytest.raises(
+        ValueError, match=r"longer than every episode of [^ ]*; the longest has 9 f"
+    ):
+        dataset.subset([1]).chunks(10)

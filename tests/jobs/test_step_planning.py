@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from oatkit.jobs import step_planning
-from oatkit.jobs.step_planning import TRIAL_STEPS, steps_within
+from oatkit.jobs.step_planning import TRIAL_STEPS, planned_steps, steps_within
 from oatkit.train import TrainConfig
 from tests.train.regression import CONFIG, Regression
 
@@ -31,3 +31,25 @@ def test_steps_follow_from_the_speed_of_the_later_half(monkeypatch: pytest.Monke
 
 def test_there_is_always_a_step() -> None:
     assert steps_within(Regression(), CONFIG, minutes=1e-9) == 1
+
+
+def test_minutes_are_counted_once(tmp_path: Path) -> None:
+    counts = iter([7, 9])
+
+    def count() -> int:
+        return next(counts)
+
+    assert planned_steps(2.0, {"batch_size": 3}, tmp_path / "run", count) == 7
+    assert planned_steps(2.0, None, tmp_path / "run", count) == 7, "a stopped run goes on"
+    assert planned_steps(3.0, None, tmp_path / "run", count) == 9
+    assert planned_steps(2.0, None, None, lambda: 5) == 5
+
+
+def test_minutes_that_make_no_sense(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="minutes is 0, expected more than 0"):
+        planned_steps(0, None, None, lambda: 1)
+    with pytest.raises(ValueError, match="give --steps or --minutes, not both"):
+        planned_steps(1, {"steps": 5}, None, lambda: 1)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="--minutes is for one process"):
+        planned_steps(1, None, None, lambda: 1)

@@ -72,3 +72,12 @@ def test_sequences_that_do_not_decode_are_none() -> None:
     assert [chunk is None for chunk in found] == [False, True, False]
     total = make("bin").try_decode(make("bin").encode(walks()[:2]))
     assert [tuple(chunk.shape) for chunk in total if chunk is not None] == [(8, ACTION_DIM)] * 2
+
+
+def test_numpy_gives_numpy_on_the_way_back_too() -> None:
+    tokenizer, actions = make("oat"), torch.from_numpy(walks()[:3])
+    tokens = tokenizer.encode(actions.numpy())
+    assert isinstance(tokenizer.decode(tokens), np.ndarray)
+    assert isinstance(tokenizer.decode(tokens.prefix(2), budget=1), np.ndarray)
+    assert isinstance(tokenizer.decode_rows(tokens)[0], torch.Tensor)
+    assert isinstance(tokenizer.decode(tokenizer.encode(actions)), torch.Tensor)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from oatkit.errors import ArtifactError, DecodeError
 from oatkit.tokenizers import ActionTokenizer
@@ -93,3 +94,12 @@ def test_the_error_is_that_of_rounding_coefficients() -> None:
     decoded = tokenizer.normalizer.normalize(tokenizer.decode(tokenizer(walks())))
     error = decoded - tokenizer.normalizer.normalize(walks())
     assert np.sqrt(np.square(error).mean()) < 0.5 / tokenizer.codec.config.scale
+
+
+def test_one_that_is_not_fitted_says_so() -> None:
+    codec = Fast(FastConfig(horizon=4, action_dim=2))
+    for use in (lambda: codec.encode(torch.zeros(1, 4, 2)), lambda: codec.max_tokens):
+        with pytest.raises(
+            ValueError, match="this fast tokenizer is not fitted yet: make one with"
+        ):
+            use()

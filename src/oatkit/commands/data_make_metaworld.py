@@ -31,7 +31,10 @@ class MakeMetaWorld:
 
 def run(options: MakeMetaWorld, console: Console) -> int:
     folder = make_metaworld(
-        options.out, options.demonstrations, workers=options.workers, show_progress=True
+        options.out,
+        options.demonstrations,
+        workers=options.workers,
+        show_progress=not console.quiet,
     )
     next_command = f"oatkit data info {shlex.quote(str(folder))}"
     print_lines(console, f"{folder} is ready", f"next: {next_command}")

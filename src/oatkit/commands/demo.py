@@ -48,7 +48,7 @@ def run(options: Demo, console: Console) -> int:
         plan,
         device=announce_device(console, options.device),
         describe=lambda stage: describe(stage, options, plan),
-        show_progress=True,
+        show_progress=not console.quiet,
     )
     print_lines(
         console,

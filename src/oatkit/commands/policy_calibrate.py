@@ -62,8 +62,14 @@ def describe_thresholds(thresholds: AutoThresholds | None) -> str:
     if not thresholds.num_tokens:
         return "auto: all tokens, because stopping early would not be faster here"
     pairs = zip(thresholds.num_tokens, thresholds.entropy_bits, strict=True)
-    limits = ", ".join(f"{number} ({bits:.2f})" for number, bits in pairs)
-    return f"auto: may stop after so many tokens (at most so many bits each): {limits}"
+    limits = ", ".join(
+        f"after {number} token{'s' if number > 1 else ''} if at most {bits:.2f} bits"
+        for number, bits in pairs
+    )
+    return (
+        "auto: stops early where the policy is sure, which is where the mean entropy of the tokens "
+        f"so far is low: {limits}; otherwise it generates all tokens"
+    )
 
 
 def describe_execution(execution: AutoExecution) -> str:

@@ -137,7 +137,7 @@ def run(options: EvalPolicy, console: Console) -> int:
         device=device,
         dtype=options.dtype,
         command=command_line("policy eval", options, positional="policy"),
-        show_progress=True,
+        show_progress=not console.quiet,
     )
     path = options.out / RECORD
     if others:

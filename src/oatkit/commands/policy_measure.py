@@ -22,6 +22,15 @@ from oatkit.policies import load_policy
 from oatkit.types import PolicyMeasurement, Sampling, budget_name
 
 MAX_SLOTS_SHOWN = 16
+ERRORS_LEGEND = (
+    "no tail: MSE without the steps past an episode's end; true ids: MSE of the true tokens, which "
+    "the tokenizer itself leaves\n"
+)
+SLOTS_LEGEND = (
+    "reached: share of sequences with so many tokens; right: how often the likeliest id is the "
+    "true one; entropy: bits of uncertainty; surprise: bits that the true id costs, where less is "
+    "better and more than the entropy is too sure\n"
+)
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,7 @@ def render_policy(measured: PolicyMeasurement) -> Text:
     for baseline in measured.baselines:
         errors = (_number(baseline.mse), _number(baseline.mse_without_padding), "-")
         text.append(table_row(baseline.name, "-", "-", *errors))
+    text.append(ERRORS_LEGEND, style="dim")
     text.append(table_row("slot", "reached", "right", "entropy", "surprise"), style="dim")
     for number, slot in enumerate(measured.slots[:MAX_SLOTS_SHOWN], start=1):
         bits = (f"{slot.entropy_bits:.2f}", f"{slot.loss_bits:.2f}")
@@ -96,6 +106,7 @@ def render_policy(measured: PolicyMeasurement) -> Text:
     if len(measured.slots) > MAX_SLOTS_SHOWN:
         left = len(measured.slots) - MAX_SLOTS_SHOWN
         text.append(f"... and {left} more slots in the JSON\n", style="dim")
+    text.append(SLOTS_LEGEND, style="dim")
     ratios = ("constant" if ratio is None else f"{ratio:.2f}" for ratio in measured.variance)
     spread = " ".join(ratios) or "nothing decodes"
     text.append(

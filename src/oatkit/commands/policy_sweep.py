@@ -79,7 +79,7 @@ def run(options: SweepPolicy, console: Console) -> int:
         sampling=options.sampling,
         workers=options.workers,
         device=device,
-        show_progress=True,
+        show_progress=not console.quiet,
     )
     rows = closed_loop_ablations(options.only, options.execute)
     for ablation in dict.fromkeys(row.ablation for row in rows):

@@ -227,12 +227,13 @@ def run(options: TrainPolicy, console: Console) -> int:
         out=options.out,
         preset=options.preset,
         train=changes,
+        minutes=options.training.minutes,
         held_out=options.held_out,
         split_seed=options.split_seed,
         allow_drift=options.allow_drift,
         merge_lora=options.merge_lora,
         device=device,
-        show_progress=True,
+        show_progress=not console.quiet,
         **start,
     )
     out, data = shlex.quote(str(options.out)), shlex.quote(options.data)

@@ -100,7 +100,7 @@ def run(options: Reproduce, console: Console) -> int:
         seeds=options.seeds,
         workers=options.workers,
         device=device,
-        show_progress=True,
+        show_progress=not console.quiet,
     )
     console.print(render_reproduction(record), soft_wrap=True)
     path = record_path(record, options.out)

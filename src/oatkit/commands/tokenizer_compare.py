@@ -92,7 +92,7 @@ def run(options: CompareTokenizers, console: Console) -> int:
         split_seed=options.split_seed,
         device=device,
         command=command_line("tokenizer compare", options),
-        show_progress=True,
+        show_progress=not console.quiet,
     )
     console.print(render_comparison(comparison), soft_wrap=True)
     out, data = shlex.quote(str(options.out)), shlex.quote(options.data)

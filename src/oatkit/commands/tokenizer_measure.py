@@ -20,6 +20,11 @@ from oatkit.measure.metric_table import METRICS, format_metric
 from oatkit.tokenizers import load_tokenizer
 from oatkit.types import TokenizerMeasurement
 
+LEGEND = (
+    "ratio: MSE over that of an ideal linear code of a Gaussian source at these bits; "
+    "worst: largest absolute error of any action, raw units\n"
+)
+
 
 @dataclass(frozen=True)
 class MeasureTokenizer:
@@ -71,6 +76,7 @@ def render_tokenizer(measured: TokenizerMeasurement) -> Text:
         numbers = (format_metric(name, b) for name in shown)
         rows.append((*numbers, f"{ratio:.2f}", f"{max(b.worst):.2g}"))
     text.append_text(table(rows))
+    text.append(LEGEND, style="dim")
     r, used = measured.robustness, [slot.usage for slot in measured.slots]
     text.append(
         f"random ids: {r.random_finite:.1%} finite, {r.random_undecodable:.1%} undecodable\n"

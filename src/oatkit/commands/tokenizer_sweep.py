@@ -63,7 +63,7 @@ def run(options: SweepTokenizer, console: Console) -> int:
         held_out=options.held_out,
         split_seed=options.split_seed,
         device=device,
-        show_progress=True,
+        show_progress=not console.quiet,
     )
     for ablation in dict.fromkeys(row.ablation for row in tokenizer_ablations(options.only)):
         console.print(render_tokenizer_sweep(sweep, ablation))

@@ -161,10 +161,11 @@ def run(options: TrainTokenizer, console: Console) -> int:
         out=options.out,
         preset=options.preset,
         train=options.training.changes(),
+        minutes=options.training.minutes,
         held_out=options.held_out,
         split_seed=options.split_seed,
         device=device,
-        show_progress=True,
+        show_progress=not console.quiet,
         **start,
     )
     out, data = shlex.quote(str(options.out)), shlex.quote(options.data)

@@ -21,6 +21,9 @@ class TrainOptions:
 
     steps: int | None = None
     """Number of training steps; the preset's by default."""
+    minutes: float | None = None
+    """Training time instead of --steps, which are counted in a short trial; a run that was stopped
+    goes on to the same end."""
     batch_size: int | None = None
     """Number of chunks in a step; the preset's by default."""
     optimizer: OptimizerName | None = None
@@ -56,7 +59,9 @@ class TrainOptions:
 
     def changes(self) -> dict[str, Any]:
         """The settings of a `TrainConfig` that the flags change."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        found = {name: value for name, value in asdict(self).items() if value is not None}
+        found.pop("minutes", None)  # no setting of a recipe, which counts steps
+        return found
 
 
 TrainFlags = Annotated[TrainOptions, arg(name="")]

@@ -102,6 +102,11 @@ class Dataset:
     def num_frames(self) -> int:
         return int(self.episode_lengths.sum())
 
+    @property
+    def longest_in_files(self) -> int:
+        """The number of frames of the longest episode in the files, those left out included."""
+        return int(self._source.episode_lengths.max())
+
     def __getstate__(self) -> dict[str, Any]:
         """Data loader workers map the files themselves instead of getting the numbers."""
         return {k: v for k, v in self.__dict__.items() if k != "task_index"}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 
 from oatkit.data import Dataset
 from oatkit.jobs.policy_batches import PolicyBatches
-from oatkit.jobs.step_planning import steps_within
+from oatkit.jobs.step_planning import planned_steps, steps_within
 from oatkit.jobs.token_cache import cached_tokens
 from oatkit.jobs.tokenizer_training import DEFAULT_HORIZON
 from oatkit.jobs.untrained_policy import (
@@ -67,6 +68,7 @@ def train_policy(
     history: int | None = None,
     horizon: int = DEFAULT_HORIZON,
     train: TrainConfig | Mapping[str, Any] | None = None,
+    minutes: float | None = None,
     held_out: float | None = None,
     split_seed: int | None = None,
     allow_drift: bool = False,
@@ -93,6 +95,7 @@ def train_policy(
             `vlm-flow`).
         train: How it is trained: a whole `TrainConfig`, or settings that differ from the preset's,
             such as `{"steps": 500}`. Its seed decides the initial weights too.
+        minutes: Training time instead of steps, which are counted in a short trial.
         held_out: Share of the episodes that is never trained on; the tokenizer's by default.
         split_seed: Seed of which episodes those are; the tokenizer's by default.
         allow_drift: Whether actions may differ from those that the tokenizer was trained on.
@@ -106,6 +109,10 @@ def train_policy(
     how: dict[str, Any] = {"preset": preset, "train": train, "init": init}
     how |= {"allow_drift": allow_drift, "merge_lora": merge_lora}
     training = prepare_policy(dataset, tokenizer, config, start, **how)
+    if minutes is not None:
+        count = partial(training.affordable_steps, minutes, device)
+        steps = planned_steps(minutes, train, out, count)
+        training = replace(training, config=replace(training.config, steps=steps))
     return training.run(out, device=device, show_progress=show_progress)
 
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from oatkit.nn.device import Device
+from oatkit.storage.atomic_write import atomic_write
 from oatkit.train import TrainConfig, TrainingJob, read_log, train
+from oatkit.train.train_config import asked_settings
 
 TRIAL_STEPS = 20
+PLAN = "minutes.json"
+"""File of a run that was given minutes: the steps that were found for them."""
 
 
 def steps_within(
@@ -24,3 +32,37 @@ def steps_within(
         train(job, trial, Path(folder), device=device, show_progress=False)
         later_half = read_log(Path(folder))[-1]
     return max(1, round(minutes * 60 * later_half["samples_per_s"] / config.batch_size))
+
+
+def planned_steps(
+    minutes: float,
+    train: TrainConfig | Mapping[str, Any] | None,
+    out: str | os.PathLike[str] | None,
+    count: Callable[[], int],
+) -> int:
+    """Number of steps of a run that was given minutes, decided once: a run that was stopped goes on
+    to the same end.
+
+    Args:
+        minutes: Training time.
+        train: Recipe that was asked for, which must not say the steps too.
+        out: Folder of the run, where the number is kept; None keeps it nowhere.
+        count: Counts the steps that fit, see `steps_within`.
+    """
+    if not minutes > 0:
+        raise ValueError(f"minutes is {minutes}, expected more than 0")
+    if asked_settings(train).get("steps") is not None:
+        raise ValueError("give --steps or --minutes, not both")
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError("--minutes is for one process, whose speed it measures: give --steps")
+    plan = None if out is None else Path(out) / PLAN
+    if plan is not None and plan.exists():
+        found = json.loads(plan.read_text())
+        if found["minutes"] == minutes:
+            return int(found["steps"])
+    steps = count()
+    if plan is not None:
+        plan.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(plan) as aside:
+            aside.write_text(json.dumps({"minutes": minutes, "steps": steps}) + "\n")
+    return steps

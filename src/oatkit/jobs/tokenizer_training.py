@@ -13,7 +13,8 @@ import copy
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from rich.progress import Progress
 from torch import Tensor, nn
 
 from oatkit.data import Chunks, Dataset, Normalizer
-from oatkit.jobs.step_planning import steps_within
+from oatkit.jobs.step_planning import planned_steps, steps_within
 from oatkit.jobs.working_folder import working_folder
 from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.sample_random import SampleRandom
@@ -56,6 +57,7 @@ def train_tokenizer(
     init: ActionTokenizer | str | os.PathLike[str] | None = None,
     published: str | os.PathLike[str] | None = None,
     train: TrainConfig | Mapping[str, Any] | None = None,
+    minutes: float | None = None,
     held_out: float = 0.1,
     split_seed: int = 0,
     device: Device = "auto",
@@ -77,6 +79,7 @@ def train_tokenizer(
             `fast`; it is taken as it is, under the normalizer of the dataset.
         train: How it is trained: a whole `TrainConfig`, or settings that differ from the preset's,
             such as `{"steps": 500}`. Its seed decides the initial weights too.
+        minutes: Training time instead of steps, which are counted in a short trial (learned kinds).
         held_out: Share of the episodes that is never trained on.
         split_seed: Seed of which episodes those are.
         device: Where it is trained: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
@@ -92,6 +95,8 @@ def train_tokenizer(
         raise ValueError("the tokenizer to start from has its own config: give only `init`")
     else:
         training = continue_tokenizer(dataset, init, train_config, **split)
+    if minutes is not None:
+        training = training.within(minutes, train, out, device)
     with working_folder(out) as folder:
         tokenizer = training.run(folder, device=device, show_progress=show_progress)
     # one of the processes of `accelerate launch` writes
@@ -212,6 +217,23 @@ class TokenizerTraining:
         )
         tokenizer.extras = extras
         return tokenizer
+
+    def within(
+        self,
+        minutes: float,
+        train: TrainConfig | Mapping[str, Any] | None,
+        out: str | os.PathLike[str] | None,
+        device: Device,
+    ) -> TokenizerTraining:
+        """The same training with as many steps as so many minutes hold; see `planned_steps`."""
+        if not isinstance(self.tokenizer.codec, LearnedCodec):
+            raise ValueError(
+                f"--minutes is for kinds that are trained, {self.tokenizer.kind} is fitted: leave "
+                "it out"
+            )
+        count = partial(self.affordable_steps, minutes, device)
+        steps = planned_steps(minutes, train, out, count)
+        return replace(self, config=replace(self.config, steps=steps))
 
     def affordable_steps(self, minutes: float, device: Device = "auto") -> int:
         """Number of training steps that take so many minutes on a device of this machine."""

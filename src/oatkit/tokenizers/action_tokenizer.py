@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, overload
@@ -49,7 +50,7 @@ class ActionTokenizer:
     """A codec with its normalizer and facts about its data: everything that an artifact holds.
 
     Raw action units go in and come out. numpy arrays or lists give numpy arrays, torch tensors
-    give torch tensors on the same device.
+    give torch tensors on the same device; tokens remember which of them they were encoded from.
 
     Args:
         codec: Codec of any kind, trained or not.
@@ -164,10 +165,14 @@ class ActionTokenizer:
         actions_BTA = self._as_tensor(actions)
         if not self.normalized_input:
             actions_BTA = self.normalizer.normalize(actions_BTA)
-        return encode_in_parts(self.codec, actions_BTA)
+        tokens = encode_in_parts(self.codec, actions_BTA)
+        return tokens if isinstance(actions, Tensor) else replace(tokens, is_numpy=True)
 
     @overload
-    def decode(self, tokens: Tokens | Tensor, budget: int | None = None) -> Tensor: ...
+    def decode(self, tokens: Tensor, budget: int | None = None) -> Tensor: ...
+
+    @overload
+    def decode(self, tokens: Tokens, budget: int | None = None) -> Any: ...
 
     @overload
     def decode(
@@ -179,10 +184,13 @@ class ActionTokenizer:
         """Raw chunks of tokens, (B, horizon, action_dim).
 
         Args:
-            tokens: `Tokens`, an integer tensor or array (B, K), or a list of lists of ids.
+            tokens: `Tokens`, an integer tensor or array (B, K), or a list of lists of ids. Tokens
+                that were encoded from numpy, arrays and lists give numpy.
             budget: Number of leading tokens that count; all by default.
         """
-        is_torch = isinstance(tokens, Tokens | Tensor)
+        is_torch = isinstance(tokens, Tensor)
+        if isinstance(tokens, Tokens):
+            is_torch = not tokens.is_numpy
         checked = self._checked(tokens, budget)
         chunks_BTA = decode_in_parts(self.codec, checked)
         if not self.normalized_input:
@@ -194,6 +202,8 @@ class ActionTokenizer:
 
         The chunk of such a row is NaN.
         """
+        if tokens.is_numpy:
+            tokens = replace(tokens, is_numpy=False)
         if self.codec.is_total:
             return self.decode(tokens), {}
         shape = (len(tokens), self.horizon, self.action_dim)

@@ -98,10 +98,20 @@ class Fast(nn.Module):
     @property
     def max_tokens(self) -> int:
         """Upper bound: every coefficient in as many tokens as its character has bytes."""
-        assert self.config.lowest is not None
-        assert self.config.highest is not None
-        widest = chr(self.config.highest - self.config.lowest).encode()
+        lowest, highest = self._bounds
+        widest = chr(highest - lowest).encode()
         return self.num_coefficients * len(widest)
+
+    @property
+    def _bounds(self) -> tuple[int, int]:
+        """The smallest and largest coefficient, which are found when it is fitted."""
+        lowest, highest = self.config.lowest, self.config.highest
+        if lowest is None or highest is None:
+            raise ValueError(
+                "this fast tokenizer is not fitted yet: make one with oatkit.train_tokenizer, or "
+                "open one with oatkit.load_tokenizer"
+            )
+        return lowest, highest
 
     @property
     def budgets(self) -> tuple[int, ...]:
@@ -207,8 +217,7 @@ class Fast(nn.Module):
 
     def _texts(self, coefficients_BN: NDArray[np.int64]) -> list[str]:
         """One character per coefficient."""
-        lowest, highest = self.config.lowest, self.config.highest
-        assert lowest is not None
+        lowest, highest = self._bounds
         kept_BN = coefficients_BN.clip(lowest, highest)
         self.num_clipped += int((kept_BN != coefficients_BN).sum())
         points = (kept_BN - lowest).astype("<u4")
@@ -217,9 +226,7 @@ class Fast(nn.Module):
     def _decode_row(self, ids: Sequence[int]) -> list[int]:
         """The coefficients of one sequence, exactly as many as a chunk has."""
         data = b"".join(self._bytes[i] for i in ids)
-        lowest, highest = self.config.lowest, self.config.highest
-        assert lowest is not None
-        assert highest is not None
+        lowest, highest = self._bounds
         text = data.decode("utf-8", errors="replace")
         found = [ord(c) + lowest for c in text if ord(c) <= highest - lowest]
         num_invalid = len(text) - len(found)

@@ -20,10 +20,12 @@ class Tokens:
     Attributes:
         ids: Ids (B, K) int64; slots past a row's length hold 0 and mean nothing.
         lengths: Number of slots of each row that count, (B,) int64.
+        is_numpy: Whether they were encoded from numpy, so that they decode to numpy.
     """
 
     ids: torch.Tensor
     lengths: torch.Tensor
+    is_numpy: bool = False
 
     def __post_init__(self) -> None:
         if self.ids.ndim != 2 or self.lengths.shape != self.ids.shape[:1]:
@@ -45,7 +47,7 @@ class Tokens:
         """The first `k` tokens of every sequence; shorter ones stay as they are."""
         if k < 0:
             raise ValueError(f"a prefix has {k} tokens, expected 0 or more")
-        return Tokens(self.ids[:, :k], self.lengths.clamp(max=k))
+        return Tokens(self.ids[:, :k], self.lengths.clamp(max=k), self.is_numpy)
 
 
 @dataclass(frozen=True)
