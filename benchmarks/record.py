@@ -38,8 +38,9 @@ def _policy_pusht_from_1(record: dict[str, Any]) -> dict[str, Any]:
 def _own_settings(rows: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Rows that carry their settings, where version 2 kept those of the last run for all.
 
-    The minutes of the other runs were not kept, nor the settings of their tokenizers.
+    The minutes of the other runs were not kept; of tokenizers, those of the light recipe were.
     """
+    light = settings.get("light", {})
     found = {}
     for name, row in rows.items():
         protocol = dict(row["protocol"])
@@ -51,10 +52,18 @@ def _own_settings(rows: dict[str, Any], settings: dict[str, Any]) -> dict[str, A
             "tokenizer_preset": settings["preset"],
             "minutes": None,
             "episodes": row["budgets"][0]["tasks"][0]["success"]["episodes"],
-            "tokenizer": None,
+            "tokenizer": _light_tokenizer(row, light),
         }
         found[name] = {**row, "protocol": protocol, "settings": own}
     return found
+
+
+def _light_tokenizer(row: dict[str, Any], light: dict[str, Any]) -> dict[str, Any] | None:
+    """The settings of a row's tokenizer, where it was one of the light recipe."""
+    if row["kind"] == "quest" and light:
+        return {"levels": light["levels"]}
+    is_light = row["kind"] in ("oat", "oat-pow2") and row["tokens"] == light.get("num_tokens")
+    return dict(light) if is_light else None
 
 
 def _policy_table_from_2(record: dict[str, Any]) -> dict[str, Any]:

@@ -56,9 +56,10 @@ runs. The same command again goes on, row by row, and tables share what was trai
 universal tokenizer, which the paper uses, is named by `--published`. `--seeds` and `--temperatures`
 take several values; tokenizers are trained once for all of them.
 
-The numbers above are kept by scripts that run the same rows in the same way: `policy_table`,
-`policy_sweep` and `policy_pusht` of `benchmarks/` for light policies, `tokenizer_rate_distortion`
-for tokenizers. Each row is added to its JSON file with its own settings.
+Scripts of `benchmarks/` run the same rows by the same code and keep the numbers of this page:
+`policy_table`, `policy_sweep` and `policy_pusht` those of light policies, and
+`tokenizer_rate_distortion` those of tokenizers. Each row is added to its JSON file with its own
+settings; rows of before had those that the table above shows.
 
 ```bash
 oatkit reproduce
@@ -103,16 +104,19 @@ def _light_rows() -> str:
     words = paragraph(
         "How the rows of light policies were made here. The paper states neither its numbers of "
         "steps nor its sampling temperature; the paired comparisons above are with `oat` at 8 "
-        "tokens and temperature 0."
+        "tokens and temperature 0. The paper's `quest` has the levels 8 8 6 5. Levels are empty "
+        "where a kind has none, or none were stored."
     )
-    names = ("table", "row", "tokens", "steps", "tokenizer's steps", "temperature")
+    names = ("table", "row", "FSQ levels", "tokens", "steps", "tokenizer's steps", "temperature")
     return f"\n{words}\n\n{table((*names, 'episodes a task'), cells)}\n"
 
 
 def _light_row(name: str, row: dict[str, Any]) -> tuple[str, ...]:
     temperature = row["protocol"]["sampling"]["temperature"]
     sizes = (str(row["tokens"]), str(row["steps"]), str(row["tokenizer_steps"]))
-    return f"`{name}`", *sizes, f"{temperature:g}", str(row["settings"]["episodes"])
+    levels = (row["settings"]["tokenizer"] or {}).get("levels", ())
+    cells = (" ".join(map(str, levels)), *sizes, f"{temperature:g}")
+    return f"`{name}`", *cells, str(row["settings"]["episodes"])
 
 
 def _large_rows() -> str:

@@ -77,7 +77,9 @@ def test_the_page_says_what_cannot_be_compared_and_how_rows_were_made() -> None:
     for label, row in (item for rows in tables for item in rows.items()):
         temperature = row["protocol"]["sampling"]["temperature"]
         made = (row["tokens"], row["steps"], row["tokenizer_steps"], f"{temperature:g}")
-        assert f"| `{label}` | {' | '.join(map(str, made))} |" in page
+        levels = " ".join(map(str, (row["settings"]["tokenizer"] or {}).get("levels", ())))
+        cells = f"{f'{levels} ' if levels else ''}| {' | '.join(map(str, made))} |"
+        assert f"| `{label}` | {cells}" in page
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,9 @@ def test_an_older_version_is_upgraded_and_a_newer_one_refused(results: Path) -> 
     found = {"tasks": [{"task": "pusht", "success": {"episodes": 5}}]}
     protocol = {"temperature": 0.0, "top_k": 10, "seed": 0}
     row = {"budgets": [{"budget": 8, **found}, {"budget": None, **found}], "protocol": protocol}
-    settings = {"preset": "small", "minutes": 15.0, "episodes": 9}
+    row |= {"kind": "oat", "tokens": 8}
+    light = {"num_tokens": 8, "levels": [8, 5, 5, 5]}
+    settings = {"preset": "small", "minutes": 15.0, "episodes": 9, "light": light}
     record.write_result("policy_pusht", seed=0, settings=settings, results={"oat": row})
     path = results / "policy_pusht.json"
     saved = json.loads(path.read_text())
@@ -41,6 +43,7 @@ def test_an_older_version_is_upgraded_and_a_newer_one_refused(results: Path) -> 
     assert row["protocol"] == {"seed": 0, "sampling": {"temperature": 0.0, "top_k": 10}}
     assert row["settings"]["episodes"] == 5  # its own, not those of the run that came last
     assert (row["settings"]["preset"], row["settings"]["minutes"]) == ("small", None)
+    assert row["settings"]["tokenizer"] == light
     path.write_text(json.dumps({**saved, "version": saved["version"] + 1}))
     with pytest.raises(ArtifactError, match="policy_pusht in version 4"):
         record.read_results("policy_pusht")

@@ -16,7 +16,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Sampling:
-    """The sampling rules of a policy; the defaults are the paper's."""
+    """The sampling rules of a policy; the paper states none, the defaults are ours."""
 
     temperature: float = 1.0
     """Divisor of the logits; 0 always takes the likeliest id."""
