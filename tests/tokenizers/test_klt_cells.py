@@ -94,16 +94,6 @@ def test_rows_that_nobody_uses_move_to_where_error_is() -> None:
     assert len(used) >= 38
 
 
-@pytest.mark.parametrize("name", ["vector", "scalar", "product"])
-def test_nearly_all_vectors_are_used(name: str) -> None:
-    """Points on a curve: most combinations of cells have no point near them."""
-    angle = torch.linspace(0, 2 * torch.pi, 3000)
-    values = torch.stack([(k * angle).sin() / k for k in range(1, 7)], dim=1)
-    found = make(name, values, torch.ones(3000))
-    used = torch.unique(klt_cells.nearest(values @ found.directions, found.rows)[0])
-    assert len(used) >= 0.8 * NUM_ROWS
-
-
 def test_nothing_to_describe() -> None:
     for name in ("vector", "scalar", "product", "drawn"):
         found = make(name, torch.zeros(50, 6), torch.ones(50))

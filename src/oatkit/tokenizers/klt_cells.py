@@ -9,9 +9,8 @@
     drawn     random vectors, whose variance along every principal direction is what reverse
               water-filling gives it at the bits of one token: the code of Shannon's proof
 
-Drawn vectors follow only the variances of the data: they cannot learn points by heart, and are the
-better ones once what is left is close to noise. Vectors of the others that no point is nearest to
-are moved to points that are left most of.
+Vectors of the first two follow the data, those of the last two only its variances: these cannot
+learn points by heart, and are the better ones once what is left is close to noise.
 
 Shape letters: N point, P coordinate of a point, V vector, C coordinate of a vector.
 """
@@ -124,9 +123,7 @@ def scalar_cells(points_NP: Tensor, weights_N: Tensor, levels: Sequence[int]) ->
         left_NP = left_NP - means_VP[cell_N]
         sums_VP = (means_VP[:, None] + sums_VP).flatten(0, 1)  # the first digit counts fastest
     basis_CP = torch.linalg.svd(sums_VP, full_matrices=False).Vh[: sum(levels)]
-    directions_PC = basis_CP.T.contiguous()
-    rows_VC = _used(sums_VP @ directions_PC, points_NP @ directions_PC, weights_N)
-    return Vectors(directions_PC, rows_VC)
+    return Vectors(basis_CP.T.contiguous(), sums_VP @ basis_CP.T)
 
 
 def product_cells(
@@ -134,8 +131,7 @@ def product_cells(
 ) -> Vectors:
     """All combinations of the centers of cells along several directions.
 
-    Vectors that are missing to the vocabulary are given to the points that are left most of, as
-    are combinations that no point is nearest to.
+    Combinations that are missing to the vocabulary are given to the points they leave most of.
     """
     step = -(-len(points_NP) // POINTS_OF_CELLS)
     weights_S = weights_N[::step]
@@ -147,18 +143,12 @@ def product_cells(
         again = centers_V.repeat_interleave(len(rows_VC))[:, None]
         rows_VC = torch.cat([rows_VC.repeat(num_cells, 1), again], dim=1)
     directions_PC = directions_PP[:, : len(levels)]
-    rows_VC = F.pad(rows_VC, (0, 0, 0, num_rows - len(rows_VC)))
-    return Vectors(directions_PC, _used(rows_VC, points_NP @ directions_PC, weights_N))
-
-
-def _used(rows_VC: Tensor, points_NC: Tensor, weights_N: Tensor) -> Tensor:
-    """The rows, those that no point is nearest to replaced by the points with the largest error."""
-    row_N, distance_N = nearest(points_NC, rows_VC)
-    is_used_V = torch.zeros(len(rows_VC), dtype=torch.bool)
-    is_used_V[row_N] = True
-    unused = torch.nonzero(~is_used_V).flatten()[: len(points_NC)]
-    rows_VC[unused] = points_NC[(distance_N * weights_N).topk(len(unused)).indices]
-    return rows_VC
+    missing = num_rows - len(rows_VC)
+    points_NC = points_NP @ directions_PC
+    _, distance_N = nearest(points_NC, rows_VC)
+    far = (distance_N * weights_N).topk(min(missing, len(points_NP))).indices
+    rows_VC = torch.cat([rows_VC, points_NC[far]])
+    return Vectors(directions_PC, F.pad(rows_VC, (0, 0, 0, num_rows - len(rows_VC))))
 
 
 def _levels(variances_P: Tensor, num_rows: int) -> list[int]:

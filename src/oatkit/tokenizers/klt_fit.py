@@ -190,7 +190,7 @@ class TableFitter:
         directions_PP: Tensor,
         token: int,
     ) -> Vectors:
-        """Vectors that are made at once, and hardly learn points by heart."""
+        """Vectors that have too few numbers to learn points by heart."""
         if name == "scalar":
             return scalar_cells(points_NP, weights_N, self._levels)
         how = (variances_P, directions_PP)
