@@ -74,12 +74,13 @@ def fitted() -> tuple[Klt, dict[str, float]]:
 
 @torch.inference_mode()
 def encoding_speed(codec: Klt) -> dict[str, float]:
+    """The fastest of five times."""
     chunks = smooth_chunks(ENCODED, SEED + 1)
     codec.encode(chunks[:64])
-    took = seconds_of(lambda: codec.encode(chunks))
+    took = [seconds_of(lambda: codec.encode(chunks)) for _ in range(5)]
     return {
-        "chunks_per_s": round(ENCODED / took["wall_s"]),
-        "chunks_per_processor_s": round(ENCODED / took["processor_s"]),
+        "chunks_per_s": round(ENCODED / min(each["wall_s"] for each in took)),
+        "chunks_per_processor_s": round(ENCODED / min(each["processor_s"] for each in took)),
     }
 
 
