@@ -139,7 +139,7 @@ PAPER_TABLES = {
         "A chunk decoded from its first 1, 2, 4 and 8 tokens, here of your data.",
         "comparison",
         paper.TOKENIZER_BENCHMARKS,
-        minutes=30,
+        minutes=75,
         labels=("fig:oat_prefix_reconstruction",),
     ),
     "tokenizer-comparison": PaperTable(
@@ -147,7 +147,7 @@ PAPER_TABLES = {
         "Which kinds are compact, total, ordered and block-compatible.",
         "comparison",
         paper.TOKENIZER_BENCHMARKS,
-        minutes=30,
+        minutes=75,
         labels=("tab:tokenizer_comparison",),
     ),
     "method": PaperTable(
@@ -184,7 +184,7 @@ PAPER_TABLES = {
             "oat, no nesting": PolicyRow("oat", options={**LARGE_OAT, "nested_dropout": False}),
             "oat, long": PolicyRow("oat", options=LARGE_OAT, tokenizer_steps=LONG_STEPS),
         },
-        minutes=30,
+        minutes=75,
         labels=("fig:rate_distortion_curves", "appendix:tab:num_tokens"),
     ),
     "light-policies": PaperTable(
@@ -200,7 +200,7 @@ PAPER_TABLES = {
         },
         paper.read_numbers(paper.LIGHT_BENCHMARKS, paper.LIGHT),
         extras=LIGHT_EXTRAS,
-        minutes=300,
+        minutes=330,
         labels=("tab:oat_controlled_sim_real",),
     ),
     "vlm-policies": PaperTable(
@@ -214,7 +214,7 @@ PAPER_TABLES = {
             for kind in PAPER_KINDS
         },
         paper.read_numbers(paper.VLM_BENCHMARKS, paper.VLM_AR),
-        minutes=720,
+        minutes=760,
         labels=("fig:vlm_bar_success_grid", "appendix:tab:simulation_benchmarking"),
     ),
     "co-training": PaperTable(
@@ -228,7 +228,7 @@ PAPER_TABLES = {
             for kind in ("oat", "bin", "fast", "quest", "acodec")
         },
         paper.read_numbers(paper.VLM_BENCHMARKS, paper.CO_TRAINING),
-        minutes=600,
+        minutes=640,
         labels=("fig:vlm_tc_success_grid",),
     ),
     "ordering": PaperTable(
@@ -241,7 +241,7 @@ PAPER_TABLES = {
             "oat, no nesting": LIGHT_EXTRAS["oat, no nesting"],
         },
         paper.read_numbers(paper.LIGHT_BENCHMARKS, paper.ORDERING),
-        minutes=90,
+        minutes=110,
         labels=("fig:oat_ordering_ablation_plot",),
     ),
     "horizons-half": PaperTable(
@@ -251,7 +251,7 @@ PAPER_TABLES = {
         paper.LIBERO_LONG,
         _ablation("horizons-half"),
         _heatmap(paper.HORIZONS_HALF),
-        minutes=600,
+        minutes=750,
         labels=("fig:oat_ha_hl_ablation",),
     ),
     "horizons-fixed": PaperTable(
@@ -261,7 +261,7 @@ PAPER_TABLES = {
         paper.LIBERO_LONG,
         _ablation("horizons-fixed"),
         _heatmap(paper.HORIZONS_FIXED),
-        minutes=600,
+        minutes=750,
         labels=("fig:oat_ha_hl_ablation",),
     ),
     "codebook": PaperTable(
@@ -271,7 +271,7 @@ PAPER_TABLES = {
         paper.LIBERO_LONG,
         _ablation("levels"),
         paper.read_numbers(paper.LIBERO_LONG, paper.CODEBOOK),
-        minutes=200,
+        minutes=250,
         labels=("tab:oat_codebook_ablation",),
     ),
     "grouped-generation": PaperTable(
@@ -285,7 +285,7 @@ PAPER_TABLES = {
             "oat-pow2, 16 tokens": replace(GROUPED_ROW, kind="oat-pow2"),
         },
         paper.read_numbers(paper.LIBERO, paper.GROUPED),
-        minutes=150,
+        minutes=170,
         labels=("tab:oat_posthoc_bar",),
     ),
     "co-training-graph": PaperTable(
