@@ -19,8 +19,9 @@ Meanwhile = Literal["raise", "finish", "hold", "continue"]
 """What a step does that has no chunk within its limit."""
 CHOICES = ("raise", "finish", "hold", "continue")
 """All values of `Meanwhile`."""
-RESERVE_S = 0.003
-"""Part of the limit in which nothing is waited for: a thread does not wake at once."""
+RESERVE_S = 0.005
+"""Part of the limit in which nothing is waited for: a thread does not wake at once, least of all on
+a busy machine."""
 MAX_RESERVE = 0.5
 """Largest share of the limit that is kept as such a reserve."""
 PASSING = (ConnectionFailed, RequestTimeout, ServerBusy)
