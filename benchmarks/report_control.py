@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
-from benchmarks.control import EVERY_BUDGET, RULES
+from benchmarks.control import EVERY_BUDGET, ROWS, RULES
 from benchmarks.markdown import paragraph, section, table
 from oatkit.evaluation.success_statistics import success_rate
 
@@ -17,7 +17,8 @@ def control(record: dict[str, Any]) -> str:
     cells = list(record["results"]["cells"].values())
     steps = sorted({cell["steps"] for cell in cells})
     rules = [rule for rule in RULES if any(cell["rule"] == rule for cell in cells)]
-    names = list(dict.fromkeys(cell["row"] for cell in cells))
+    found = {cell["row"] for cell in cells}
+    names = [name for name in ROWS if name in found]
     return section(
         "How chunks are executed",
         paragraph(
@@ -26,7 +27,8 @@ def control(record: dict[str, Any]) -> str:
             "tokens; a flow head starts from zero noise. Every policy has the small preset and was "
             f"trained for {' or '.join(f'{number:,}' for number in steps)} steps; the training "
             "steps of its tokenizer stand beside it, and how wide its targets are around the true "
-            "codes (`code_smoothing`, in levels). Success is in "
+            "codes (`code_smoothing`, in levels). MetaWorld's state holds the frame before "
+            "already. Success is in "
             f"percent over all tasks and seeds, {cells[0]['episodes']} episodes a task, with "
             "Wilson's 95 % interval and, where there are several, the percentages of the seeds.",
             '"half" executes 16 of the 32 actions before the policy looks again, the paper\'s '
@@ -36,7 +38,7 @@ def control(record: dict[str, Any]) -> str:
             "the one nearest to the plan under way is taken.",
         ),
         table(
-            ("policy", "seeds", "tokenizer", "smoothing", *rules),
+            ("policy", "seeds", "tokenizer", "smoothing", "frames", *rules),
             [
                 (
                     f"`{name}`",
@@ -73,11 +75,16 @@ def _num_seeds(cells: Cells, name: str) -> int:
     return len({cell["seed"] for cell in cells if cell["row"] == name})
 
 
-def _trained(cells: Cells, name: str) -> tuple[str, str]:
-    """Training steps of a row's tokenizer, where it was trained, and the width of its targets."""
+def _trained(cells: Cells, name: str) -> tuple[str, str, str]:
+    """Training steps of a row's tokenizer, where it was trained, the width of its targets, and the
+    number of frames that it sees."""
     cell = next(cell for cell in cells if cell["row"] == name)
     steps = cell["tokenizer_steps"]
-    return ("" if steps is None else f"{steps:,}", f"{cell['code_smoothing']:g}")
+    return (
+        "" if steps is None else f"{steps:,}",
+        f"{cell['code_smoothing']:g}",
+        str(cell["history"]),
+    )
 
 
 def _row(cells: Cells, name: str, rules: Sequence[str], show: Callable[[Cells], str]) -> list[str]:
@@ -122,7 +129,7 @@ def _by_budget(cells: Cells, rule: str) -> str:
     own = [cell for cell in cells if cell["rule"] == rule]
     budgets = list(dict.fromkeys(b["budget"] for cell in own for b in cell["budgets"]))
     budgets.sort(key=lambda budget: (budget == "auto", 0 if budget == "auto" else budget))
-    names = list(dict.fromkeys(cell["row"] for cell in own))
+    names = [name for name in ROWS if any(cell["row"] == name for cell in own)]
     rows = []
     for name in names:
         found = [b for cell in own if cell["row"] == name for b in cell["budgets"]]

@@ -60,9 +60,12 @@ def _rivals(cells: dict[str, Any]) -> str:
     rivals = {"`quest` with 16 unordered tokens": _success(cells, QUEST, "8", 16)}
     rules = [row["rules"]["8 steps"]["success"] for row in read_results("regression").values()]
     rivals["a plain network that regresses chunks"] = _together(rules)
-    named = " and ".join(f"{name} {rate:g} %" for name, rate in rivals.items())
+    named = " and ".join(f"{name} solves {rate:g} %" for name, rate in rivals.items())
     is_ahead = oat > max(rivals.values())
-    return f"There {named}: ordered tokens are {'' if is_ahead else 'not '}ahead."
+    return (
+        f"Under that rule {named}: ordered tokens are {'' if is_ahead else 'not '}ahead in closed "
+        "loop."
+    )
 
 
 def _success(cells: dict[str, Any], row: str, rule: str, budget: int) -> float:
