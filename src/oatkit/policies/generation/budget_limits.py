@@ -22,7 +22,8 @@ beside the largest."""
 
 def resolve_budget(tokenizer: ActionTokenizer, schedule: Schedule, budget: Budget) -> int:
     """Largest number of tokens to decode; an error names what is possible."""
-    most, num_tokens = schedule.endpoints[-1], tokenizer.max_tokens
+    codec = tokenizer.codec
+    most, num_tokens = schedule.endpoints[-1], codec.max_tokens
     if most > num_tokens:
         raise ValueError(f"the schedule ends at {most} tokens, {tokenizer.kind} has {num_tokens}")
     wanted: Any = most if budget is None or budget == "auto" else budget
@@ -31,7 +32,7 @@ def resolve_budget(tokenizer: ActionTokenizer, schedule: Schedule, budget: Budge
     if not 1 <= wanted <= most:
         ends = f", where the schedule ends at {most}" if most < num_tokens else ""
         raise ValueError(f"budget {wanted} is outside 1 .. {most}{ends}")
-    has_prefixes = can_stop_early(tokenizer) if budget == "auto" else tokenizer.codec.has_prefixes
+    has_prefixes = can_stop_early(tokenizer) if budget == "auto" else codec.has_prefixes
     if (wanted < num_tokens or budget == "auto") and not has_prefixes:
         raise ValueError(
             f"{tokenizer.kind} decodes only all of its tokens: budget {budget or wanted} is none "
