@@ -321,16 +321,21 @@ class NeighborPolicy:
         }
         self._connection.send_bytes(pack(asked))
         found = unpack(self._connection.recv_bytes())
-        ones_B = np.ones(len(read), np.int64)
-        return Prediction(
-            chunk=found["chunk"],
-            ids=np.zeros((len(read), 0), np.int64),
-            entropy_bits=np.zeros((len(read), 0), np.float32),
-            budget=0 * ones_B,
-            calls=self._setting.calls * ones_B,
-            attempts=ones_B,
-            elapsed_ms=float(found["ms"]),
-        )
+        return without_tokens(found["chunk"], self._setting.calls, float(found["ms"]))
+
+
+def without_tokens(chunk_BTA: NDArray[Any], calls: int, elapsed_ms: float) -> Prediction:
+    """The prediction of a policy that has no tokens."""
+    ones_B = np.ones(len(chunk_BTA), np.int64)
+    return Prediction(
+        chunk=chunk_BTA,
+        ids=np.zeros((len(chunk_BTA), 0), np.int64),
+        entropy_bits=np.zeros((len(chunk_BTA), 0), np.float32),
+        budget=0 * ones_B,
+        calls=calls * ones_B,
+        attempts=ones_B,
+        elapsed_ms=elapsed_ms,
+    )
 
 
 @contextmanager

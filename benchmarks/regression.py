@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from benchmarks.neighbors import HELD_OUT, STEPS, measure_rule
+from benchmarks.neighbors import HELD_OUT, STEPS, measure_rule, without_tokens
 from benchmarks.policy_table import HORIZON, open_with_full_state
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import metaworld
@@ -179,16 +179,8 @@ class RegressionPolicy:
         started = time.perf_counter()
         read = observation if isinstance(observation, Observations) else self.read(observation)
         chunk_BTA = self.net(read.state[:, -1], read.task).clamp(-1, 1)
-        ones_B = np.ones(len(read), np.int64)
-        return Prediction(
-            chunk=chunk_BTA.numpy(),
-            ids=np.zeros((len(read), 0), np.int64),
-            entropy_bits=np.zeros((len(read), 0), np.float32),
-            budget=0 * ones_B,
-            calls=ones_B,
-            attempts=ones_B,
-            elapsed_ms=1000 * (time.perf_counter() - started),
-        )
+        elapsed_ms = 1000 * (time.perf_counter() - started)
+        return without_tokens(chunk_BTA.numpy(), 1, elapsed_ms)
 
 
 if __name__ == "__main__":
