@@ -8,7 +8,7 @@ RealTimeChunks   a a a a a b b b b c     asks at 0, at 3 and at 7 without waitin
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Union
+from typing import Any, Callable, Mapping, TypeVar, Union
 
 from oatkit_client.background_plan import BackgroundPlan
 from oatkit_client.chunk_requests import ChunkSource
@@ -19,7 +19,72 @@ Observation = Union[Mapping[str, Any], Callable[[], Mapping[str, Any]]]
 """What the robot observes, or a function that observes, which is called only when it is needed."""
 
 
-class ChunkQueue:
+Self = TypeVar("Self", bound="_ChunkExecution")
+
+
+class _ChunkExecution:
+    """What both ways to execute chunks offer beside `step`.
+
+    They inherit it: handing on eight members one by one, in each of them, said nothing more.
+
+    Args:
+        background: The plan, and the requests for more of it.
+        request: Further arguments of `infer`.
+    """
+
+    def __init__(self, background: BackgroundPlan, request: Mapping[str, Any]) -> None:
+        self._background = background
+        self._plan = background.plan
+        self._request = request
+
+    @property
+    def reply(self) -> Mapping[str, Any]:
+        """The last reply; empty before the first of an episode."""
+        return self._background.reply
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the last action answers no fresh observation: it was made without a chunk in
+        time, or the observation is from before a lost connection."""
+        return self._background.is_stale
+
+    @property
+    def num_failures(self) -> int:
+        """How many requests failed."""
+        return self._background.num_failures
+
+    @property
+    def num_held(self) -> int:
+        """How many steps had no chunk in time, and another action."""
+        return self._background.num_held
+
+    @property
+    def num_stale(self) -> int:
+        """How many replies were left out, under a limit, because their observation was from before
+        a lost connection."""
+        return self._background.num_stale
+
+    def prepare(self, observation: Observation) -> None:
+        """Ask for the first chunk of an episode and wait for it, without the limit of a step."""
+        self._background.prepare(lambda: _observed(observation), **self._request)
+
+    def reset(self) -> None:
+        """An episode ends: its chunk and its pending request are dropped."""
+        self._background.reset()
+
+    def close(self) -> None:
+        """Make no more requests; waits for one that is under way, lest it opens a closed client.
+        A `ChunkQueue` needs it where there is a limit, or after `prepare`."""
+        self._background.close()
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class ChunkQueue(_ChunkExecution):
     """Receding-horizon execution: the first steps of a chunk, then the next chunk.
 
     Args:
@@ -50,37 +115,9 @@ class ChunkQueue:
         **request: Any,
     ) -> None:
         self._policy = policy
-        self._request = request
-        self._plan = PlannedActions(execute, blend)
         self._limit = StepLimit(limit_ms, meanwhile)
-        self._background = BackgroundPlan(policy, self._plan, self._limit)
-
-    @property
-    def reply(self) -> Mapping[str, Any]:
-        """The last reply; empty before the first of an episode."""
-        return self._background.reply
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether the last action answers no fresh observation: it was made without a chunk in
-        time, or the observation is from before a lost connection."""
-        return self._background.is_stale
-
-    @property
-    def num_failures(self) -> int:
-        """How many requests failed."""
-        return self._background.num_failures
-
-    @property
-    def num_held(self) -> int:
-        """How many steps had no chunk in time, and another action."""
-        return self._background.num_held
-
-    @property
-    def num_stale(self) -> int:
-        """How many replies were left out, under a limit, because their observation was from before
-        a lost connection."""
-        return self._background.num_stale
+        plan = PlannedActions(execute, blend)
+        super().__init__(BackgroundPlan(policy, plan, self._limit), request)
 
     def step(self, observation: Observation) -> Any:
         """The next action, (action_dim,)."""
@@ -98,26 +135,8 @@ class ChunkQueue:
                 return background.bridge()
         return background.next()
 
-    def prepare(self, observation: Observation) -> None:
-        """Ask for the first chunk of an episode and wait for it, without the limit of a step."""
-        self._background.prepare(lambda: _observed(observation), **self._request)
 
-    def reset(self) -> None:
-        """An episode ends: what is left of its chunk is dropped."""
-        self._background.reset()
-
-    def close(self) -> None:
-        """Make no more requests; needed where there is a limit, or after `prepare`."""
-        self._background.close()
-
-    def __enter__(self) -> ChunkQueue:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-
-class RealTimeChunks:
+class RealTimeChunks(_ChunkExecution):
     """The next chunk is asked for while the current one runs, so that the robot never waits.
 
     A chunk begins at the observation it was asked with: as many of its first actions are left out
@@ -154,38 +173,10 @@ class RealTimeChunks:
         meanwhile: Meanwhile = "raise",
         **request: Any,
     ) -> None:
+        plan, limit = PlannedActions(execute, blend), StepLimit(limit_ms, meanwhile)
+        super().__init__(BackgroundPlan(policy, plan, limit), request)
         self._rate_hz = rate_hz
-        self._request = request
-        self._plan = PlannedActions(execute, blend)
-        self._background = BackgroundPlan(policy, self._plan, StepLimit(limit_ms, meanwhile))
         self.num_waits = 0
-
-    @property
-    def reply(self) -> Mapping[str, Any]:
-        """The last reply; empty before the first of an episode."""
-        return self._background.reply
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether the last action answers no fresh observation: it was made without a chunk in
-        time, or the observation is from before a lost connection."""
-        return self._background.is_stale
-
-    @property
-    def num_failures(self) -> int:
-        """How many requests failed."""
-        return self._background.num_failures
-
-    @property
-    def num_held(self) -> int:
-        """How many steps had no chunk in time, and another action."""
-        return self._background.num_held
-
-    @property
-    def num_stale(self) -> int:
-        """How many replies were left out, under a limit, because their observation was from before
-        a lost connection."""
-        return self._background.num_stale
 
     def step(self, observation: Observation) -> Any:
         """The next action, (action_dim,); returns at once unless there is none left."""
@@ -203,24 +194,6 @@ class RealTimeChunks:
             if not background.receive(is_waiting=True):
                 return background.bridge()
         return background.next()
-
-    def prepare(self, observation: Observation) -> None:
-        """Ask for the first chunk of an episode and wait for it, without the limit of a step."""
-        self._background.prepare(lambda: _observed(observation), **self._request)
-
-    def reset(self) -> None:
-        """An episode ends: its chunk and its pending request are dropped."""
-        self._background.reset()
-
-    def close(self) -> None:
-        """Make no more requests; waits for one that is under way, lest it opens a closed client."""
-        self._background.close()
-
-    def __enter__(self) -> RealTimeChunks:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def _ask(self, observation: Observation) -> None:
         request = dict(self._request)
