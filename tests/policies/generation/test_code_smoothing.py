@@ -76,6 +76,20 @@ def test_a_perfect_prediction_has_no_loss_and_gradients_are_those_of_cross_entro
     torch.testing.assert_close(found, (logits.softmax(-1) - shares).detach() / 15)
 
 
+def test_under_autocast_the_loss_is_that_of_float32() -> None:
+    torch.manual_seed(0)
+    smoothing = CodeSmoothing(FiniteScalarQuantizer((4, 3)).positions(), 1.0)
+    tokens, schedule = Tokens.full(torch.randint(12, (5, 3))), Schedule.tokenwise(3)
+    x, weights = torch.randn(5, 3, 8), torch.randn(8, 12, requires_grad=True)
+    plain = blockwise_loss(x @ weights, tokens, schedule, None, smoothing)
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = x @ weights
+        loss = blockwise_loss(logits, tokens, schedule, None, smoothing)
+    assert (logits.dtype, loss.dtype) == (torch.bfloat16, torch.float32)
+    torch.testing.assert_close(loss, plain, atol=0.02, rtol=0.01)
+    assert torch.isfinite(torch.autograd.grad(loss, weights)[0]).all()
+
+
 @pytest.mark.parametrize("kind", tiny.SETTINGS)
 def test_kinds_whose_ids_are_points_are_smoothed_and_others_are_not(
     kind: str, tmp_path: Path
