@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import oatkit
@@ -155,6 +156,16 @@ def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, fl
             }
         )
     return rows
+
+
+def normalized_errors(
+    tokenizer: ActionTokenizer, dataset: Dataset, scale: NDArray[np.float64]
+) -> list[float]:
+    """Mean squared error of each budget in units that the scale makes one."""
+    encoded = encode_chunks(tokenizer, dataset)
+    decoded = (decode_prefix(tokenizer, encoded.tokens.prefix(k)) for k in tokenizer.budgets)
+    errors = ((x_BTA.double().numpy() - encoded.actions.numpy()) / scale for x_BTA in decoded)
+    return [float(np.square(error_BTA).mean()) for error_BTA in errors]
 
 
 def measure_splits(runs: RowRuns, place: Place) -> dict[str, list[float]]:

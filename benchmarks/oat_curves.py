@@ -1,0 +1,122 @@
+"""What `oat` lacks on a dataset: steps, size, or episodes; and `klt` with its correction beside it.
+
+    python -m benchmarks.oat_curves [--pusht PATH] [--cr5 PATH] [--only "cr5/small, 8000 steps" ...]
+
+A curve has a finished run at each of its points: the learning rate falls to zero within the steps.
+Errors are those of training and of held-out episodes at every budget, in normalized units; where
+the first falls and the second does not, episodes are missing, where both fall, steps are. Rows are
+saved one by one: the same command again resumes, also within a row, and skips finished rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+import oatkit
+from benchmarks.record import read_results, write_result
+from benchmarks.tokenizer_rate_distortion import OUT, metaworld, normalized_errors
+from oatkit.data import Normalizer
+from oatkit.tokenizers import load_tokenizer
+from oatkit.train import read_log, training_seconds
+
+NAME = "oat_curves"
+NUM_TOKENS, HELD_OUT = 16, 0.1
+
+
+@dataclass(frozen=True)
+class Row:
+    """A tokenizer of the comparison.
+
+    Attributes:
+        kind: Kind of the tokenizer.
+        steps: Number of training steps; None for a kind that is fitted.
+        settings: Settings that differ from the preset's.
+    """
+
+    kind: str
+    steps: int | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+LARGE = {"width": 128, "num_layers": 4}
+ROWS = {
+    **{f"small, {steps} steps": Row("oat", steps) for steps in (500, 2000, 8000, 24000)},
+    **{f"large, {steps} steps": Row("oat", steps, LARGE) for steps in (2000, 8000)},
+    "small, powers of two, 8000 steps": Row("oat-pow2", 8000),
+    "klt": Row("klt"),
+    "klt, corrected": Row("klt", settings={"correct": True}),
+}
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--metaworld", type=Path, help="other demonstrations than the default ones")
+    parser.add_argument("--pusht", type=Path)
+    parser.add_argument("--cr5", type=Path)
+    parser.add_argument("--only", nargs="*", default=[], help="rows, as cr5/klt")
+    parser.add_argument("--out", type=Path, default=OUT / NAME)
+    args = parser.parse_args(argv)
+    datasets = {"metaworld": args.metaworld or metaworld(), "pusht": args.pusht, "cr5": args.cr5}
+    for data, path in datasets.items():
+        for name in ROWS if path is not None else ():
+            if args.only and f"{data}/{name}" not in args.only:
+                continue
+            if name in read_results(NAME).get(data, {}):
+                print(f"{data}/{name} is finished")
+                continue
+            print(f"{data}/{name}", flush=True)
+            add(data, name, measure(path, ROWS[name], args.out / data / name.replace(", ", "-")))
+
+
+def add(data: str, name: str, row: dict[str, Any]) -> None:
+    """Save a row with the others."""
+    results = read_results(NAME)  # another process may have added to them
+    results[data] = {**results.get(data, {}), name: row}
+    settings = {"num_tokens": NUM_TOKENS, "held_out": HELD_OUT, "preset": "small"}
+    write_result(NAME, seed=0, settings=settings, results=results)
+
+
+def measure(path: Path, row: Row, out: Path) -> dict[str, Any]:
+    """The errors of a row, whose tokenizer is made unless it is there, and what making it took."""
+    dataset = oatkit.open_dataset(path)
+    begun = time.process_time()
+    if not (out / "config.json").exists():
+        oatkit.train_tokenizer(
+            dataset,
+            row.kind,
+            out,
+            num_tokens=NUM_TOKENS,
+            train={} if row.steps is None else {"steps": row.steps},
+            held_out=HELD_OUT,
+            show_progress=True,
+            **row.settings,
+        )
+    seconds = time.process_time() - begun
+    tokenizer = load_tokenizer(out)
+    train = tokenizer.extras.get("train")
+    if train:  # a run may have been stopped and resumed
+        seconds = training_seconds(read_log(out), train["batch_size"])
+    assert isinstance(tokenizer.codec, nn.Module)
+    train_set, held_out = dataset.split(HELD_OUT, seed=0)
+    scale = Normalizer.fit(train_set.action_statistics(), "min_max").scale
+    return {
+        "kind": row.kind,
+        "steps": row.steps,
+        "parameters": sum(p.numel() for p in tokenizer.codec.parameters()),
+        "seconds": round(seconds, 1),
+        "threads": int(os.environ.get("OMP_NUM_THREADS", 0)) or os.cpu_count(),
+        "budgets": list(tokenizer.budgets),
+        "train": normalized_errors(tokenizer, train_set, scale),
+        "held_out": normalized_errors(tokenizer, held_out, scale),
+    }
+
+
+if __name__ == "__main__":
+    main()
