@@ -65,6 +65,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.fast_speed
 	$(BIN)/python -m benchmarks.policy_latency
 	$(BIN)/python -m benchmarks.oat_convergence
+	$(BIN)/python -m benchmarks.oat_curves
 	$(BIN)/python -m benchmarks.tokenizer_rate_distortion
 	$(BIN)/python -m benchmarks.lab_latency
 	$(BIN)/python -m benchmarks.prefix_picture

@@ -153,6 +153,39 @@ def oat_convergence(record: dict[str, Any]) -> str:
     )
 
 
+def oat_curves(record: dict[str, Any]) -> str:
+    parts = []
+    for data, rows in record["results"].items():
+        shown = (
+            (
+                f"{row['kind']}, {name}" if row["steps"] else name,
+                f"{row['parameters'] / 1000:,.0f}" if row["parameters"] else "",
+                f"{row['seconds'] / 60:.1f}",
+                *(
+                    f"{held_out}, {train}"
+                    for held_out, train in zip(
+                        _thousandths(row["held_out"]), _thousandths(row["train"]), strict=True
+                    )
+                ),
+            )
+            for name, row in rows.items()
+        )
+        headings = ("tokenizer", "thousand parameters", "minutes", *map(str, BUDGETS))
+        parts += [f"{DATASETS[data]}:", table(headings, shown)]
+    return section(
+        "Steps, size or episodes: what `oat` lacks",
+        paragraph(
+            "Error x 1000 in normalized units at each budget, of held-out episodes, then of those "
+            "that were trained on. Every run is a finished one: its learning rate falls to zero "
+            "within its steps. Where training errors fall and held-out ones do not, episodes are "
+            "missing; where both fall, steps are. Minutes are of one thread, beside other work.",
+            '"corrected" is `klt --correct`, a small network on top of its tables.',
+        ),
+        *parts,
+        script="oat_curves",
+    )
+
+
 def klt_speed(record: dict[str, Any]) -> str:
     found, settings = record["results"], record["settings"]
     fit, encode = found["fit"], found["encode"]
