@@ -67,10 +67,15 @@ ROWS = {
     "fast": Row("fast"),
     "bin": Row("bin"),
     "light-flow": Row("oat", "light-flow", LIGHT),
-    "oat, two frames": Row("oat", options=LIGHT, history=2),
+    "oat, two frames": Row("oat", options={**LIGHT, "early_weight": 1.0}, history=2),
     "oat, true ids alone": Row("oat", options=LIGHT, changes={"code_smoothing": 0.0}),
+    "oat, all steps alike": Row("oat", options={**LIGHT, "early_weight": 1.0}),
     "oat, as first": Row(
-        "oat", options=LIGHT, changes={"code_smoothing": 0.0}, tokenizer_steps=2000, history=2
+        "oat",
+        options={**LIGHT, "early_weight": 1.0},
+        changes={"code_smoothing": 0.0},
+        tokenizer_steps=2000,
+        history=2,
     ),
     "quest, 2000 tokenizer steps": Row(
         "quest", options={"levels": LIGHT["levels"]}, tokenizer_steps=2000
@@ -180,6 +185,7 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         "batch_size": policy.extras["train"]["batch_size"],
         "history": policy.spec.history,
         "tokenizer_steps": policy.tokenizer.extras.get("train", {}).get("steps"),
+        "early_weight": getattr(policy.tokenizer.codec.config, "early_weight", 1.0),
         "code_smoothing": getattr(policy.net.config, "code_smoothing", 0.0),
         "episodes": options.episodes,
         "budgets": [asdict(budget) for budget in record.budgets],
@@ -214,7 +220,9 @@ def tokenizer(options: Options, data: Path, row: Row, preset: str) -> Path:
     steps = (
         options.tokenizer_steps if options.tiny else row.tokenizer_steps or options.tokenizer_steps
     )
-    out = options.out / "tokenizers" / f"{row.kind}-{steps}"
+    settings = row.options or {}
+    alike = "-alike" if settings.get("early_weight") == 1 else ""
+    out = options.out / "tokenizers" / f"{row.kind}-{steps}{alike}"
     if not (out / "config.json").exists():
         oatkit.train_tokenizer(
             oatkit.open_dataset(data),
@@ -223,7 +231,7 @@ def tokenizer(options: Options, data: Path, row: Row, preset: str) -> Path:
             preset=preset,
             train={"steps": steps, "seed": 0},
             show_progress=True,
-            **(row.options or {}),
+            **settings,
         )
     return out
 

@@ -32,7 +32,7 @@ from oatkit.types import NormalizationMode
 
 SETTINGS = (
     *("num_tokens", "levels", "budgets", "groups", "refine", "cells", "vocab_size", "scale"),
-    *("reconstruction", "dropout", "decoding"),
+    *("reconstruction", "dropout", "decoding", "early_weight"),
 )
 """Flags that are settings of some kinds and not of others; None or () leaves the default."""
 
@@ -76,6 +76,16 @@ class TrainTokenizer:
     ] = True
     refine: Annotated[
         int | None, arg(help=kind_help("refine", "Analytic tokens after the learned ones", "none"))
+    ] = None
+    early_weight: Annotated[
+        float | None,
+        arg(
+            help=kind_help(
+                "early_weight",
+                "How many times as much the first action counts in training as the last",
+                "the preset's, else 1",
+            )
+        ),
     ] = None
     cells: Annotated[
         CellsName | None,

@@ -15,7 +15,7 @@ C dimension of a code, N chunk and sampled budget.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -26,7 +26,7 @@ from oatkit.nn.fsq import FiniteScalarQuantizer
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.transformer import CrossDecoder, RegisterEncoder, sinusoids
-from oatkit.tokenizers.codec import doubling
+from oatkit.tokenizers.codec import UNWRITTEN_DEFAULT, doubling
 from oatkit.types import Schedule, Tokens
 
 
@@ -56,6 +56,9 @@ class OatConfig:
     `refined.py`."""
     budgets_per_chunk: int = 1
     """How many sampled budgets are decoded for each encoded chunk of a training batch."""
+    early_weight: float = field(default=1.0, metadata=UNWRITTEN_DEFAULT)
+    """How many times as much the first action of a chunk counts in training as the last; weights
+    fall geometrically in between. A robot executes the first part of a chunk, then looks again."""
     width: int = 256
     num_layers: int = 6
     """Number of layers of the encoder."""
@@ -70,6 +73,8 @@ class OatConfig:
         for name in ("horizon", "action_dim", "num_tokens", "num_layers", "budgets_per_chunk"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if not 1 <= self.early_weight < math.inf:
+            raise ValueError(f"early_weight is {self.early_weight}, expected 1 or more")
         if self.refine < 0:
             raise ValueError(f"refine is {self.refine}, expected 0 or more")
         if self.width % self.num_heads:
@@ -119,6 +124,12 @@ def register_mask(groups: tuple[int, ...]) -> Tensor:
     return is_earlier | torch.eye(groups[-1], dtype=torch.bool)
 
 
+def early_weights(horizon: int, early_weight: float) -> Tensor:
+    """(T,): weights of the steps of a chunk, of mean 1; the first is so many times the last."""
+    weights_T = early_weight ** -torch.linspace(0, 1, horizon)
+    return weights_T / weights_T.mean()
+
+
 class Oat(nn.Module):
     """The codec of both kinds; see the module's drawing."""
 
@@ -127,6 +138,7 @@ class Oat(nn.Module):
     is_fixed_length = True
     has_prefixes = True
     positions: Tensor
+    step_weights: Tensor
 
     def __init__(self, config: OatConfig) -> None:
         super().__init__()
@@ -155,6 +167,8 @@ class Oat(nn.Module):
         self.decoder = CrossDecoder(width, layers, config.num_heads, dropout=config.dropout)
         self.head = nn.Linear(width, config.action_dim)
         self.register_buffer("positions", sinusoids(config.horizon, width), persistent=False)
+        weights_T1 = early_weights(config.horizon, config.early_weight)[:, None]
+        self.register_buffer("step_weights", weights_T1, persistent=False)
 
     def encode(self, actions_BTA: Tensor) -> Tokens:
         ids_BK = self.quantizer(self._latents(actions_BTA))[1]
@@ -168,21 +182,22 @@ class Oat(nn.Module):
         return self.quantizer.positions()
 
     def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
-        """Mean squared error; its parts are the loss at each trained budget, as `loss@8`."""
+        """Mean squared error by the weights of the steps; its parts are the loss at each trained
+        budget, as `loss@8`."""
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random))
-        losses, budgets, errors = [], [], []
+        budgets, errors = [], []
         for _ in range(self.config.budgets_per_chunk):
             budget_B = self.sample_budgets(random)
             rebuilt_BTA = self._reconstruct(codes_BKC, budget_B, random)
-            losses.append(F.mse_loss(rebuilt_BTA, actions_BTA))
+            squared_BTA = (rebuilt_BTA - actions_BTA).square() * self.step_weights
+            errors.append(squared_BTA.mean(dim=(1, 2)))
             budgets.append(budget_B)
-            errors.append((rebuilt_BTA.detach() - actions_BTA).square().mean(dim=(1, 2)))
         error_N, budget_N = torch.cat(errors), torch.cat(budgets)
         parts = {
-            f"loss@{budget}": torch.where(budget_N == budget, error_N, math.nan)
+            f"loss@{budget}": torch.where(budget_N == budget, error_N.detach(), math.nan)
             for budget in self.budgets
         }
-        return TrainingLoss(torch.stack(losses).mean(), parts)
+        return TrainingLoss(error_N.mean(), parts)
 
     def sample_budgets(self, random: SampleRandom) -> Tensor:
         """(B,): for every sample one of the trained budgets, all equally likely."""
