@@ -26,9 +26,10 @@ def control(record: dict[str, Any]) -> str:
             "goals that no demonstration has, the same for all. Policies take the likeliest "
             "tokens; a flow head starts from zero noise. Every policy has the small preset and was "
             f"trained for {' or '.join(f'{number:,}' for number in steps)} steps; the training "
-            "steps of its tokenizer stand beside it, and how wide its targets are around the true "
-            "codes (`code_smoothing`, in levels). MetaWorld's state holds the frame before "
-            "already. Success is in "
+            "steps of its tokenizer stand beside it, how many times as much the first action of a "
+            "chunk counted in them as the last (`early_weight`), and how wide its targets are "
+            "around the true codes (`code_smoothing`, in levels). MetaWorld's state holds the "
+            "frame before already. Success is in "
             f"percent over all tasks and seeds, {cells[0]['episodes']} episodes a task, with "
             "Wilson's 95 % interval and, where there are several, the percentages of the seeds.",
             '"half" executes 16 of the 32 actions before the policy looks again, the paper\'s '
@@ -38,7 +39,7 @@ def control(record: dict[str, Any]) -> str:
             "the one nearest to the plan under way is taken.",
         ),
         table(
-            ("policy", "seeds", "tokenizer", "smoothing", "frames", *rules),
+            ("policy", "seeds", "tokenizer", "early", "smoothing", "frames", *rules),
             [
                 (
                     f"`{name}`",
@@ -75,13 +76,14 @@ def _num_seeds(cells: Cells, name: str) -> int:
     return len({cell["seed"] for cell in cells if cell["row"] == name})
 
 
-def _trained(cells: Cells, name: str) -> tuple[str, str, str]:
-    """Training steps of a row's tokenizer, where it was trained, the width of its targets, and the
-    number of frames that it sees."""
+def _trained(cells: Cells, name: str) -> tuple[str, ...]:
+    """Training steps of a row's tokenizer, where it was trained, the weight of first actions in
+    them, the width of the policy's targets, and the number of frames that it sees."""
     cell = next(cell for cell in cells if cell["row"] == name)
     steps = cell["tokenizer_steps"]
     return (
         "" if steps is None else f"{steps:,}",
+        "" if steps is None else f"{cell['early_weight']:g}",
         f"{cell['code_smoothing']:g}",
         str(cell["history"]),
     )

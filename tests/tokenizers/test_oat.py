@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.tokenizers.oat import Oat, OatConfig, register_mask
+from oatkit.tokenizers.oat import Oat, OatConfig, early_weights, register_mask
 from oatkit.types import Schedule, Tokens
 
 TINY = {"horizon": 6, "action_dim": 3, "width": 32, "num_layers": 2, "num_heads": 4}
@@ -109,6 +109,40 @@ def test_slots_survive_with_the_papers_probability(budgets: tuple[int, ...] | No
         assert abs((drawn > slot).float().mean() - expected) < 0.01
 
 
+@given(st.integers(1, 64), st.floats(1, 1e6))
+def test_weights_of_steps_have_mean_one_and_fall_by_equal_ratios(
+    horizon: int, first: float
+) -> None:
+    weights_T = early_weights(horizon, first).double()
+    assert weights_T.mean() == pytest.approx(1, rel=1e-5)
+    ratios = weights_T[:-1] / weights_T[1:]
+    assert ratios.tolist() == pytest.approx([ratios.mean().item()] * (horizon - 1), rel=1e-4)
+    if horizon > 1:
+        assert weights_T[0] / weights_T[-1] == pytest.approx(first, rel=1e-4)
+
+
+def test_early_errors_cost_more_where_they_are_weighted() -> None:
+    """The gradient of a chunk's first action grows, that of its last shrinks, their sum stays."""
+    actions_BTA = torch.randn(64, 6, 3)
+    gradients = []
+    for weight in (1.0, 8.0):
+        codec = tiny(early_weight=weight)
+        shift_T1 = torch.zeros(6, 1, requires_grad=True)
+        codec.head.register_forward_hook(lambda _, __, out, shift=shift_T1: out + shift)
+        codec.loss(actions_BTA, SampleRandom(sample_keys(0, 0, torch.arange(64)))).total.backward()
+        gradients.append(shift_T1.grad[:, 0])
+    ratio_T = gradients[1] / gradients[0]
+    assert ratio_T.tolist() == pytest.approx(early_weights(6, 8.0).tolist(), rel=1e-4)
+
+
+def test_equal_weights_are_the_plain_mean_squared_error_and_are_not_written() -> None:
+    codec, actions_BTA = tiny(budgets=(8,)), torch.randn(5, 6, 3)
+    loss = codec.loss(actions_BTA, SampleRandom(sample_keys(0, 0, torch.arange(5)))).total
+    plain = (codec.decode(codec.encode(actions_BTA)) - actions_BTA).square().mean()
+    assert loss.item() == pytest.approx(plain.item(), rel=1e-5)
+    assert not any("step_weights" in name for name in codec.state_dict())
+
+
 def test_settings_are_independent() -> None:
     config = OatConfig(**TINY, num_tokens=12, kind="oat", budgets=(3, 12), groups=(4, 8, 12))
     codec = Oat(config)
@@ -130,6 +164,8 @@ def test_settings_are_independent() -> None:
         ({"num_tokens": 8, "groups": (5, 8)}, "blocks of 1 or more that never get smaller"),
         ({"num_heads": 5}, "width 32 is not divisible by 5 heads"),
         ({"horizon": 0}, "horizon is 0, expected at least 1"),
+        ({"early_weight": 0.5}, "early_weight is 0.5, expected 1 or more"),
+        ({"early_weight": float("nan")}, "early_weight is nan, expected 1 or more"),
         ({"kind": "oat-pow3"}, "kind is 'oat-pow3', expected 'oat' or 'oat-pow2'"),
     ],
 )
