@@ -11,6 +11,7 @@ import torch
 
 from oatkit.errors import ArtifactError, DecodeError
 from oatkit.tokenizers import ActionTokenizer
+from oatkit.tokenizers.codec import tokens_of_lists
 from oatkit.tokenizers.fast import Fast, FastConfig, read_published
 from tests.tokenizers.small_tokenizers import ACTION_DIM, HORIZON, make, walks
 
@@ -72,8 +73,17 @@ def test_fast_counts_what_it_clips() -> None:
 
 
 def test_a_codec_that_is_not_fitted_says_so() -> None:
-    with pytest.raises(ArtifactError, match="this fast tokenizer is not fitted yet"):
-        Fast(FastConfig(8, 2)).bpe.get_vocab_size()
+    codec = Fast(FastConfig(horizon=4, action_dim=2))
+    for use in (
+        lambda: codec.encode(torch.zeros(1, 4, 2)),
+        lambda: codec.decode(tokens_of_lists([[1]])),
+        lambda: codec.max_tokens,
+        lambda: codec.vocab_size,
+    ):
+        with pytest.raises(
+            ValueError, match="this fast tokenizer is not fitted yet: make one with"
+        ):
+            use()
 
 
 @pytest.mark.parametrize(
@@ -94,12 +104,3 @@ def test_the_error_is_that_of_rounding_coefficients() -> None:
     decoded = tokenizer.normalizer.normalize(tokenizer.decode(tokenizer(walks())))
     error = decoded - tokenizer.normalizer.normalize(walks())
     assert np.sqrt(np.square(error).mean()) < 0.5 / tokenizer.codec.config.scale
-
-
-def test_one_that_is_not_fitted_says_so() -> None:
-    codec = Fast(FastConfig(horizon=4, action_dim=2))
-    for use in (lambda: codec.encode(torch.zeros(1, 4, 2)), lambda: codec.max_tokens):
-        with pytest.raises(
-            ValueError, match="this fast tokenizer is not fitted yet: make one with"
-        ):
-            use()
