@@ -36,7 +36,7 @@ def test_targets_around_the_true_tokens_are_a_flag(
         assert train(data, out, *where, "--code-smoothing", str(width)) == 0
         assert oatkit.load_policy(out).net.config.code_smoothing == width
     assert train(data, tmp_path / "no", *where, "--code-smoothing", "-1") == 2
-    assert "code_smoothing is -1.0, expected 0 or more levels" in capsys.readouterr().err
+    assert "--code-smoothing is -1.0, expected 0 or more levels" in capsys.readouterr().err
     flow = ("--policy", "light-flow", "--code-smoothing", "1")
     assert train(data, tmp_path / "flow", *where, *flow) == 2
     assert "light-flow has no tokens: leave --code-smoothing out" in capsys.readouterr().err

@@ -11,7 +11,6 @@ import torch
 
 from oatkit.errors import ArtifactError, DecodeError
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.tokenizers.codec import tokens_of_lists
 from oatkit.tokenizers.fast import Fast, FastConfig, read_published
 from tests.tokenizers.small_tokenizers import ACTION_DIM, HORIZON, make, walks
 
@@ -76,7 +75,6 @@ def test_a_codec_that_is_not_fitted_says_so() -> None:
     codec = Fast(FastConfig(horizon=4, action_dim=2))
     for use in (
         lambda: codec.encode(torch.zeros(1, 4, 2)),
-        lambda: codec.decode(tokens_of_lists([[1]])),
         lambda: codec.max_tokens,
         lambda: codec.vocab_size,
     ):
