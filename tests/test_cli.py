@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -143,3 +144,42 @@ def test_of_many_processes_one_says_that_the_loss_is_not_finite(
     monkeypatch.setenv("RANK", "0")
     assert cli.main([]) == 2
     assert "not finite in step 3" in capsys.readouterr().err
+
+
+DATA = ["--data", "{data}", "--out", "{out}"]
+TRAIN = ["tokenizer", "train", *DATA, "--preset", "tiny"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([*TRAIN, "--steps", "0"], "--steps is 0, expected at least 1"),
+        ([*TRAIN, "--batch-size", "0"], "--batch-size is 0, expected at least 1"),
+        ([*TRAIN, "--num-tokens", "12"], "--num-tokens is 12, expected a power of two"),
+        ([*TRAIN, "--horizon", "0"], "--horizon is 0, expected at least 1"),
+        ([*TRAIN, "--ema", "1.5"], "--ema is 1.5, expected 0 or more and below 1"),
+        ([*TRAIN, "--levels", "1"], "--levels are [1], expected one or more of at least 2"),
+        ([*TRAIN, "--fps", "0"], "--fps is 0.0, expected a number above 0"),
+        ([*TRAIN, "--action-key", "torq"], "unknown column 'torq'; known, closest first: torque"),
+        ([*TRAIN, "--held-out", "2"], "--held-out is 2.0, expected between 0 and 1"),
+        (["tokenizer", "compare", *DATA, "--minutes", "0"], "--minutes is 0.0, expected more"),
+        (["policy", "train", *DATA], "name a tokenizer artifact with --tokenizer, or a policy"),
+        (["serve", "{out}", "--max-batch", "0"], "--max-batch is 0, expected at least 1"),
+        (["serve", "{out}", "--max-message-mb", "0"], "--max-message-mb is 0, expected a byte"),
+        (["serve", "{out}", "--timeout-s", "0"], "--timeout-s is 0.0, expected more than 0"),
+        (["serve", "{out}", "--top-k", "-1"], "--top-k is -1, expected 0 or more"),
+        (["serve", "{out}", "--top-p", "2"], "--top-p is 2.0, expected more than 0 and at most 1"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_errors_name_the_flag(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    columns = {"action": rng.normal(size=(200, 2)), "torque": rng.normal(size=(200, 2))}
+    np.savez(tmp_path / "d.npz", episode_ends=[50, 100, 150, 200], **columns)
+    places = {"data": tmp_path / "d.npz", "out": tmp_path / "out"}
+    code, _, err = run_command([word.format(**places) for word in words], capsys)
+    assert code == 2
+    assert said in " ".join(err.split())
+    assert len(err.splitlines()) == 1

@@ -161,8 +161,10 @@ class Plot {
       <svg viewBox="0 0 ${WIDTH} ${HEIGHT + BAND}" preserveAspectRatio="none" role="img">
         <rect class="padding" y="0" height="${HEIGHT + BAND}" width="0"/>
         <path class="zero" d="M0 ${HEIGHT + BAND / 2}H${WIDTH}"/>
-        <path class="area"/><path class="difference"/>
-        <path class="truth"/><path class="decoded"/>
+        <path class="difference"/>
+        <svg class="curves" width="${WIDTH}" height="${HEIGHT}">
+          <path class="area"/><path class="truth"/><path class="decoded"/>
+        </svg>
       </svg></figure>`);
     this.error = this.root.querySelector("figcaption .soft")!;
     this.drawing = this.root.querySelector("svg")!;

@@ -96,7 +96,8 @@ export class PathPanel {
         const at = (far: number) => [CORNER[0] + far * x, CORNER[1] + far * y] as const;
         const [tip, word] = [at(20), at(28)];
         const name = escape(this.model.facts.dimensions[axis]!.name);
-        return `<path class="axis" d="${line([CORNER, tip])}"/><text x="${word[0]}" y="${word[1] + 3}">${name}</text>`;
+        const left = Math.max(word[0] - 4, 4); // a long name stays in the panel
+        return `<path class="axis" d="${line([CORNER, tip])}"/><text class="word" x="${left}" y="${word[1] + 3}">${name}</text>`;
       })
       .join("");
   }

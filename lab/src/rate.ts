@@ -40,7 +40,7 @@ export class RatePanel {
       const now: Point | null = answer.mse === null ? null : [answer.tokens * perToken, Math.max(answer.mse, FLOOR)];
       return { facts, own, mean, now };
     });
-    const place = axes(curves.flatMap((c) => [...c.own, ...c.mean]));
+    const place = axes(curves.flatMap((c) => [...c.own, ...c.mean, ...(c.now ? [c.now] : [])]));
     let drawn = place.grid;
     for (const { facts, own, mean, now } of curves) {
       const style = facts.name === focus ? "" : " faint";

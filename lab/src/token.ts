@@ -95,7 +95,7 @@ export class TokenPanel {
         cells += `<rect data-slot="${slot}" x="${slot}" y="${dim}" width="1" height="1" fill="${fill}" fill-opacity="${(share * fade).toFixed(3)}"><title>token ${slot + 1}, ${name}: ${moved}</title></rect>`;
       }
     }
-    const names = model.facts.dimensions.map((d) => `<span>${escape(d.name)}</span>`).join("");
+    const names = model.facts.dimensions.map((d) => `<span title="${escape(d.name)}">${escape(d.name)}</span>`).join("");
     const label = `how much each token of ${focus.name} moves each dimension`;
     heat.style.setProperty("--kind", focus.color);
     heat.style.setProperty("--rows", String(dims));

@@ -19,6 +19,7 @@ import tyro
 from rich.console import Console
 from rich.markup import escape
 
+from oatkit.commands.command_line import with_flags
 from oatkit.errors import DivergedError, OatkitError, unknown_name
 
 Options = TypeVar("Options")
@@ -147,8 +148,12 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 def _dispatch(node: Group | Command, prog: str, args: Sequence[str]) -> int:
     if isinstance(node, Command):
         run = import_module(f"oatkit.commands.{node.module}").run
-        options = _parse(get_type_hints(run)["options"], prog, args)
-        return int(run(options, _console()))
+        options = get_type_hints(run)["options"]
+        try:
+            return int(run(_parse(options, prog, args), _console()))
+        except (OatkitError, ValueError) as error:
+            error.args = (with_flags(str(error), options),)
+            raise
     if not args or args[0] in ("-h", "--help"):
         _print_group(node, prog)
         return 0 if args else 2

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from oatkit import cli
-from oatkit.commands.command_line import command_line
+from oatkit.commands.command_line import command_line, with_flags
 from oatkit.commands.data_make_metaworld import MakeMetaWorld
 from oatkit.commands.policy_eval import EvalPolicy
 from oatkit.commands.policy_sweep import SweepPolicy
@@ -70,3 +72,28 @@ def test_a_command_line_parses_to_its_options(
     words = shlex.split(command_line(command, options, positional=positional))
     assert words[: 1 + len(command.split())] == ["oatkit", *command.split()]
     assert cli._parse(type(options), "", words[1 + len(command.split()) :]) == options
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("batch_size is 0, expected 1", "--batch-size is 0, expected 1"),
+        ("steps is 0, expected at least 1", "--steps is 0, expected at least 1"),
+        ("levels are [1], expected 2", "--levels are [1], expected 2"),
+        ("a run with another batch_size, horizon", "a run with another --batch-size, horizon"),
+        ("name it with --state-key (state_key=)", "name it with --state-key"),
+        ("or go on with --held-out (held_out)", "or go on with --held-out"),
+        ("out/batch_size/a.batch_size is gone", "out/batch_size/a.batch_size is gone"),
+        ("unknown column 'state_key'", "unknown column 'state_key'"),
+        ("all steps is too many", "all steps is too many"),
+        ("top_k is -1", "top_k is -1"),
+    ],
+)
+def test_a_message_names_what_was_typed(message: str, told: str) -> None:
+    assert with_flags(message, TrainTokenizer) == told
+
+
+@given(st.text())
+def test_a_message_without_options_stays(message: str) -> None:
+    assume("_" not in message)
+    assert with_flags(f"so {message}", TrainTokenizer) == f"so {message}"

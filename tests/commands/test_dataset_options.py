@@ -6,9 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from oatkit.commands import dataset_options
 from oatkit.commands.dataset_options import DatasetOptions
+from oatkit.data import open as opening
+from oatkit.data.source import Source
 from oatkit.errors import DatasetError
+from tests.tokenizers.small_tokenizers import make
+
+QUIET = Console(quiet=True)
 
 
 @pytest.fixture
@@ -27,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_by_default_the_format_decides(path: Path, tmp_path: Path) -> None:
-    dataset = DatasetOptions(cache=tmp_path / "cache").open(str(path))
+    dataset = DatasetOptions(cache=tmp_path / "cache").open(str(path), QUIET)
     assert (dataset.action_dim, dataset.state_dim, dataset.fps) == (3, 4, None)
     assert dataset.cache_dir == tmp_path / "cache"
     assert (tmp_path / "cache").exists()
@@ -41,7 +48,7 @@ def test_columns_dimensions_and_rate_can_be_named(path: Path, tmp_path: Path) ->
         fps=20.0,
         cache=tmp_path / "cache",
     )
-    dataset = options.open(str(path))
+    dataset = options.open(str(path), QUIET)
     assert (dataset.action_dim, dataset.state_dim, dataset.fps) == (2, 2, 20.0)
     with np.load(path) as file:
         wanted = np.stack([file["torque"][:, 0], file["action"][:, 2]], axis=1)
@@ -55,5 +62,32 @@ def test_numbers_that_are_not_finite_are_refused_unless_allowed(tmp_path: Path) 
     np.savez(tmp_path / "d.npz", action=action, episode_ends=[10])
     options = DatasetOptions(cache=tmp_path / "cache")
     with pytest.raises(DatasetError, match="frame 3"):
-        _ = options.open(str(tmp_path / "d.npz")).action_statistics()
-    options.open(str(tmp_path / "d.npz"), allow_nonfinite=True)
+        _ = options.open(str(tmp_path / "d.npz"), QUIET).action_statistics()
+    options.open(str(tmp_path / "d.npz"), QUIET, allow_nonfinite=True)
+
+
+def test_a_quiet_console_has_no_bar_while_columns_are_decoded(
+    path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as if it were a terminal
+    DatasetOptions(cache=tmp_path / "cache").open(str(path), QUIET)
+    assert capfd.readouterr() == ("", "")
+    DatasetOptions(cache=tmp_path / "other").open(str(path), Console())
+    assert "reading action" in capfd.readouterr().err
+
+
+def test_the_files_are_opened_once(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def open_source(path: str) -> Source:
+        opened.append(path)
+        return opening.open_source(path)
+
+    monkeypatch.setattr(dataset_options, "open_source", open_source)
+    DatasetOptions(cache=tmp_path / "cache").open_like(make("bin"), str(path), QUIET)
+    assert opened == [str(path)]

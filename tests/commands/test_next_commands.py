@@ -49,6 +49,25 @@ def test_what_is_printed_next_can_be_run(data: str, capsys: pytest.CaptureFixtur
     code, text, err = run_command(next_command(text), capsys)
     assert code == 0, text + err
     assert "note:" not in text
+    code, text, err = run_command([*next_command(text), *TINY], capsys)
+    assert code == 0, text + err
+    assert oatkit.load_policy("out/policy").extras["data"]["state_keys"] == ["joints"]
+    code, text, err = run_command(next_command(text), capsys)
+    assert code == 0, text + err
+    assert next_command(text) == ["serve", "out/policy"]
+
+
+def test_a_comparison_leads_to_a_policy(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    compare = ["tokenizer", "compare", "--data", data, *COLUMNS, *STATE, "--out", "my out"]
+    code, text, err = run_command([*compare, "--kinds", "bin", "--horizon", "8"], capsys)
+    assert code == 0, text + err
+    again = next_command(text)
+    again[again.index("--policy-minutes") + 1] = "1e-4"
+    code, text, err = run_command(again, capsys)
+    assert code == 0, text + err
+    code, text, err = run_command([*next_command(text), *TINY], capsys)
+    assert code == 0, text + err
+    assert oatkit.load_policy("out/policy").tokenizer.kind == "bin"
 
 
 def test_artifacts_remember_their_columns(data: str, capsys: pytest.CaptureFixture[str]) -> None:

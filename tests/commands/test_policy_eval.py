@@ -84,8 +84,8 @@ def test_other_records_to_compare_with(
     ("flags", "message"),
     [
         (("--temperature", "-1"), "temperature is -1"),
-        (("--top-k", "-1"), "top_k is -1, expected 0 or more"),
-        (("--top-p", "2"), "top_p is 2.0, expected more than 0 and at most 1"),
+        (("--top-k", "-1"), "--top-k is -1, expected 0 or more"),
+        (("--top-p", "2"), "--top-p is 2.0, expected more than 0 and at most 1"),
         (("--execute", "0"), "execute is 0, expected 1 or more"),
         (("--execute", "33"), "execute is 33, expected 1 to 8, a whole chunk"),
         (("--execute", "auto"), "execute 'auto' needs a policy that knows how many steps"),

@@ -58,7 +58,7 @@ def test_what_is_wrong_is_said_before_listening(
         (["--tls-cert", "cert.pem"], "TLS takes both --tls-cert and --tls-key"),
         (["--tls-cert", str(empty), "--tls-key", "nowhere"], "there is no file nowhere"),
         (["--host", "300.1.1.1"], "cannot listen on '300.1.1.1', port 0 ("),
-        (["--max-queue", "0"], "max_queue is 0"),
+        (["--max-queue", "0"], "--max-queue is 0"),
     ):
         assert cli.main(["serve", str(folder), "--port", "0", *flags]) == 2
         assert problem in capsys.readouterr().err

@@ -302,8 +302,8 @@ def test_without_a_state_there_is_one_sentence(
 ) -> None:
     assert compare(data, tmp_path / "c", "--policy-minutes", "1") == 2
     assert capsys.readouterr().err == (
-        f"error: {data} has no state for a policy to read: name its columns with --state-key "
-        "(state_key=), or leave --policy-minutes (policy_minutes) out\n"
+        f"error: {data} has no state for a policy to read: name its columns with --state-key, "
+        "or leave --policy-minutes out\n"
     )
     assert not (tmp_path / "c").exists()
 

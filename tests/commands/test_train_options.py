@@ -15,6 +15,7 @@ from oatkit.commands import tokenizer_train
 from oatkit.commands.policy_train import TrainPolicy
 from oatkit.commands.tokenizer_train import TrainTokenizer
 from oatkit.commands.train_options import TrainOptions
+from oatkit.jobs.step_planning import TRIAL_CHUNKS
 from oatkit.train import TrainConfig
 
 FLAGS = (
@@ -63,7 +64,7 @@ def test_required_options_come_first_in_the_help(
 
 
 def test_minutes_bound_the_training(data: Path, tmp_path: Path) -> None:
-    """A thousandth of a second holds one step; a kind that is fitted has none."""
+    """A thousandth of a second holds one step, or as few chunks as a trial has."""
     out, flags = tmp_path / "oat", ("--preset", "tiny", "--horizon", "8", "--minutes", "1e-5")
     train = ["tokenizer", "train", "--data", str(data), "--kind", "oat", "--out", str(out)]
     assert cli.main([*train, *flags]) == 0
@@ -71,7 +72,8 @@ def test_minutes_bound_the_training(data: Path, tmp_path: Path) -> None:
     assert json.loads((out / "minutes.json").read_text()) == {"minutes": 1e-5, "steps": 1}
     assert cli.main([*train, *flags, "--steps", "3"]) == 2
     fitted = ["tokenizer", "train", "--data", str(data), "--kind", "klt", "--out", f"{out}2"]
-    assert cli.main([*fitted, *flags]) == 2
+    assert cli.main([*fitted, *flags]) == 0
+    assert oatkit.load_tokenizer(f"{out}2").extras["fit"]["num_chunks"] <= TRIAL_CHUNKS
     policy = ["policy", "train", "--data", str(data), "--tokenizer", str(out)]
     more = ["--preset", "tiny", "--minutes", "1e-5", "--out", str(tmp_path / "policy")]
     assert cli.main([*policy, *more]) == 0

@@ -126,7 +126,7 @@ def test_another_policy_is_another_evaluation(
         ({"workers": 0}, "workers is 0, expected 1 or more"),
         ({"timeout_s": 0.0}, "timeout_s is 0, expected more than 0"),
         ({"videos": -1}, "videos is -1, expected 0 or more"),
-        ({"videos": 1, "out": None}, "videos need a folder: name one as `out`"),
+        ({"videos": 1, "out": None}, r"videos need a folder: name one with --out \(out\)"),
         ({"state_keys": ("observation.state",)}, "trained on with --state-key"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Steps that fit into a time: read off the later half of a short trial."""
+"""Steps, and chunks to fit to, that a time holds: read off a short trial."""
 
 from __future__ import annotations
 
@@ -6,9 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from oatkit.jobs import step_planning
-from oatkit.jobs.step_planning import TRIAL_STEPS, planned_steps, steps_within
+from oatkit.jobs.step_planning import (
+    TRIAL_CHUNKS,
+    TRIAL_STEPS,
+    chunks_within,
+    fitting_seconds,
+    planned_steps,
+    steps_within,
+)
 from oatkit.train import TrainConfig
 from tests.train.regression import CONFIG, Regression
 
@@ -53,3 +62,45 @@ def test_minutes_that_make_no_sense(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ValueError, match="--minutes is for one process"):
         planned_steps(1, None, None, lambda: 1)
+
+
+class Fitting:
+    """Fits for a hundredth of a second a chunk, on a clock of its own."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.fitted: list[int] = []
+
+    def __call__(self, num_chunks: int) -> None:
+        self.fitted.append(num_chunks)
+        self.now += 0.01 * num_chunks
+
+
+@pytest.fixture
+def fitting(monkeypatch: pytest.MonkeyPatch) -> Fitting:
+    found = Fitting()
+    monkeypatch.setattr(step_planning.time, "perf_counter", lambda: found.now)
+    return found
+
+
+@given(num_chunks=st.integers(1, 10**6), minutes=st.floats(1e-3, 1e3))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_chunks_are_as_many_as_the_time_holds(
+    fitting: Fitting, num_chunks: int, minutes: float
+) -> None:
+    began = fitting.now
+    found = chunks_within(fitting, num_chunks, minutes)
+    spent = fitting.now - began
+    assert min(num_chunks, TRIAL_CHUNKS) <= found <= num_chunks
+    if found > TRIAL_CHUNKS:
+        assert spent + 0.01 * found <= 60 * minutes + 1e-6, "the trial counts"
+    if TRIAL_CHUNKS < found < num_chunks:
+        assert spent + 0.01 * (found + 2) > 60 * minutes
+
+
+def test_the_time_of_fitting_grows_with_the_chunks(fitting: Fitting) -> None:
+    assert fitting_seconds(fitting, 10 * TRIAL_CHUNKS) == pytest.approx(0.1 * TRIAL_CHUNKS)
+    assert fitting_seconds(fitting, 10) == pytest.approx(0.1)
+    assert fitting.fitted == [TRIAL_CHUNKS, 10]
+    with pytest.raises(ValueError, match="--minutes is -1, expected more than 0"):
+        chunks_within(fitting, 10, -1)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import oatkit
 from oatkit.data import Dataset
 from oatkit.jobs.tokenizer_comparison import ComparisonPlan, compare
+from oatkit.jobs.tokenizer_training import TokenizerTraining
 from oatkit.presets import tokenizer_preset
 from oatkit.storage.records import read_record
 from oatkit.tokenizers import KINDS
@@ -110,8 +113,8 @@ def test_settings_hold_what_was_asked_for_and_what_it_became(
     [
         ({"kinds": ()}, "name at least one kind"),
         ({"kinds": ("oats",)}, "unknown tokenizer kind 'oats'; known, closest first: oat"),
-        ({"minutes": 0.0}, "minutes is 0.0, expected more than 0"),
-        ({"minutes": 1.0, "train": {"steps": 3}}, "give steps or minutes, not both"),
+        ({"minutes": 0.0}, "--minutes is 0.0, expected more than 0"),
+        ({"minutes": 1.0, "train": {"steps": 3}}, "give --steps or --minutes, not both"),
         ({"kinds": ("bin",), "correct": True}, "is for klt, which is not among the kinds"),
         ({"kinds": ("quest",), "horizon": 7}, "quest halves the horizon: 7 is not even"),
     ],
@@ -128,3 +131,23 @@ def test_shown_chunks_move_a_little_much_and_most(dataset: Dataset) -> None:
     found = compare(dataset, ("bin",), **SMALL)
     spread = [float(np.std(sample, axis=0).sum()) for sample in found.samples]
     assert spread == sorted(spread)
+
+
+def test_how_long_it_takes_is_said_beforehand(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = {"oat": 200.0, "klt": 40.0}
+    monkeypatch.setattr(
+        TokenizerTraining, "estimate_seconds", lambda self, _: seconds[self.tokenizer.kind]
+    )
+
+    def said(kinds: tuple[str, ...], **changes: object) -> str:
+        console = Console(file=io.StringIO(), width=200)
+        plan(dataset, **changes).say_duration(kinds, console)
+        return console.file.getvalue()  # type: ignore[attr-defined]
+
+    long = {"steps": 10_000}
+    assert "about 4 minutes (oat 3.3, klt 0.67), and" in said(("oat", "klt"), train=long)
+    assert "minutes" not in said(("klt",), train=long), "less than a minute"
+    assert said(("oat", "klt")) == "", "a trial would take as long as so few steps"
+    assert "about 3 minutes (oat 1.5, klt 1.5)" in said(("oat", "klt"), minutes=1.5, train=None)

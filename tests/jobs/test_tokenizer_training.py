@@ -11,6 +11,7 @@ import torch
 
 import oatkit
 from oatkit.data import Dataset
+from oatkit.jobs import step_planning
 from oatkit.jobs.tokenizer_training import (
     prepare_tokenizer,
     rate_distortion,
@@ -130,7 +131,7 @@ def test_it_starts_from_a_tokenizer_or_its_folder(dataset: Dataset, tmp_path: Pa
         ({"config": "bin", "num_tokens": 4}, "unknown setting of bin 'num_tokens'"),
         ({"config": OatConfig(8, 3), "levels": (5, 4)}, "levels can only change a preset"),
         ({"config": OatConfig(8, 2)}, "the tokenizer is for 2 action dimensions, .* has 3"),
-        ({"config": "oat", "init": "x"}, "has its own config: give only `init`"),
+        ({"config": "oat", "init": "x"}, r"has its own config: give only --init \(init\)"),
         ({"preset": "tinny"}, "unknown preset 'tinny'; known, closest first: tiny"),
         ({"train": {"step": 3}}, "unknown training setting 'step'; .*: steps"),
     ],
@@ -157,3 +158,28 @@ def test_rate_distortion_is_the_mean_squared_error_of_prefixes(dataset: Dataset)
         decoded = tokenizer.decode(tokenizer.encode(actions), budget=int(row["budget"]))
         assert row["mse"] == pytest.approx(float((decoded - actions).square().mean()))
         assert row["bits"] == pytest.approx(row["budget"] * np.log2(20))
+
+
+def test_minutes_bound_the_chunks_of_a_kind_that_is_fitted(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_planning, "TRIAL_CHUNKS", 8)
+    how = {"preset": "tiny", "horizon": 8, "num_tokens": 2, "levels": (4, 4)}
+    short = train_tokenizer(dataset, "klt", minutes=1e-6, **how)
+    assert short.extras["fit"] == {"num_chunks": 8}
+    whole = train_tokenizer(dataset, "klt", minutes=10.0, **how)
+    train_set = dataset.split(0.1, seed=0)[0]
+    assert whole.extras["fit"] == {"num_chunks": train_set.num_frames}
+    assert train_tokenizer(dataset, "bin", minutes=1e-6, horizon=8).extras.keys() >= {"split"}
+
+
+@pytest.mark.parametrize("kind", ["oat", "klt", "bin"])
+def test_how_long_a_kind_takes_is_estimated_without_changing_it(
+    kind: str, dataset: Dataset
+) -> None:
+    training = prepare_tokenizer(dataset, kind, {"steps": 1000}, preset="tiny", horizon=8)
+    before = {k: v.clone() for k, v in training.tokenizer.codec.state_dict().items()}
+    seconds = training.estimate_seconds("cpu")
+    assert seconds == 0 if kind == "bin" else seconds > 0
+    after = training.tokenizer.codec.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)

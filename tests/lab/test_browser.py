@@ -368,3 +368,18 @@ def test_a_report_holds_it_at_its_full_height(tab: Tab, lab: Lab, tmp_path: Path
     )
     assert tab.run(f"{inside}.document.getElementById('link').hidden")
     assert tab.run(f"{inside}.document.getElementById('camera').hidden")
+
+
+def test_curves_points_and_names_stay_in_their_panels(page: Tab) -> None:
+    for _ in range(3):
+        page.run("document.getElementById('randomize').click()")
+        page.until(SETTLED)
+    for inside in (
+        "'.plot .curves', (c) => getComputedStyle(c).overflow === 'hidden'",
+        "'.plot .curves', (c) => c.height.baseVal.value < 75 && !c.querySelector('.difference')",
+        "'#rate-plot .now', (c) => c.cy.baseVal.value >= 8 && c.cy.baseVal.value <= 206",
+        "'#path-plot text', (t) => t.getBBox().x >= 0",
+    ):
+        selector, is_inside = inside.split(", ", 1)
+        found = f"[...document.querySelectorAll({selector})].map({is_inside})"
+        assert set(page.run(found)) == {True}, selector

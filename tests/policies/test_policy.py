@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from oatkit.policies import LightFlowPolicy, LightPolicy, VlmPolicy
+from oatkit.data import Dataset
+from oatkit.policies import LightFlowPolicy, LightPolicy, VlmPolicy, load_policy
 from oatkit.policies.policy import ActingPolicy, Policy
+from tests.policies.tiny import batch, make_flow_policy, make_policy
 
 METHODS = sorted(
     name
@@ -32,3 +37,14 @@ def test_the_signature_of_prediction_is_declared_once() -> None:
     """Whoever needs a policy takes the protocol; nobody declares the method anew."""
     assert "predict_action_chunk" in METHODS
     assert "predict_action_chunk" not in vars(Policy), "it is that of ActingPolicy"
+
+
+@pytest.mark.parametrize("make", [partial(make_policy, "bin"), make_flow_policy])
+def test_one_that_was_never_trained_says_so(
+    dataset: Dataset, tmp_path: Path, make: Callable[[Dataset], Policy]
+) -> None:
+    made = make(dataset)
+    opened = load_policy(made.save_pretrained(tmp_path / "policy"))
+    for policy in (made, opened):
+        with pytest.warns(UserWarning, match=f"this {policy.kind} policy is not trained: its"):
+            policy.predict_action_chunk(batch(policy, dataset))

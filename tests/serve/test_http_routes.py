@@ -21,15 +21,17 @@ def test_health_and_metrics(light: LightPolicy) -> None:
             client.infer({"x": 1})
         status, text = get(url, "/metrics")
     assert status == 200
-    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
-    assert values['oatkit_requests_total{outcome="ok"}'] == "2"
-    assert values['oatkit_requests_total{outcome="error"}'] == "1"
-    assert values['oatkit_errors_total{kind="request"}'] == "1"
-    assert values['oatkit_deadlines_total{outcome="met"}'] == "1"
-    assert [values[f'oatkit_budget_used_bucket{{le="{k}"}}'] for k in (1, 2, 4)] == ["0", "1", "2"]
-    assert values['oatkit_request_seconds_bucket{le="+Inf"}'] == "2"
-    assert values["oatkit_queue_depth"] == "0"
-    assert float(values["oatkit_request_seconds_sum"]) > 0
+    lines = [line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#"]
+    values = {name: float(value) for name, value in lines}
+    assert values['oatkit_requests_total{outcome="ok"}'] == 2
+    assert values['oatkit_requests_total{outcome="error"}'] == 1
+    assert values['oatkit_errors_total{kind="request"}'] == 1
+    assert values['oatkit_deadlines_total{outcome="met"}'] == 1
+    bounds = ("1.0", "2.0", "4.0")
+    assert [values[f'oatkit_budget_used_bucket{{le="{k}"}}'] for k in bounds] == [0, 1, 2]
+    assert values['oatkit_request_seconds_bucket{le="+Inf"}'] == 2
+    assert values["oatkit_queue_depth"] == 0
+    assert values["oatkit_request_seconds_sum"] > 0
 
 
 def test_the_key_is_asked_for_before_anything_else(light: LightPolicy) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import oatkit
 from oatkit.data import Dataset, Normalizer, open_dataset
 from oatkit.data.statistics import compute_statistics
 from oatkit.errors import ArtifactError
@@ -81,3 +82,29 @@ def test_numpy_gives_numpy_on_the_way_back_too() -> None:
     assert isinstance(tokenizer.decode(tokens.prefix(2), budget=1), np.ndarray)
     assert isinstance(tokenizer.decode_rows(tokens)[0], torch.Tensor)
     assert isinstance(tokenizer.decode(tokenizer.encode(actions)), torch.Tensor)
+
+
+def test_one_that_was_never_trained_says_so(dataset: Dataset, tmp_path: Path) -> None:
+    sizes = {"horizon": 8, "action_dim": 2, "num_tokens": 4, "levels": (4, 4)}
+    small = {"width": 16, "num_layers": 1, "num_heads": 2}
+    made = ActionTokenizer.for_dataset(make_config("oat", **sizes, **small), dataset)
+    opened = load_tokenizer(made.save_pretrained(tmp_path / "made"))
+    for tokenizer in (made, opened):
+        for use in (
+            lambda t: t.encode(np.zeros((1, 8, 2))),
+            lambda t: t.decode([[0, 0, 0, 0]]),
+        ):
+            with pytest.warns(UserWarning, match="this oat tokenizer is not trained: its weights"):
+                use(tokenizer)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", ["oat-pow2", "bin", "klt"])
+def test_one_that_was_trained_or_needs_no_training_is_silent(tmp_path: Path, kind: str) -> None:
+    rng = np.random.default_rng(0)
+    dataset = open_dataset([rng.normal(size=(60, 2)) for _ in range(3)], cache_dir=tmp_path)
+    made = oatkit.train_tokenizer(
+        dataset, kind, tmp_path / kind, preset="tiny", horizon=8, train={"steps": 1}
+    )
+    for tokenizer in (made, load_tokenizer(tmp_path / kind)):
+        tokenizer.decode(tokenizer.encode(np.zeros((1, 8, 2))))

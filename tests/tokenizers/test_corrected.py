@@ -82,6 +82,7 @@ def test_where_nothing_can_be_learned_nothing_changes(monkeypatch: pytest.Monkey
 
 def test_an_untrained_one_is_zero_and_no_tokens_are_never_corrected(on_circle: Corrected) -> None:
     fresh = Corrected(CONFIG)
+    fresh.tables.fit(lambda: iter([circle(100, seed=0)]))
     tokens = Tokens.full(torch.zeros(3, 4, dtype=torch.int64))
     assert torch.equal(fresh.decode(tokens), fresh.tables.decode(tokens))
     none = tokens.prefix(0)

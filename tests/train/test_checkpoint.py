@@ -30,6 +30,33 @@ from tests.train.regression import (
 )
 
 
+@pytest.mark.parametrize("steps", [12, 20])
+def test_a_run_of_another_length_says_how_to_train_longer(tmp_path: Path, steps: int) -> None:
+    trained(tmp_path)
+    longer = replace(CONFIG, steps=steps, warmup_steps=steps // 5)
+    with pytest.raises(ArtifactError) as error:
+        trained(tmp_path, longer)
+    assert str(error.value) == (
+        f"{tmp_path} holds a run of another length, which decided its learning rate: to train it "
+        f"longer, start from what it made, with --init {tmp_path} and another --out; or give the "
+        "same --steps"
+    )
+
+
+def test_a_run_that_has_not_ended_is_ended_first(tmp_path: Path) -> None:
+    trained(tmp_path)
+    (tmp_path / "checkpoints/step-00000008").rename(tmp_path / "ended")
+    with pytest.raises(ArtifactError, match="start, once it has ended, from what it made"):
+        trained(tmp_path, replace(CONFIG, steps=20))
+
+
+def test_a_run_of_constant_learning_rate_is_made_longer(tmp_path: Path) -> None:
+    constant = replace(CONFIG, schedule="constant")
+    trained(tmp_path / "in_two", constant)
+    in_two = trained(tmp_path / "in_two", replace(constant, steps=12))
+    assert_equal(in_two, trained(tmp_path / "at_once", replace(constant, steps=12)))
+
+
 def test_checkpoints_rotate_and_leftovers_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "checkpoints/.writing-step-00000003").mkdir(parents=True)
     (tmp_path / "checkpoints/.writing-step-00000003/model.safetensors").write_bytes(b"half")

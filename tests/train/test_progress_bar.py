@@ -72,3 +72,14 @@ def test_a_notebook_shows_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(isinstance(item, Output) for item in shown)
     texts = [item.text for item in shown if hasattr(item, "text")]
     assert any("20/20 steps" in text and "loss 0.5" in text for text in texts)
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(59.0, ""), (840.0, "about 14 minutes\n")])
+def test_how_long_it_takes_is_said_once(seconds: float, said: str) -> None:
+    file = io.StringIO()
+    progress = TrainingProgress(2000, console=Console(file=file))
+    for left in (seconds, 2 * seconds):
+        progress.announce(left)
+    assert file.getvalue() == said
+    TrainingProgress(2000, is_shown=False, console=Console(file=file)).announce(seconds)
+    assert file.getvalue() == said

@@ -1,7 +1,9 @@
-"""The command line that options stand for, so that a record can say what to type."""
+"""The command line that options stand for, so that a record can say what to type, and an error what
+was typed."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -22,6 +24,37 @@ def command_line(command: str, options: Any, *, positional: str | None = None) -
         defaults[positional] = getattr(options, positional)  # so that it gets no flag
         words.append(str(defaults[positional]))
     return shlex.join([*words, *_flags(options, defaults)])
+
+
+def with_flags(message: str, options: type[Any]) -> str:
+    """A message in which the options of a command are called as they are typed.
+
+        batch_size is 0, expected at least 1                --batch-size is 0, expected at least 1
+        name it with --state-key (state_key=)               name it with --state-key
+
+    A name of one word may be any word of a sentence: only "steps is" at the beginning is one.
+
+    Args:
+        message: Message for callers from Python.
+        options: Dataclass that the command line is parsed to.
+    """
+    for name in sorted(_names(options), key=len, reverse=True):
+        flag = f"--{name.replace('_', '-')}"
+        message = re.sub(rf"{flag} \({name}(=\w*)?\)", flag, message)
+        if "_" in name:
+            message = re.sub(rf"(?<![\w\-/.'\"]){name}(?![\w=/.'\"])", flag, message)
+        else:
+            message = re.sub(rf"^{name}(?= (is|are) )", flag, message)
+    return message
+
+
+def _names(options: type[Any]) -> Iterator[str]:
+    for field in fields(options):
+        default = _default(field)
+        if is_dataclass(default):
+            yield from _names(type(default))
+        else:
+            yield field.name
 
 
 def _flags(options: Any, defaults: Mapping[str, Any]) -> Iterator[str]:

@@ -42,7 +42,7 @@ class CheckDataset:
 
 
 def run(options: CheckDataset, console: Console) -> int:
-    dataset = options.columns.open(options.path, allow_nonfinite=True)
+    dataset = options.columns.open(options.path, console, allow_nonfinite=True)
     found = check_dataset(dataset, horizon=options.horizon)
     shown = [f for f in found.findings if f.kind not in options.ignore]
     console.print(render_check(found, shown))

@@ -41,7 +41,7 @@ class ShowInfo:
 
 
 def run(options: ShowInfo, console: Console) -> int:
-    info = summarize_dataset(options.columns.open(options.path))
+    info = summarize_dataset(options.columns.open(options.path, console))
     console.print(render_info(info))
     write_result(info, options.out, console)
     next_command = f"oatkit data check {shlex.quote(options.path)}{options.columns.flags()}"

@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
+from rich.console import Console
 from tyro.conf import arg
 
-from oatkit.data import Dataset, open_dataset
-from oatkit.data.open import open_source
+from oatkit.data import Dataset
+from oatkit.data.open import dataset_of, open_source
+from oatkit.data.source import Source
 from oatkit.policies import Policy
 from oatkit.tokenizers import ActionTokenizer
 
@@ -31,27 +33,40 @@ class DatasetOptions:
     cache: Path | None = None
     """Where decoded numbers are kept; $OATKIT_CACHE or ~/.cache/oatkit by default."""
 
-    def open(self, path: str, *, allow_nonfinite: bool = False) -> Dataset:
-        """Open the dataset at `path` with these columns."""
-        return open_dataset(
-            path,
+    def open(
+        self, path: str | Source, console: Console, *, allow_nonfinite: bool = False
+    ) -> Dataset:
+        """Open a dataset with these columns.
+
+        Args:
+            path: File, folder or hub id, or what was opened of it.
+            console: Where the command prints; if that is quiet, there is no bar.
+            allow_nonfinite: Open even if action or state hold NaN or infinity.
+        """
+        return dataset_of(
+            open_source(path) if isinstance(path, str) else path,
             action_key=self.action_key or None,
             state_key=self.state_key or None,
             action_dims=self.action_dims or None,
             fps=self.fps,
             cache_dir=self.cache,
             allow_nonfinite=allow_nonfinite,
-            show_progress=True,
+            show_progress=not console.quiet,
         )
 
     def open_like(
-        self, tokenizer: ActionTokenizer, path: str, state_keys: Sequence[str] = ()
+        self,
+        tokenizer: ActionTokenizer,
+        path: str,
+        console: Console,
+        state_keys: Sequence[str] = (),
     ) -> Dataset:
         """Open a dataset as it was for a tokenizer; what the flags say goes before that.
 
         Args:
             tokenizer: Tokenizer that knows the columns it was made from.
             path: Dataset, of which these columns are read if it has them.
+            console: Where the command prints.
             state_keys: Columns that are the state, unless a flag names others.
         """
         facts, source = tokenizer.data, open_source(path)
@@ -64,12 +79,12 @@ class DatasetOptions:
             )
         if self.fps is None and source.fps is None:
             columns = replace(columns, fps=facts.fps)
-        return columns.open(path)
+        return columns.open(source, console)
 
-    def open_for(self, policy: Policy, path: str) -> Dataset:
+    def open_for(self, policy: Policy, path: str, console: Console) -> Dataset:
         """Open a dataset for a trained policy, with the columns that it was trained on."""
         known = policy.extras.get("data", {}).get("state_keys", ()) if policy.spec.state_dim else ()
-        dataset = self.open_like(policy.tokenizer, path, known)
+        dataset = self.open_like(policy.tokenizer, path, console, known)
         wanted = policy.tokenizer.action_dim
         if dataset.action_dim != wanted:
             raise ValueError(

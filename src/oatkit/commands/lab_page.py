@@ -66,9 +66,9 @@ def _load(options: OpenLab, console: Console) -> Lab:
     names = tokenizer_names(options.tokenizers)
     tokenizers = {name: load_tokenizer(folder, device=device) for name, folder in names.items()}
     dataset = (
-        options.columns.open_like(next(iter(tokenizers.values())), options.data)
+        options.columns.open_like(next(iter(tokenizers.values())), options.data, console)
         if tokenizers
-        else options.columns.open(options.data)
+        else options.columns.open(options.data, console)
     )
     lab = Lab(tokenizers, dataset)
     for name, tokenizer in tokenizers.items():

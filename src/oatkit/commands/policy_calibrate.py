@@ -43,7 +43,7 @@ class CalibratePolicy:
 def run(options: CalibratePolicy, console: Console) -> int:
     device = announce_device(console, options.device, options.dtype)
     policy = load_policy(options.policy, dtype=options.dtype, device=device)
-    dataset = options.columns.open_for(policy, options.data)
+    dataset = options.columns.open_for(policy, options.data, console)
     print_differences(console, options.policy, policy.tokenizer.check(dataset))
     calibrate_policy(policy, options.policy, dataset, split=options.split, seed=options.seed)
     print_lines(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,13 +13,15 @@ from tyro.conf import Positional, arg
 
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, DtypeFlag, announce_device
+from oatkit.commands.dimension_errors import dimension_errors
 from oatkit.commands.record_output import write_result
 from oatkit.commands.sampling_options import SamplingFlags
-from oatkit.commands.text_output import print_differences, table_row, titled
+from oatkit.commands.text_output import print_differences, print_lines, table_row, titled
 from oatkit.jobs.artifact_split import SplitName, select_episodes
 from oatkit.measure.policy_metrics import measure_policy
 from oatkit.measure.reports.policy_findings import policy_cautions
 from oatkit.policies import load_policy
+from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.types import PolicyMeasurement, Sampling, budget_name
 
 MAX_SLOTS_SHOWN = 16
@@ -63,7 +66,7 @@ def run(options: MeasurePolicy, console: Console) -> int:
     found = []
     for path in options.policies:
         policy = load_policy(path, dtype=options.dtype, device=device)
-        dataset = options.columns.open_for(policy, options.data)
+        dataset = options.columns.open_for(policy, options.data, console)
         print_differences(console, path, policy.tokenizer.check(dataset))
         part = select_episodes(policy.extras, dataset, options.split)
         knows_split = "split" in policy.extras
@@ -78,13 +81,14 @@ def run(options: MeasurePolicy, console: Console) -> int:
                 sampling=options.sampling,
             )
         )
-        console.print(render_policy(found[-1]), soft_wrap=True)
+        console.print(render_policy(found[-1], policy.tokenizer.data), soft_wrap=True)
     write_result(found, options.out, console)
+    print_lines(console, f"next: oatkit serve {shlex.quote(str(options.policies[0]))}")
     return 0
 
 
-def render_policy(measured: PolicyMeasurement) -> Text:
-    """Errors by budget, then the first slots."""
+def render_policy(measured: PolicyMeasurement, facts: DataFacts) -> Text:
+    """Errors by budget and by dimension, then the first slots."""
     text = titled(
         f"\n{measured.path}",
         f"on {measured.kind} tokens, {measured.num_parameters:,} parameters, "
@@ -99,6 +103,8 @@ def render_policy(measured: PolicyMeasurement) -> Text:
         errors = (_number(baseline.mse), _number(baseline.mse_without_padding), "-")
         text.append(table_row(baseline.name, "-", "-", *errors))
     text.append(ERRORS_LEGEND, style="dim")
+    mae = {budget_name(b.budget): b.mae for b in budgets}
+    text.append_text(dimension_errors(facts, mae, measured.variance))
     text.append(table_row("slot", "reached", "right", "entropy", "surprise"), style="dim")
     for number, slot in enumerate(measured.slots[:MAX_SLOTS_SHOWN], start=1):
         bits = (f"{slot.entropy_bits:.2f}", f"{slot.loss_bits:.2f}")
@@ -107,13 +113,7 @@ def render_policy(measured: PolicyMeasurement) -> Text:
         left = len(measured.slots) - MAX_SLOTS_SHOWN
         text.append(f"... and {left} more slots in the JSON\n", style="dim")
     text.append(SLOTS_LEGEND, style="dim")
-    ratios = ("constant" if ratio is None else f"{ratio:.2f}" for ratio in measured.variance)
-    spread = " ".join(ratios) or "nothing decodes"
-    text.append(
-        f"sequences that do not decode: {measured.invalid:.1%}\n"
-        f"variance, predicted over true: {spread}",
-        style="dim",
-    )
+    text.append(f"sequences that do not decode: {measured.invalid:.1%}", style="dim")
     for caution in policy_cautions(measured):
         text.append(f"\nnote: {caution}", style="yellow")
     return text

@@ -64,7 +64,7 @@ def run(options: SweepPolicy, console: Console) -> int:
     device = announce_device(console, options.device)
     changes: dict[str, Any] = {} if options.steps is None else {"steps": options.steps}
     sweep = sweep_policy(
-        options.columns.open(options.data),
+        options.columns.open(options.data, console),
         options.out,
         only=options.only,
         execute=options.execute,

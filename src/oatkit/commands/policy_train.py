@@ -118,6 +118,9 @@ class TrainPolicy:
 
     def config(self) -> Any:
         """The preset's config of the policy, with what the flags change."""
+        for name in ("expert_width", "expert_layers"):
+            if (getattr(self, name) or 1) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
         if policy_kind(self.policy).needs_backbone != (self.backbone is not None):
             if self.backbone is None:
                 raise ValueError(f"name the checkpoint of {self.policy} with --backbone")
@@ -168,24 +171,25 @@ class TrainPolicy:
         loading = {n: given[n] for n in (*FREEZING, "dtype") if given[n] != usual[n]}
         return found | ({"backbone": loading} if loading else {}) or None
 
-    def open_data(self) -> Dataset:
+    def open_data(self, tokenizer: ActionTokenizer | None, console: Console) -> Dataset:
         """The dataset, with the columns of the tokenizer, or of the policy to start from, unless
         flags say others."""
         if self.init is not None:
             folder = local_folder(self.init)
             known = json.loads(config_file(folder).read_text()).get("data", {})
             tokenizer = load_tokenizer(folder / "tokenizer")
-            return self.columns.open_like(tokenizer, self.data, known.get("state_keys", ()))
-        if self.tokenizer is not None:
-            return self.columns.open_like(load_tokenizer(self.tokenizer), self.data)
-        return self.columns.open(self.data)
+            keys = known.get("state_keys", ())
+            return self.columns.open_like(tokenizer, self.data, console, keys)
+        if tokenizer is not None:
+            return self.columns.open_like(tokenizer, self.data, console)
+        return self.columns.open(self.data, console)
 
-    def open_tokenizer(self) -> ActionTokenizer | Path | None:
-        """The tokenizer, opened where the flags change how it decodes."""
-        if self.decoding is None:
-            return self.tokenizer
+    def open_tokenizer(self) -> ActionTokenizer | None:
+        """The tokenizer, which decodes as the flags say."""
         if self.tokenizer is None:
-            raise ValueError("--decoding is for a --tokenizer of the kind fast")
+            if self.decoding is not None:
+                raise ValueError("--decoding is for a --tokenizer of the kind fast")
+            return None
         tokenizer = load_tokenizer(self.tokenizer)
         tokenizer.choose_decoding(self.decoding)
         return tokenizer
@@ -220,7 +224,7 @@ def run(options: TrainPolicy, console: Console) -> int:
         if getattr(options, name) is not None:
             changes[name] = getattr(options, name)
     start = options.start()
-    dataset = options.open_data()
+    dataset = options.open_data(start.get("tokenizer"), console)
     print_cautions(console, dataset, reads_state=options.state)
     train_policy(
         dataset,

@@ -79,6 +79,8 @@ class Serve:
 
 def run(options: Serve, console: Console) -> int:
     """Load, warm up, listen until SIGTERM or SIGINT, then answer the requests that wait."""
+    if not options.max_message_mb * 2**20 >= 1:
+        raise ValueError(f"max_message_mb is {options.max_message_mb:g}, expected a byte or more")
     device = announce_device(console, options.device, options.dtype)
     config = ServeConfig(
         host=options.host,

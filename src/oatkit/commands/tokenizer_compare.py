@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +18,11 @@ from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.text_output import print_lines, table_row
 from oatkit.jobs.tokenizer_comparison import compare
 from oatkit.measure.reports.comparison_findings import cautions, sentences, trained
-from oatkit.measure.reports.probe_findings import probe_baselines, probed_budgets
+from oatkit.measure.reports.probe_findings import (
+    best_for_policy,
+    probe_baselines,
+    probed_budgets,
+)
 from oatkit.tokenizers import KINDS
 from oatkit.types import TokenizerComparison
 
@@ -43,7 +47,8 @@ class CompareTokenizers:
     steps: int | None = None
     """Number of training steps of each learned kind; the preset's by default."""
     minutes: float | None = None
-    """Training time of each learned kind instead: steps are counted from a short timed trial."""
+    """Time to train or fit each kind instead: steps, or chunks to fit to, are counted in a short
+    trial. Measuring comes on top."""
     policy_minutes: float | None = None
     """Also train a small policy from the state on the tokens of each kind, for so long at most and
     all for the same steps, and recommend a kind and a budget by its error."""
@@ -76,8 +81,9 @@ def run(options: CompareTokenizers, console: Console) -> int:
         raise ValueError("give --steps or --minutes, not both")
     device = announce_device(console, options.device)
     changes = {name: getattr(options, name) for name in ("steps", "batch_size", "learning_rate")}
+    dataset = options.columns.open(options.data, console)
     comparison = compare(
-        options.columns.open(options.data),
+        dataset,
         options.kinds,
         options.out,
         preset=options.preset,
@@ -95,11 +101,24 @@ def run(options: CompareTokenizers, console: Console) -> int:
         show_progress=not console.quiet,
     )
     console.print(render_comparison(comparison), soft_wrap=True)
-    out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
-    flags = options.columns.flags()
-    next_command = f"oatkit tokenizer sweep --data {data} --out {out}/sweep.json{flags}"
+    next_command = _next_command(options, comparison, has_state=dataset.state is not None)
     print_lines(console, f"open {options.out / 'report.html'}", f"next: {next_command}")
     return 0
+
+
+def _next_command(
+    options: CompareTokenizers, comparison: TokenizerComparison, *, has_state: bool
+) -> str:
+    """A policy on the kind that is best for one, or how to find out which that is."""
+    best = best_for_policy(comparison)
+    out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
+    flags = options.columns.flags()
+    if best is not None:
+        tokenizer = f"{out}/{best.kind}"
+        return f"oatkit policy train --data {data} --tokenizer {tokenizer} --out out/policy{flags}"
+    if has_state:
+        return command_line("tokenizer compare", replace(options, policy_minutes=3.0))
+    return f"oatkit tokenizer sweep --data {data} --out {out}/sweep.json{flags}"
 
 
 def render_comparison(comparison: TokenizerComparison) -> Text:

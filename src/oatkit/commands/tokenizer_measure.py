@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,8 +13,9 @@ from tyro.conf import Positional, arg
 
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
+from oatkit.commands.dimension_errors import dimension_errors
 from oatkit.commands.record_output import write_result
-from oatkit.commands.text_output import print_differences, table, titled
+from oatkit.commands.text_output import print_differences, print_lines, table, titled
 from oatkit.jobs.artifact_split import SplitName, select_episodes
 from oatkit.measure import measure_tokenizer
 from oatkit.measure.metric_table import METRICS, format_metric
@@ -53,12 +55,18 @@ def run(options: MeasureTokenizer, console: Console) -> int:
     found = []
     for path in options.tokenizers:
         tokenizer = load_tokenizer(path, device=device)
-        dataset = options.columns.open_like(tokenizer, options.data)
+        dataset = options.columns.open_like(tokenizer, options.data, console)
         print_differences(console, path, tokenizer.check(dataset))
         part = select_episodes(tokenizer.extras, dataset, options.split)
         found.append(measure_tokenizer(tokenizer, part, path=str(path), split=options.split))
-        console.print(render_tokenizer(found[-1]))
+        console.print(render_tokenizer(found[-1]), soft_wrap=True)
+        mae = {str(b.budget): b.mae for b in found[-1].budgets if b.is_trained}
+        console.print(dimension_errors(tokenizer.data, mae), soft_wrap=True)
     write_result(found, options.out, console)
+    data, first = shlex.quote(options.data), shlex.quote(str(options.tokenizers[0]))
+    flags = options.columns.flags()
+    next_command = f"oatkit policy train --data {data} --tokenizer {first} --out out/policy{flags}"
+    print_lines(console, f"next: {next_command}")
     return 0
 
 

@@ -54,7 +54,7 @@ def run(options: SweepTokenizer, console: Console) -> int:
     device = announce_device(console, options.device)
     changes: dict[str, Any] = {} if options.steps is None else {"steps": options.steps}
     sweep = sweep_tokenizer(
-        options.columns.open(options.data),
+        options.columns.open(options.data, console),
         options.out,
         only=options.only,
         kind=options.kind,

@@ -26,7 +26,7 @@ from oatkit.commands.text_output import print_lines
 from oatkit.commands.train_options import TrainFlags, TrainOptions
 from oatkit.data import Dataset
 from oatkit.jobs.tokenizer_training import train_tokenizer
-from oatkit.tokenizers import load_tokenizer
+from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.fast import Decoding
 from oatkit.types import NormalizationMode
 
@@ -133,11 +133,11 @@ class TrainTokenizer:
     training: TrainFlags = TrainOptions()
     columns: Columns = DatasetOptions()
 
-    def open_data(self) -> Dataset:
+    def open_data(self, init: ActionTokenizer | None, console: Console) -> Dataset:
         """The dataset, with the columns of the tokenizer to start from unless flags say others."""
-        if self.init is None:
-            return self.columns.open(self.data)
-        return self.columns.open_like(load_tokenizer(self.init), self.data)
+        if init is None:
+            return self.columns.open(self.data, console)
+        return self.columns.open_like(init, self.data, console)
 
     def settings(self) -> dict[str, Any]:
         """The settings of the kind that the flags change."""
@@ -154,17 +154,18 @@ class TrainTokenizer:
 
 def run(options: TrainTokenizer, console: Console) -> int:
     device = announce_device(console, options.device)
-    start: dict[str, Any] = {"init": options.init}
+    init = None if options.init is None else load_tokenizer(options.init)
+    start: dict[str, Any] = {"init": init}
     if options.published is not None and options.kind != "fast":
         raise ValueError(f"--published is for fast, not for {options.kind}: leave it out")
-    if options.init is None:
+    if init is None:
         start = {
             "config": options.kind,
             "normalization": options.normalization,
             "published": options.published,
             **options.settings(),
         }
-    dataset = options.open_data()
+    dataset = options.open_data(init, console)
     print_cautions(console, dataset, reads_state=False)
     train_tokenizer(
         dataset,

@@ -23,7 +23,7 @@ class TrainOptions:
     """Number of training steps; the preset's by default."""
     minutes: float | None = None
     """Training time instead of --steps, which are counted in a short trial; a run that was stopped
-    goes on to the same end."""
+    goes on to the same end. A kind that is fitted gets as many chunks as the time holds."""
     batch_size: int | None = None
     """Number of chunks in a step; the preset's by default."""
     optimizer: OptimizerName | None = None

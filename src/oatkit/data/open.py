@@ -49,10 +49,32 @@ def open_dataset(
         allow_nonfinite: Open even if action or state hold NaN or infinity.
         show_progress: Show a bar while a dataset is decoded for the first time.
     """
+    return dataset_of(
+        open_source(path) if isinstance(path, str | os.PathLike) else Arrays(path),
+        action_key=action_key,
+        state_key=state_key,
+        action_dims=action_dims,
+        fps=fps,
+        cache_dir=cache_dir,
+        allow_nonfinite=allow_nonfinite,
+        show_progress=show_progress,
+    )
+
+
+def dataset_of(
+    source: Source,
+    *,
+    action_key: str | Sequence[str] | None = None,
+    state_key: str | Sequence[str] | None = None,
+    action_dims: Sequence[int | str] | None = None,
+    fps: float | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    allow_nonfinite: bool = False,
+    show_progress: bool = False,
+) -> Dataset:
+    """The dataset of a source that is open already; arguments are `open_dataset`'s."""
     if fps is not None and not 0 < fps < math.inf:
-        raise ValueError(f"fps is {fps}, expected a number above 0")
-    source: Source
-    source = open_source(path) if isinstance(path, str | os.PathLike) else Arrays(path)
+        raise ValueError(f"--fps (fps) is {fps}, expected a number above 0")
     _require_episodes(source)
     cache = ColumnCache(source, Path(cache_dir) if cache_dir else None, show_progress=show_progress)
 

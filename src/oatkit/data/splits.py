@@ -23,7 +23,7 @@ def split_episodes(digests: Sequence[bytes], *, fraction: float, seed: int) -> N
         seed: Seed of the split.
     """
     if not 0 < fraction < 1:
-        raise ValueError(f"the held-out fraction is {fraction}, expected between 0 and 1")
+        raise ValueError(f"--held-out (held_out) is {fraction}, expected between 0 and 1")
     groups: dict[bytes, list[int]] = {}
     for episode, digest in enumerate(digests):
         groups.setdefault(digest, []).append(episode)

@@ -24,7 +24,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "report": ("matplotlib",),
     "onnx": ("onnx", "onnxruntime"),
     "lab": ("starlette", "uvicorn", "pillow"),
-    "serve": ("oatkit-client", "websockets", "msgpack"),
+    "serve": ("oatkit-client", "websockets", "msgpack", "prometheus_client"),
 }
 RENDER = """
 import mujoco

@@ -125,7 +125,7 @@ def _checked_folder(
     if not timeout_s > 0:
         raise ValueError(f"timeout_s is {timeout_s:g}, expected more than 0")
     if videos and out is None:
-        raise ValueError("videos need a folder: name one as `out`")
+        raise ValueError("videos need a folder: name one with --out (out)")
     if videos:
         import oatkit.data.video  # noqa: F401  says now what it lacks
     return None if out is None else Path(out)

@@ -1,10 +1,12 @@
-"""How many training steps fit into a given time, from a short trial that is thrown away."""
+"""How long training or fitting takes and how much of it a given time holds, from a short trial that
+is thrown away."""
 
 from __future__ import annotations
 
 import json
 import os
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +18,8 @@ from oatkit.train import TrainConfig, TrainingJob, read_log, train
 from oatkit.train.train_config import asked_settings
 
 TRIAL_STEPS = 20
+TRIAL_CHUNKS = 2048
+"""Number of chunks that a trial is fitted to."""
 PLAN = "minutes.json"
 """File of a run that was given minutes: the steps that were found for them."""
 
@@ -23,7 +27,12 @@ PLAN = "minutes.json"
 def steps_within(
     job: TrainingJob, config: TrainConfig, minutes: float, device: Device = "auto"
 ) -> int:
-    """Number of steps that take so many minutes, at the speed of the trial's later half.
+    """Number of steps that take so many minutes; see `seconds_per_step`."""
+    return max(1, round(60 * minutes / seconds_per_step(job, config, device)))
+
+
+def seconds_per_step(job: TrainingJob, config: TrainConfig, device: Device = "auto") -> float:
+    """Time of a training step, in the trial's later half.
 
     The trial trains the job's module, so that it is spent.
     """
@@ -31,7 +40,38 @@ def steps_within(
     with tempfile.TemporaryDirectory() as folder:
         train(job, trial, Path(folder), device=device, show_progress=False)
         later_half = read_log(Path(folder))[-1]
-    return max(1, round(minutes * 60 * later_half["samples_per_s"] / config.batch_size))
+    return config.batch_size / later_half["samples_per_s"]
+
+
+def fitting_seconds(fit: Callable[[int], None], num_chunks: int) -> float:
+    """Time of fitting to so many chunks, which grows with their number at most.
+
+    Args:
+        fit: Fits something that is thrown away to so many chunks.
+        num_chunks: Number of chunks in the end.
+    """
+    trial = min(num_chunks, TRIAL_CHUNKS)
+    began = time.perf_counter()
+    fit(trial)
+    return (time.perf_counter() - began) * num_chunks / trial
+
+
+def chunks_within(fit: Callable[[int], None], num_chunks: int, minutes: float) -> int:
+    """Number of chunks that are fitted to in so many minutes, trial included, as far as that has
+    not taken them all; see `fitting_seconds`."""
+    require_minutes(minutes)
+    if num_chunks <= TRIAL_CHUNKS:
+        return num_chunks
+    seconds = fitting_seconds(fit, num_chunks)
+    spent = seconds * TRIAL_CHUNKS / num_chunks
+    affordable = int(num_chunks * (60 * minutes - spent) / seconds)
+    return min(max(affordable, TRIAL_CHUNKS), num_chunks)
+
+
+def require_minutes(minutes: float) -> None:
+    """Refuse a time that is none."""
+    if not minutes > 0:
+        raise ValueError(f"--minutes is {minutes}, expected more than 0")
 
 
 def planned_steps(
@@ -49,8 +89,7 @@ def planned_steps(
         out: Folder of the run, where the number is kept; None keeps it nowhere.
         count: Counts the steps that fit, see `steps_within`.
     """
-    if not minutes > 0:
-        raise ValueError(f"minutes is {minutes}, expected more than 0")
+    require_minutes(minutes)
     if asked_settings(train).get("steps") is not None:
         raise ValueError("give --steps or --minutes, not both")
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:

@@ -28,6 +28,7 @@ from oatkit.data import Dataset
 from oatkit.jobs.policy_probe import PolicyProbe
 from oatkit.jobs.tokenizer_training import (
     DEFAULT_HORIZON,
+    TokenizerTraining,
     prepare_tokenizer,
     tokenizer_config,
     train_tokenizer,
@@ -56,6 +57,8 @@ RECORD = "comparison.json"
 SAMPLE_QUANTILES = (0.5, 0.8, 0.97)
 """Which held-out chunks are shown, by how much they move."""
 MAX_LOSS_POINTS = 50
+MIN_STEPS_TO_ESTIMATE = 500
+"""Number of training steps from which it is worth finding out how long they take."""
 LAB_CHUNKS = 6
 
 
@@ -89,7 +92,7 @@ def compare(
         num_tokens: Number of tokens of a chunk, for the kinds that can choose.
         levels: FSQ levels, for the kinds that have them.
         correct: Whether a learned correction follows the tables of `klt`, where it helps.
-        minutes: Training time of each learned kind: steps are counted from a short timed trial.
+        minutes: Time of each kind: steps, or chunks to fit to, are counted from a short trial.
         policy_minutes: Training time of a small policy on the tokens of each kind, which reads the
             state: all for as many steps as the slowest has time for. None trains no policies.
         train: How the learned kinds are trained: a whole `TrainConfig`, or settings that differ
@@ -137,7 +140,7 @@ class ComparisonPlan:
         sizes: Settings that a kind gets if it has them: `horizon`, `num_tokens`, `levels`,
             `correct`.
         split: How episodes are split: `held_out`, `split_seed`.
-        minutes: Training time of each learned kind, if the recipe does not say the steps.
+        minutes: Time to train or fit each kind, if the recipe does not say the steps.
         train: How the learned kinds are trained, where not as the preset says.
         device: Where they are trained and measured.
     """
@@ -154,11 +157,11 @@ class ComparisonPlan:
     def check(self) -> None:
         """Refuse wrong settings now, not after an hour of training."""
         if not self.kinds:
-            raise ValueError("name at least one kind")
+            raise ValueError("name at least one kind with --kinds (kinds)")
         if self.minutes is not None and self.minutes <= 0:
-            raise ValueError(f"minutes is {self.minutes}, expected more than 0")
+            raise ValueError(f"--minutes is {self.minutes}, expected more than 0")
         if self.minutes is not None and asked_settings(self.train).get("steps") is not None:
-            raise ValueError("give steps or minutes, not both")
+            raise ValueError("give --steps or --minutes, not both")
         for kind in self.kinds:
             self.codec_config(kind)
         if "correct" in self.sizes and not any("correct" in self.kind_sizes(k) for k in self.kinds):
@@ -197,14 +200,30 @@ class ComparisonPlan:
         """Number of steps of a kind; decided once, and kept when a comparison goes on."""
         if not kind_named(kind).is_learned:
             return 0
-        recipe = self.recipe()
         if self.minutes is None:
-            return recipe.steps
-        config = self.codec_config(kind)
-        training = prepare_tokenizer(self.dataset, config, recipe, **self.split)
-        steps = training.affordable_steps(self.minutes, self.device)
+            return self.recipe().steps
+        steps = self._prepared(kind).affordable_steps(self.minutes, self.device)
         console.print(f"{self.minutes:g} minutes are about {steps:,} steps")
         return steps
+
+    def say_duration(self, kinds: Sequence[str], console: Console) -> None:
+        """Say beforehand how long these kinds take, where it is more than a minute."""
+        if self.minutes is not None:
+            minutes = dict.fromkeys(kinds, self.minutes)
+        elif self.recipe().steps < MIN_STEPS_TO_ESTIMATE:
+            return
+        else:
+            console.print("estimating how long it takes")
+            minutes = {k: self._prepared(k).estimate_seconds(self.device) / 60 for k in kinds}
+        total = sum(minutes.values())
+        if total > 1:
+            parts = ", ".join(f"{kind} {minutes[kind]:.2g}" for kind in kinds)
+            note = f"about {total:.2g} minutes ({parts}), and measuring comes on top"
+            console.print(note, soft_wrap=True)
+
+    def _prepared(self, kind: str) -> TokenizerTraining:
+        config = self.codec_config(kind)
+        return prepare_tokenizer(self.dataset, config, self.recipe(), **self.split)
 
     def probe(self, minutes: float | None) -> PolicyProbe | None:
         """How policies are trained on the kinds for so many minutes; None if they are not."""
@@ -226,11 +245,13 @@ def _compare_kinds(
     held_out = plan.dataset.split(plan.split["held_out"], seed=plan.split["split_seed"])[1]
     path = out / RECORD
     comparison = replace(read_or_begin(path, _begin(plan, held_out)), command=command)
+    done = {k.measurement.kind for k in comparison.kinds}
+    done = {kind for kind in done if (out / kind / "config.json").exists()}
+    plan.say_duration([kind for kind in plan.kinds if kind not in done], console)
     for number, kind in enumerate(plan.kinds, 1):
         console.rule(f"{kind} ({number} of {len(plan.kinds)})")
         folder = out / kind
-        done = {k.measurement.kind for k in comparison.kinds}
-        if kind in done and (folder / "config.json").exists():
+        if kind in done:
             console.print("compared before")
             continue
         if kind not in comparison.steps:
@@ -281,6 +302,7 @@ def _compare_kind(
         folder,
         preset=plan.preset,
         train=recipe,
+        minutes=None if kind_named(kind).is_learned else plan.minutes,
         device=plan.device,
         show_progress=not console.quiet,
         **plan.split,

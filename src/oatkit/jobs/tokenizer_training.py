@@ -26,14 +26,26 @@ from rich.progress import Progress
 from torch import Tensor, nn
 
 from oatkit.data import Chunks, Dataset, Normalizer
-from oatkit.jobs.step_planning import planned_steps, steps_within
+from oatkit.jobs.step_planning import (
+    chunks_within,
+    fitting_seconds,
+    planned_steps,
+    seconds_per_step,
+    steps_within,
+)
 from oatkit.jobs.working_folder import working_folder
 from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.presets import tokenizer_preset
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_config
-from oatkit.tokenizers.codec import ChangesAfterStep, FittedCodec, LearnedCodec, trained_part
+from oatkit.tokenizers.codec import (
+    ChangesAfterStep,
+    FittedCodec,
+    LearnedCodec,
+    ThinsChunks,
+    trained_part,
+)
 from oatkit.tokenizers.corrected import Corrected
 from oatkit.tokenizers.fast import Fast, read_published
 from oatkit.train import TrainConfig, resolve_config, train
@@ -79,7 +91,8 @@ def train_tokenizer(
             `fast`; it is taken as it is, under the normalizer of the dataset.
         train: How it is trained: a whole `TrainConfig`, or settings that differ from the preset's,
             such as `{"steps": 500}`. Its seed decides the initial weights too.
-        minutes: Training time instead of steps, which are counted in a short trial (learned kinds).
+        minutes: Training time instead of steps, which are counted in a short trial; a kind that is
+            fitted gets as many chunks as that time holds.
         held_out: Share of the episodes that is never trained on.
         split_seed: Seed of which episodes those are.
         device: Where it is trained: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
@@ -92,7 +105,7 @@ def train_tokenizer(
         how = {"preset": preset, "normalization": normalization, "published": published, **split}
         training = prepare_tokenizer(dataset, config, train_config, **how, **settings)
     elif config != DEFAULT_KIND or normalization is not None or published or settings:
-        raise ValueError("the tokenizer to start from has its own config: give only `init`")
+        raise ValueError("the tokenizer to start from has its own config: give only --init (init)")
     else:
         training = continue_tokenizer(dataset, init, train_config, **split)
     if minutes is not None:
@@ -182,6 +195,8 @@ class TokenizerTraining:
         config: How it is trained.
         split: How the episodes were split, for the artifact.
         is_fitted: Whether there is nothing left to fit.
+        max_chunks: Largest number of chunks, evenly spread, that a codec is fitted to; None for
+            all.
     """
 
     tokenizer: ActionTokenizer
@@ -190,6 +205,7 @@ class TokenizerTraining:
     config: TrainConfig
     split: Mapping[str, Any]
     is_fitted: bool = False
+    max_chunks: int | None = None
 
     def run(
         self, folder: Path, *, device: Device = "auto", show_progress: bool = False
@@ -202,20 +218,13 @@ class TokenizerTraining:
             extras["train"] = asdict(self._train(folder, device, console))
             tokenizer.to("cpu")  # only the learned part of it was moved to the device
         if isinstance(codec, FittedCodec) and not self.is_fitted:
-            console.print(f"fitting {tokenizer.kind} on {self.train_set.num_frames:,} chunks")
-            with Progress(console=Console(stderr=True), disable=not show_progress) as progress:
-                bar = progress.add_task("fitting", total=1.0)
-                codec.fit(
-                    lambda: normalized_chunks(tokenizer, self.train_set),
-                    lambda share: progress.update(bar, completed=share),
-                )
-                progress.update(bar, completed=1.0)
+            extras["fit"] = {"num_chunks": self._fit(codec, console)}
         if isinstance(codec, Corrected):
             console.print(codec.describe(), soft_wrap=True)
+        tokenizer.extras = extras
         extras["rate_distortion"] = rate_distortion(
             tokenizer, held_out_chunks(tokenizer, self.held_out_set)
         )
-        tokenizer.extras = extras
         return tokenizer
 
     def within(
@@ -225,20 +234,59 @@ class TokenizerTraining:
         out: str | os.PathLike[str] | None,
         device: Device,
     ) -> TokenizerTraining:
-        """The same training with as many steps as so many minutes hold; see `planned_steps`."""
-        if not isinstance(self.tokenizer.codec, LearnedCodec):
-            raise ValueError(
-                f"--minutes is for kinds that are trained, {self.tokenizer.kind} is fitted: leave "
-                "it out"
-            )
+        """The same training with as many steps, or chunks to fit to, as so many minutes hold; see
+        `planned_steps`."""
+        codec = self.tokenizer.codec
+        if not isinstance(codec, LearnedCodec):
+            if self.is_fitted or not isinstance(codec, FittedCodec):
+                return self
+            most = chunks_within(self._try_fit, self._num_chunks, minutes)
+            return replace(self, max_chunks=most)
         count = partial(self.affordable_steps, minutes, device)
         steps = planned_steps(minutes, train, out, count)
         return replace(self, config=replace(self.config, steps=steps))
 
     def affordable_steps(self, minutes: float, device: Device = "auto") -> int:
         """Number of training steps that take so many minutes on a device of this machine."""
-        job = TokenizerJob(copy.deepcopy(self.tokenizer), self.train_set, self.held_out_set)
-        return steps_within(job, self.config, minutes, device)
+        return steps_within(self._trial_job(), self.config, minutes, device)
+
+    def estimate_seconds(self, device: Device = "auto") -> float:
+        """About how long training, or fitting, takes on a device of this machine."""
+        if isinstance(self.tokenizer.codec, LearnedCodec):
+            return self.config.steps * seconds_per_step(self._trial_job(), self.config, device)
+        if isinstance(self.tokenizer.codec, FittedCodec) and not self.is_fitted:
+            return fitting_seconds(self._try_fit, self._num_chunks)
+        return 0.0
+
+    def _trial_job(self) -> TokenizerJob:
+        return TokenizerJob(copy.deepcopy(self.tokenizer), self.train_set, self.held_out_set)
+
+    @property
+    def _num_chunks(self) -> int:
+        """Number of chunks that the codec looks at when it is fitted to all."""
+        total, codec = self.train_set.num_frames, self.tokenizer.codec
+        return min(total, codec.max_chunks) if isinstance(codec, ThinsChunks) else total
+
+    def _try_fit(self, num_chunks: int) -> None:
+        """Fit a copy to so many chunks."""
+        codec = copy.deepcopy(self.tokenizer.codec)
+        assert isinstance(codec, FittedCodec)
+        codec.fit(lambda: normalized_chunks(self.tokenizer, self.train_set, num_chunks))
+
+    def _fit(self, codec: FittedCodec, console: Console) -> int:
+        """Fit the codec; returns the number of chunks that it was given."""
+        total = self.train_set.num_frames
+        count = total if self.max_chunks is None else min(self.max_chunks, total)
+        of_all = f" of {total:,}" if count < total else ""
+        console.print(f"fitting {self.tokenizer.kind} on {count:,}{of_all} chunks")
+        with Progress(console=Console(stderr=True), disable=console.quiet) as progress:
+            bar = progress.add_task("fitting", total=1.0)
+            codec.fit(
+                lambda: normalized_chunks(self.tokenizer, self.train_set, self.max_chunks),
+                lambda share: progress.update(bar, completed=share),
+            )
+            progress.update(bar, completed=1.0)
+        return count
 
     def _train(self, folder: Path, device: Device, console: Console) -> TrainConfig:
         """Train the learned part; returns the config with the precision that it computed in."""
@@ -303,13 +351,16 @@ class TokenizerJob:
         return {f"mse@{row['budget']}": row["mse"] for row in rows}
 
 
-def normalized_chunks(tokenizer: ActionTokenizer, dataset: Dataset) -> Iterator[Tensor]:
-    """All chunks of a dataset in blocks, (B, T, A), normalized."""
+def normalized_chunks(
+    tokenizer: ActionTokenizer, dataset: Dataset, most: int | None = None
+) -> Iterator[Tensor]:
+    """The chunks of a dataset in blocks, (B, T, A), normalized; evenly spread if so many at
+    most."""
     chunks = dataset.chunks(tokenizer.horizon)
     read = NormalizedBatches(chunks, tokenizer.normalizer)
-    for start in range(0, len(chunks), CHUNKS_PER_BLOCK):
-        indices = np.arange(start, min(len(chunks), start + CHUNKS_PER_BLOCK))
-        yield read(indices)[0]
+    indices = np.arange(len(chunks)) if most is None else chunks.spread(most)
+    for start in range(0, len(indices), CHUNKS_PER_BLOCK):
+        yield read(indices[start : start + CHUNKS_PER_BLOCK])[0]
 
 
 def held_out_chunks(tokenizer: ActionTokenizer, held_out_set: Dataset) -> Tensor:

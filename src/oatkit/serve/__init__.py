@@ -7,7 +7,8 @@ try:
     from oatkit.serve.serve_config import ServeConfig
     from oatkit.serve.server import PolicyServer
 except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] not in ("oatkit_client", "msgpack", "websockets"):
+    needed = ("oatkit_client", "msgpack", "prometheus_client", "websockets")
+    if (error.name or "").partition(".")[0] not in needed:
         raise
     raise MissingExtraError("serve") from error
 

@@ -126,16 +126,16 @@ class Connection:
             self._look_at_range(request)
             answer = await self._predict(request)
             if answer is None:
-                metrics.requests.add("gone")
+                metrics.add_request("gone")
                 return False
             reply = make_reply(request, answer, self._previous_ms, self._new_warnings(request))
             await self._send(pack(reply))
         except BusyError as error:
-            metrics.requests.add("busy")
+            metrics.add_request("busy")
             await self._send(str(error))
             return True
         except ConnectionClosed:
-            metrics.requests.add("gone")
+            metrics.add_request("gone")
             raise
         except (OatkitError, ValueError) as error:
             await self._refuse(str(error), "request")
@@ -157,7 +157,7 @@ class Connection:
         """Count a state far outside of the training data, or refuse it."""
         if request.far is None:
             return
-        self._service.metrics.out_of_range.add(request.far.name)
+        self._service.metrics.add_out_of_range(request.far.name)
         if self._service.config.refuse_out_of_range:
             raise ValueError(request.far.sentence)
 
@@ -211,8 +211,8 @@ class Connection:
 
     async def _refuse(self, text: str, kind: str) -> None:
         """Say what went wrong as openpi's servers do."""
-        self._service.metrics.requests.add("error")
-        self._service.metrics.errors.add(kind)
+        self._service.metrics.add_request("error")
+        self._service.metrics.add_error(kind)
         log_event("error", logging.WARNING, connection=self._number, kind=kind, error=text)
         await self._send(text)
         await self._websocket.close(INTERNAL_ERROR, "the previous frame says what is wrong")

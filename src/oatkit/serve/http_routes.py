@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 
 from oatkit_client.protocol import BUSY, KEY_SCHEME
+from prometheus_client import CONTENT_TYPE_LATEST
 from websockets.asyncio.server import ServerConnection
 from websockets.http11 import Request as HttpRequest
 from websockets.http11 import Response
@@ -19,7 +20,6 @@ from websockets.http11 import Response
 from oatkit.serve.access import is_allowed
 from oatkit.serve.connection import Service, client_address
 from oatkit.serve.event_log import log_event
-from oatkit.serve.metrics import CONTENT_TYPE
 
 
 class HttpRoutes:
@@ -41,7 +41,7 @@ class HttpRoutes:
             return self._health(connection)
         if not is_allowed(request.headers.get_all("Authorization"), config.api_key):
             log_event("refused", logging.WARNING, client=client_address(connection))
-            metrics.errors.add("unauthorized")
+            metrics.add_error("unauthorized")
             return connection.respond(
                 http.HTTPStatus.UNAUTHORIZED,
                 f"expected the header Authorization: {KEY_SCHEME} <key>\n",
@@ -49,11 +49,11 @@ class HttpRoutes:
         if request.path == "/metrics":
             response = connection.respond(http.HTTPStatus.OK, metrics.render())
             del response.headers["Content-Type"]
-            response.headers["Content-Type"] = CONTENT_TYPE
+            response.headers["Content-Type"] = CONTENT_TYPE_LATEST
             return response
         count = self._num_connections()
         if count >= config.max_connections:
-            metrics.errors.add("connections")
+            metrics.add_error("connections")
             return connection.respond(
                 http.HTTPStatus.SERVICE_UNAVAILABLE,
                 f"{BUSY}: {count} clients are connected already\n",

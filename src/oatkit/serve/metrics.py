@@ -1,75 +1,16 @@
-"""Numbers of a running server in Prometheus' text format."""
+"""Numbers of a running server, as Prometheus reads them."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
-class Count:
-    """A number that grows, for each value of one label."""
-
-    kind = "counter"
-
-    def __init__(self, label: str) -> None:
-        self._label = label
-        self._counts: Counter[str] = Counter()
-
-    def add(self, value: str) -> None:
-        """Count one with this value of the label."""
-        self._counts[value] += 1
-
-    def lines(self, name: str) -> Iterator[str]:
-        """The lines of the metric in the text format."""
-        for value, count in sorted(self._counts.items()):
-            text = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-            yield f'{name}{{{self._label}="{text}"}} {count}'
-
-
-class Gauge:
-    """A number that is asked for when it is shown."""
-
-    kind = "gauge"
-
-    def __init__(self, value: Callable[[], float]) -> None:
-        self._value = value
-
-    def lines(self, name: str) -> Iterator[str]:
-        """The lines of the metric in the text format."""
-        yield f"{name} {self._value():g}"
-
-
-class Histogram:
-    """Counts how often a number was at most each bound."""
-
-    kind = "histogram"
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self._bounds = tuple(bounds)
-        self._counts = [0] * (len(self._bounds) + 1)
-        self._sum = 0.0
-
-    def add(self, value: float) -> None:
-        """Count a number."""
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self._sum += value
-
-    def lines(self, name: str) -> Iterator[str]:
-        """The lines of the metric in the text format."""
-        total = 0
-        for bound, count in zip((*self._bounds, "+Inf"), self._counts, strict=True):
-            total += count
-            yield f'{name}_bucket{{le="{bound}"}} {total}'
-        yield f"{name}_sum {self._sum:.9g}"
-        yield f"{name}_count {total}"
-
-
 class Metrics:
-    """All numbers of a server; only its event loop changes them.
+    """All numbers of a server.
 
     Args:
         budgets: Bounds of the histogram of tokens or Euler steps.
@@ -86,32 +27,47 @@ class Metrics:
         queue_depth: Callable[[], float],
         connections: Callable[[], float],
     ) -> None:
-        self.requests = Count("outcome")
-        self.errors = Count("kind")
-        self.request_s = Histogram(SECONDS)
-        self.infer_s = Histogram(SECONDS)
-        self.budget_used = Histogram(budgets)
-        self.batch_size = Histogram([2**k for k in range(max_batch.bit_length())])
-        self.deadlines = Count("outcome")
-        self.out_of_range = Count("dimension")
-        self._all: dict[str, tuple[str, Count | Gauge | Histogram]] = {
-            "requests_total": ("Requests by outcome: ok, error, busy or gone.", self.requests),
-            "errors_total": ("Requests that failed, by kind.", self.errors),
-            "request_seconds": ("From a message to its reply, sent.", self.request_s),
-            "inference_seconds": ("One prediction, of a whole batch.", self.infer_s),
-            "budget_used": (
-                "Tokens, or Euler steps, that made a chunk.",
-                self.budget_used,
-            ),
-            "batch_size": ("Requests answered together.", self.batch_size),
-            "deadlines_total": ("Deadlines that were met or missed.", self.deadlines),
-            "out_of_range_total": (
-                "Requests whose state is far outside of the training data, by the worst dimension.",
-                self.out_of_range,
-            ),
-            "queue_depth": ("Requests that wait.", Gauge(queue_depth)),
-            "connections": ("Clients that are connected.", Gauge(connections)),
-        }
+        self._registry = CollectorRegistry()  # of this server: a process may have several
+        self._requests = self._counter(
+            "requests", "Requests by outcome: ok, error, busy or gone.", "outcome"
+        )
+        self._errors = self._counter("errors", "Requests that failed, by kind.", "kind")
+        self._request_s = self._histogram(
+            "request_seconds", "From a message to its reply, sent.", SECONDS
+        )
+        self._infer_s = self._histogram(
+            "inference_seconds", "One prediction, of a whole batch.", SECONDS
+        )
+        self._budget_used = self._histogram(
+            "budget_used", "Tokens, or Euler steps, that made a chunk.", budgets
+        )
+        self._batch_size = self._histogram(
+            "batch_size",
+            "Requests answered together.",
+            [2**k for k in range(max_batch.bit_length())],
+        )
+        self._deadlines = self._counter(
+            "deadlines", "Deadlines that were met or missed.", "outcome"
+        )
+        self._out_of_range = self._counter(
+            "out_of_range",
+            "Requests whose state is far outside of the training data, by the worst dimension.",
+            "dimension",
+        )
+        self._gauge("queue_depth", "Requests that wait.", queue_depth)
+        self._gauge("connections", "Clients that are connected.", connections)
+
+    def add_request(self, outcome: str) -> None:
+        """Count a request that has no reply: error, busy or gone."""
+        self._requests.labels(outcome).inc()
+
+    def add_error(self, kind: str) -> None:
+        """Count an error."""
+        self._errors.labels(kind).inc()
+
+    def add_out_of_range(self, dimension: str) -> None:
+        """Count a state far outside of the training data, by its worst dimension."""
+        self._out_of_range.labels(dimension).inc()
 
     def add_reply(
         self,
@@ -131,19 +87,23 @@ class Metrics:
             batch_size: Number of requests that were answered together.
             is_in_time: Whether the deadline was met; None where there was none.
         """
-        self.requests.add("ok")
-        self.request_s.add(request_s)
-        self.infer_s.add(infer_s)
-        self.budget_used.add(budget_used)
-        self.batch_size.add(batch_size)
+        self._requests.labels("ok").inc()
+        self._request_s.observe(request_s)
+        self._infer_s.observe(infer_s)
+        self._budget_used.observe(budget_used)
+        self._batch_size.observe(batch_size)
         if is_in_time is not None:
-            self.deadlines.add("met" if is_in_time else "missed")
+            self._deadlines.labels("met" if is_in_time else "missed").inc()
 
     def render(self) -> str:
         """All numbers as text."""
-        lines = []
-        for short, (explanation, metric) in self._all.items():
-            name = f"oatkit_{short}"
-            lines += [f"# HELP {name} {explanation}", f"# TYPE {name} {metric.kind}"]
-            lines += metric.lines(name)
-        return "\n".join(lines) + "\n"
+        return generate_latest(self._registry).decode()
+
+    def _counter(self, name: str, explanation: str, label: str) -> Counter:
+        return Counter(f"oatkit_{name}", explanation, [label], registry=self._registry)
+
+    def _histogram(self, name: str, explanation: str, bounds: Sequence[float]) -> Histogram:
+        return Histogram(f"oatkit_{name}", explanation, buckets=bounds, registry=self._registry)
+
+    def _gauge(self, name: str, explanation: str, value: Callable[[], float]) -> None:
+        Gauge(f"oatkit_{name}", explanation, registry=self._registry).set_function(value)

@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,8 @@ WRITING = ".writing-"
 """How the name of the folder begins in which a new artifact is being written."""
 COMPLETE = ".complete"
 """The folder of a complete new artifact whose files are being moved to their places."""
+UNTRAINED = "untrained"
+"""Key in the settings of something that was made for a dataset and never trained."""
 MAX_TRIES = 20
 Opened = TypeVar("Opened")
 
@@ -58,6 +61,20 @@ def change_config(path: Path, changes: Mapping[str, Any]) -> None:
         aside.write_text(_config_text({**config, **changes}))
         flush(aside)
     flush(path)
+
+
+def warn_of_random_weights(what: str, function: str) -> None:
+    """Warn whoever uses what was never trained.
+
+    Args:
+        what: What it is, such as "oat tokenizer".
+        function: Function of oatkit that trains it.
+    """
+    warnings.warn(
+        f"this {what} is not trained: its weights are random, and so is what it gives; train it "
+        f"with oatkit.{function}",
+        stacklevel=3,
+    )
 
 
 def weights_file(state: Mapping[str, Tensor]) -> bytes:

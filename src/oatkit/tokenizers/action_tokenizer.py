@@ -19,12 +19,14 @@ from oatkit.errors import DecodeError
 from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.weight_loading import WithoutWeights, place_weights
 from oatkit.storage.artifact import (
+    UNTRAINED,
     WEIGHTS,
     load_state,
     local_folder,
     read_artifact,
     read_unchanged,
     upload,
+    warn_of_random_weights,
     weights_file,
     write_artifact,
 )
@@ -33,9 +35,10 @@ from oatkit.tokenizers.codec import (
     Codec,
     HasCodePositions,
     HasFiles,
+    LearnedCodec,
+    as_tokens,
     decode_in_parts,
     encode_in_parts,
-    tokens_of_lists,
     written_settings,
 )
 from oatkit.tokenizers.data_facts import DataFacts
@@ -93,7 +96,9 @@ class ActionTokenizer:
             )
         facts = DataFacts.of_dataset(dataset)
         mode = normalization or kind_named(config.kind).normalization
-        return cls(make_codec(config), Normalizer.fit(facts.statistics, mode), facts)
+        codec = make_codec(config)
+        extras = {UNTRAINED: True} if isinstance(codec, LearnedCodec) else {}
+        return cls(codec, Normalizer.fit(facts.statistics, mode), facts, extras)
 
     @property
     def kind(self) -> str:
@@ -162,6 +167,8 @@ class ActionTokenizer:
     @torch.inference_mode()
     def encode(self, actions: ArrayLike | Tensor) -> Tokens:
         """Tokens of raw chunks, (B, horizon, action_dim)."""
+        if UNTRAINED in self.extras:
+            warn_of_random_weights(f"{self.kind} tokenizer", "train_tokenizer")
         actions_BTA = self._as_tensor(actions)
         if not self.normalized_input:
             actions_BTA = self.normalizer.normalize(actions_BTA)
@@ -188,6 +195,8 @@ class ActionTokenizer:
                 that were encoded from numpy, arrays and lists give numpy.
             budget: Number of leading tokens that count; all by default.
         """
+        if UNTRAINED in self.extras:
+            warn_of_random_weights(f"{self.kind} tokenizer", "train_tokenizer")
         is_torch = isinstance(tokens, Tensor)
         if isinstance(tokens, Tokens):
             is_torch = not tokens.is_numpy
@@ -262,7 +271,7 @@ class ActionTokenizer:
     def _checked(self, tokens: Any, budget: int | None) -> Tokens:
         """The tokens, once their ids and lengths are found to be those that this kind decodes."""
         if not isinstance(tokens, Tokens):
-            tokens = _to_tokens(tokens)
+            tokens = as_tokens(tokens)
         if budget is not None:
             if not 1 <= budget <= self.max_tokens:
                 raise ValueError(f"budget {budget} is outside 1 .. {self.max_tokens}")
@@ -385,11 +394,3 @@ def load_tokenizer(
     """
     place = resolve_device(device)
     return ActionTokenizer.from_pretrained(folder, normalized_input=normalized_input).to(place)
-
-
-def _to_tokens(ids: Any) -> Tokens:
-    if isinstance(ids, Tensor):
-        return Tokens.full(ids.long())
-    if isinstance(ids, np.ndarray) and ids.ndim == 2:
-        return _to_tokens(torch.from_numpy(ids.astype(np.int64)))
-    return tokens_of_lists(ids)

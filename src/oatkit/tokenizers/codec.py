@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
@@ -120,6 +121,23 @@ class FittedCodec(Protocol):
 
 
 @runtime_checkable
+class ThinsChunks(Protocol):
+    """A fitted codec that looks at a part of what it is given, where that is much."""
+
+    @property
+    def max_chunks(self) -> int:
+        """Largest number of chunks that it looks at."""
+
+
+def not_fitted(kind: str) -> ValueError:
+    """The error of a codec that is used before it was computed from data."""
+    return ValueError(
+        f"this {kind} tokenizer is not fitted yet: make one with oatkit.train_tokenizer, or open "
+        "one with oatkit.load_tokenizer"
+    )
+
+
+@runtime_checkable
 class HasFiles(Protocol):
     """A codec whose artifact has more files than config, weights and model card."""
 
@@ -211,3 +229,12 @@ def tokens_of_lists(rows: Sequence[Sequence[int]], device: torch.device | None =
         row[: len(ids)] = ids
     lengths = torch.tensor([len(ids) for ids in rows], dtype=torch.int64, device=device)
     return Tokens(torch.from_numpy(ids_BK).to(lengths.device), lengths)
+
+
+def as_tokens(ids: Tensor | NDArray[np.integer] | Sequence[Sequence[int]]) -> Tokens:
+    """Ids in a tensor or an array (B, K), or in lists of any lengths."""
+    if isinstance(ids, Tensor):
+        return Tokens.full(ids.long())
+    if isinstance(ids, np.ndarray) and ids.ndim == 2:
+        return Tokens.full(torch.from_numpy(ids.astype(np.int64)))
+    return tokens_of_lists(ids)

@@ -24,7 +24,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from oatkit.tokenizers.codec import decode_in_parts, encode_in_parts, no_progress
 from oatkit.tokenizers.klt import Klt, KltConfig
-from oatkit.tokenizers.klt_fit import thinned
+from oatkit.tokenizers.klt_fit import MAX_CHUNKS, thinned
 from oatkit.types import Tokens
 
 WIDTH = 256
@@ -73,6 +73,7 @@ class Corrected(nn.Module):
     is_total = True
     is_fixed_length = True
     has_prefixes = True
+    max_chunks = MAX_CHUNKS
     scale: Tensor
 
     def __init__(self, config: KltConfig) -> None:

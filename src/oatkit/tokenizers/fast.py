@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from oatkit.errors import ArtifactError, DecodeError
-from oatkit.tokenizers.codec import no_progress, tokens_of_lists
+from oatkit.tokenizers.codec import no_progress, not_fitted, tokens_of_lists
 from oatkit.types import Schedule, Tokens
 
 Decoding = Literal["strict", "relaxed"]
@@ -107,10 +107,7 @@ class Fast(nn.Module):
         """The smallest and largest coefficient, which are found when it is fitted."""
         lowest, highest = self.config.lowest, self.config.highest
         if lowest is None or highest is None:
-            raise ValueError(
-                "this fast tokenizer is not fitted yet: make one with oatkit.train_tokenizer, or "
-                "open one with oatkit.load_tokenizer"
-            )
+            raise not_fitted("fast")
         return lowest, highest
 
     @property
@@ -124,7 +121,7 @@ class Fast(nn.Module):
     @property
     def bpe(self) -> tokenizers.Tokenizer:
         if self._bpe is None:
-            raise ArtifactError("this fast tokenizer is not fitted yet")
+            raise not_fitted("fast")
         return self._bpe
 
     def use(self, bpe: tokenizers.Tokenizer) -> None:

@@ -31,8 +31,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.weight_versions import weight_versions
-from oatkit.tokenizers.codec import UNWRITTEN_DEFAULT, doubling, no_progress
-from oatkit.tokenizers.klt_fit import CellsName, TableFitter, fit_basis, thinned
+from oatkit.tokenizers.codec import UNWRITTEN_DEFAULT, doubling, no_progress, not_fitted
+from oatkit.tokenizers.klt_fit import MAX_CHUNKS, CellsName, TableFitter, fit_basis, thinned
 from oatkit.tokenizers.klt_paths import VectorTable, gain_of, search
 from oatkit.tokenizers.klt_tables import SummedTables
 from oatkit.types import Schedule, Tokens
@@ -80,6 +80,7 @@ class Klt(nn.Module):
     is_total = True
     is_fixed_length = True
     has_prefixes = True
+    max_chunks = MAX_CHUNKS
     mean: Tensor
     basis: Tensor
     directions: Tensor
@@ -149,6 +150,7 @@ class Klt(nn.Module):
 
     def _coordinates(self, tokens: Tokens) -> Tensor:
         """Decoded chunks in the basis, (B, P)."""
+        self._require_fitted()
         count = tokens.ids.shape[1]
         slot_K = torch.arange(count, device=tokens.ids.device)
         gains_BK = self.gains[slot_K, tokens.ids]
@@ -159,12 +161,17 @@ class Klt(nn.Module):
 
     def vector_tables(self) -> list[VectorTable]:
         """The tables as the search reads them, kept until buffers are replaced or written to."""
+        self._require_fitted()
         buffers = [self.directions, self.rows, self.scales, self.gains]
         versions = weight_versions(buffers)
         if self._kept is None or self._kept.versions != versions:
             with torch.inference_mode(False), torch.no_grad():
                 self._kept = KeptTables(buffers, versions, list(map(_table, *buffers)))
         return self._kept.tables
+
+    def _require_fitted(self) -> None:
+        if not self.basis.shape[1]:
+            raise not_fitted("klt")
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy makes its own tables."""

@@ -37,6 +37,8 @@ WRITING = ".writing-"
 SCHEMA, VERSION = "oatkit/checkpoint", 2
 UNVERSIONED = {"schema": SCHEMA, "version": 1}
 """Values that the first checkpoints did not hold."""
+LENGTH = frozenset({"steps", "warmup_steps"})
+"""Settings that change with the number of steps of a run."""
 UPGRADES: dict[int, Upgrade] = {1: lambda state: state | {"frozen": None}}
 """Version 1 held the frozen parameters themselves, and so no digest of them."""
 
@@ -154,13 +156,7 @@ class Checkpoints:
         except (OSError, ValueError, SafetensorError) as error:
             raise ArtifactError(f"the checkpoint {path} cannot be read ({error})") from error
         state = upgraded(state, SCHEMA, VERSION, str(path), UPGRADES)
-        before, now = (decided_until(one, state["step"]) for one in (state["config"], self._config))
-        different = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
-        if different:
-            raise ArtifactError(
-                f"{path} belongs to a run with another {', '.join(different)}: use the same "
-                "options, another --out, or remove it"
-            )
+        self._require_same(path, state["config"], state["step"])
         if state["frozen"] not in (None, self._frozen):
             raise ArtifactError(
                 f"{path} was trained on other frozen weights: start from the same backbone or "
@@ -171,6 +167,24 @@ class Checkpoints:
         if ema is not None:
             load_tensors(ema, averages)
         return int(state["step"])
+
+    def _require_same(self, path: Path, config: Mapping[str, Any], step: int) -> None:
+        """Refuse a checkpoint whose first steps other settings decided."""
+        before, now = (decided_until(one, step) for one in (config, self._config))
+        different = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
+        if not different:
+            return
+        if {*different} <= LENGTH:
+            rest = "" if step == before.get("steps", step) else ", once it has ended,"
+            raise ArtifactError(
+                f"{self.folder.parent} holds a run of another length, which decided its learning "
+                f"rate: to train it longer, start{rest} from what it made, with "
+                f"--init {self.folder.parent} and another --out; or give the same --steps"
+            )
+        raise ArtifactError(
+            f"{path} belongs to a run with another {', '.join(different)}: use the same options, "
+            "another --out, or remove it"
+        )
 
 
 def load_latest(out: Path, module: nn.Module) -> None:

@@ -35,6 +35,7 @@ class TrainingProgress:
         )
         self._bar = self._progress.add_task("", total=steps, completed=done, numbers="")
         self._parts = Text()
+        self._is_announced = False
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -58,6 +59,12 @@ class TrainingProgress:
         numbers = f"loss {loss:.4g}  {samples_per_s:,.0f} samples/s"
         self._progress.update(self._bar, numbers=numbers)
         self._parts = Text(_line(parts) if len(parts) > 1 else "", style="dim")
+
+    def announce(self, seconds_left: float) -> None:
+        """Say once how long it takes, where that is more than a minute."""
+        if self._is_shown and not self._is_announced and seconds_left > 60:
+            self._console.print(f"about {seconds_left / 60:.2g} minutes", highlight=False)
+        self._is_announced = True
 
     def report(self, step: int, found: Mapping[str, float]) -> None:
         """Print what was found on held-out data above the bar."""

@@ -148,6 +148,7 @@ class TrainingLog:
         now = time.perf_counter()
         rate = (step - self._since[1]) * config.batch_size / (now - self._since[0])
         self._since = (now, step)
+        self._progress.announce((config.steps - step) * config.batch_size / rate)
         row = {"step": step, "loss": mean, "samples_per_s": round(rate, 1)}
         row["learning_rate"] = config.learning_rate_at(step - 1)
         if config.has_own_expert_rate:

@@ -43,7 +43,7 @@ from oatkit.policies.policy_artifact import (
     write_policy,
 )
 from oatkit.policies.tokenizer_checks import require_same_actions
-from oatkit.storage.artifact import upload
+from oatkit.storage.artifact import UNTRAINED, upload, warn_of_random_weights
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.tokenizers.codec import written_settings
 from oatkit.types import Budget, Sampling, Schedule, Tokens
@@ -104,7 +104,9 @@ class LightFlowPolicy:
         spec = ObservationSpec.for_dataset(
             dataset, history=history, cameras=cameras, reads_state=reads_state
         )
-        return cls.make(config, tokenizer, spec)
+        policy = cls.make(config, tokenizer, spec)
+        policy.extras[UNTRAINED] = True
+        return policy
 
     @property
     def budgets(self) -> tuple[int, ...]:
@@ -201,6 +203,8 @@ class LightFlowPolicy:
         draws: int = 1,
     ) -> Prediction:
         """Integrate the flow; see `Policy.predict_action_chunk`."""
+        if UNTRAINED in self.extras:
+            warn_of_random_weights(f"{self.kind} policy", "train_policy")
         options = PredictionOptions(
             budget, schedule, sampling, generator, deadline_ms, None, self.execution, draws
         )

@@ -50,7 +50,7 @@ from oatkit.policies.vlm.backbones.trained_parts import train_parts
 from oatkit.policies.vlm.vlm_config import VlmConfig, keep_precision, require_successor
 from oatkit.policies.vlm.vlm_net import VlmNet
 from oatkit.policies.vlm.vlm_reader import VlmReader
-from oatkit.storage.artifact import upload
+from oatkit.storage.artifact import UNTRAINED, upload, warn_of_random_weights
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Budget, Sampling, Schedule, Tokens
 
@@ -140,7 +140,9 @@ class VlmPolicy:
         )
         actions = Normalizer.fit(dataset.action_statistics())
         loaded = load_backbone(backbone, config.backbone)
-        return cls.make(config, loaded, tokenizer, spec, actions)
+        policy = cls.make(config, loaded, tokenizer, spec, actions)
+        policy.extras[UNTRAINED] = True
+        return policy
 
     @property
     def kind(self) -> str:
@@ -280,6 +282,8 @@ class VlmPolicy:
         draws: int = 1,
     ) -> Prediction:
         """Generate tokens or integrate the flow; see `Policy.predict_action_chunk`."""
+        if UNTRAINED in self.extras:
+            warn_of_random_weights(f"{self.kind} policy", "train_policy")
         calibrated = (self.auto, self.execution)
         options = PredictionOptions(
             budget, schedule, sampling, generator, deadline_ms, *calibrated, draws
