@@ -57,3 +57,13 @@ def test_numbers_that_are_not_finite_are_refused_unless_allowed(tmp_path: Path) 
     with pytest.raises(DatasetError, match="frame 3"):
         _ = options.open(str(tmp_path / "d.npz")).action_statistics()
     options.open(str(tmp_path / "d.npz"), allow_nonfinite=True)
+
+
+def test_episodes_are_chosen_by_number(path: Path, tmp_path: Path) -> None:
+    options = DatasetOptions(episodes=("1:",), cache=tmp_path / "cache")
+    assert options.open(str(path)).episode_numbers.tolist() == [1]
+    assert options.flags().startswith(" --episodes 1: ")
+    with pytest.raises(ValueError, match=r"--episodes got 'all', expected numbers"):
+        DatasetOptions(episodes=("all",)).open(str(path))
+    with pytest.raises(ValueError, match=r"none of the asked episodes \(--episodes\)"):
+        DatasetOptions(episodes=("7",), cache=tmp_path / "cache").open(str(path))

@@ -11,7 +11,10 @@ from typing import Annotated
 from tyro.conf import arg
 
 from oatkit.data import Dataset, open_dataset
+from oatkit.data.column_cache import default_cache_dir
+from oatkit.data.episode_numbers import EpisodeNumbers, parse_episodes
 from oatkit.data.open import open_source
+from oatkit.data.source import Opening
 from oatkit.policies import Policy
 from oatkit.tokenizers import ActionTokenizer
 
@@ -28,6 +31,9 @@ class DatasetOptions:
     """Dimensions of the action to keep, by index or name; all by default."""
     fps: float | None = None
     """Number of frames in a second, where the files do not say."""
+    episodes: tuple[str, ...] = ()
+    """Episodes to read, by their numbers: 3, or 0:50 without the last; all by default. Of a LeRobot
+    dataset on the hub only their files are downloaded."""
     cache: Path | None = None
     """Where decoded numbers are kept; $OATKIT_CACHE or ~/.cache/oatkit by default."""
 
@@ -35,6 +41,7 @@ class DatasetOptions:
         """Open the dataset at `path` with these columns."""
         return open_dataset(
             path,
+            episodes=self._episode_numbers(),
             action_key=self.action_key or None,
             state_key=self.state_key or None,
             action_dims=self.action_dims or None,
@@ -54,7 +61,8 @@ class DatasetOptions:
             path: Dataset, of which these columns are read if it has them.
             state_keys: Columns that are the state, unless a flag names others.
         """
-        facts, source = tokenizer.data, open_source(path)
+        opening = Opening(self.cache or default_cache_dir(), episodes=self._episode_numbers())
+        facts, source = tokenizer.data, open_source(path, opening)
         columns = replace(self, state_key=self.state_key or tuple(state_keys))
         has_known = all(key in source.features for key in facts.action_keys)
         if facts.action_keys and has_known and not self.action_key:
@@ -77,6 +85,9 @@ class DatasetOptions:
                 "name its columns with --action-key, or some of them with --action-dims"
             )
         return dataset
+
+    def _episode_numbers(self) -> EpisodeNumbers | None:
+        return parse_episodes(self.episodes) if self.episodes else None
 
     def flags(self) -> str:
         """The flags as they are typed, each after a space; nothing where none was given."""
