@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,lab,serve,dev
+EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,lab,rerun,serve,dev
 
 .PHONY: setup demo test test-slow test-lerobot test-openpi test-rlds check format bench bench-neighbors docs lab clean
 
