@@ -2,9 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,lab,serve,dev
+EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,lab,rerun,serve,dev
 
-.PHONY: setup demo test test-slow test-lerobot test-openpi check format bench bench-neighbors docs lab clean
+.PHONY: setup demo test test-slow test-lerobot test-openpi test-rlds check format bench bench-neighbors docs lab clean
 
 setup: $(STAMP)
 
@@ -45,6 +45,17 @@ test-openpi: setup .venv-openpi/.installed
 	test -x .venv-openpi/bin/python || $(PYTHON) -m venv .venv-openpi
 	.venv-openpi/bin/python -m pip install --quiet openpi-client typing_extensions --editable 'packages/oatkit-client[onnx]'
 	.venv-openpi/bin/python -m pip check
+	touch $@
+
+# What TensorFlow Datasets and the package tfrecord write, read by our reader; one process each, because
+# both define the same messages. TensorFlow Datasets imports importlib_resources without asking for it.
+test-rlds: .venv-rlds/.installed
+	.venv-rlds/bin/python -m pytest tests/data/formats/test_rlds.py -W default
+	.venv-rlds/bin/python -m pytest tests/data/formats/test_tf_example.py -W default
+
+.venv-rlds/.installed: pyproject.toml
+	test -x .venv-rlds/bin/python || $(PYTHON) -m venv .venv-rlds
+	.venv-rlds/bin/python -m pip install --quiet tensorflow-cpu tensorflow-datasets importlib_resources tfrecord --editable '.[data]' pytest hypothesis
 	touch $@
 
 check: setup
@@ -97,4 +108,4 @@ docs: setup
 	@echo "wrote out/site/index.html"
 
 clean:
-	rm -rf .venv .venv-lerobot .venv-openpi out build dist lab/node_modules
+	rm -rf .venv .venv-lerobot .venv-openpi .venv-rlds out build dist lab/node_modules

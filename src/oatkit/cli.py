@@ -70,6 +70,7 @@ OATKIT = Group(
                 ),
                 "info": Command("show a dataset at a glance", "data_info"),
                 "check": Command("find what ruins training", "data_check"),
+                "view": Command("look at episodes in the Rerun viewer", "data_view"),
             },
             "oatkit data info path/to/dataset",
         ),

@@ -11,7 +11,7 @@ from rich.console import Console
 from oatkit.commands import dataset_options
 from oatkit.commands.dataset_options import DatasetOptions
 from oatkit.data import open as opening
-from oatkit.data.source import Source
+from oatkit.data.source import Opening, Source
 from oatkit.errors import DatasetError
 from tests.tokenizers.small_tokenizers import make
 
@@ -84,10 +84,20 @@ def test_the_files_are_opened_once(
 ) -> None:
     opened: list[str] = []
 
-    def open_source(path: str) -> Source:
+    def open_source(path: str, how: Opening) -> Source:
         opened.append(path)
-        return opening.open_source(path)
+        return opening.open_source(path, how)
 
     monkeypatch.setattr(dataset_options, "open_source", open_source)
     DatasetOptions(cache=tmp_path / "cache").open_like(make("bin"), str(path), QUIET)
     assert opened == [str(path)]
+
+
+def test_episodes_are_chosen_by_number(path: Path, tmp_path: Path) -> None:
+    options = DatasetOptions(episodes=("1:",), cache=tmp_path / "cache")
+    assert options.open(str(path), QUIET).episode_numbers.tolist() == [1]
+    assert options.flags().startswith(" --episodes 1: ")
+    with pytest.raises(ValueError, match=r"--episodes got 'all', expected numbers"):
+        DatasetOptions(episodes=("all",)).open(str(path), QUIET)
+    with pytest.raises(ValueError, match=r"none of the asked episodes \(--episodes\)"):
+        DatasetOptions(episodes=("7",), cache=tmp_path / "cache").open(str(path), QUIET)

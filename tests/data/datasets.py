@@ -19,6 +19,7 @@ from PIL import Image
 from oatkit.data.lerobot_writer import LeRobotWriter
 from oatkit.data.source import Feature
 from oatkit.data.video import VideoWriter
+from tests.data import rlds_writer
 
 FPS = 10
 HEIGHT, WIDTH = 48, 64
@@ -142,6 +143,25 @@ def write_lerobot_v3_images(root: Path, demos: list[Demo]) -> Path:
     return root
 
 
+def split_v3_data(root: Path, num_rows: list[int]) -> None:
+    """Move the rows of the one data file to several, as a large dataset has them.
+
+    Args:
+        root: Dataset of LeRobot v3.0.
+        num_rows: Rows of each file; a file ends where an episode does.
+    """
+    folder = root / "data/chunk-000"
+    table = pq.read_table(folder / "file-000.parquet")
+    ends = np.cumsum(num_rows)
+    for number, (end, count) in enumerate(zip(ends, num_rows, strict=True)):
+        pq.write_table(table.slice(end - count, count), folder / f"file-{number:03d}.parquet")
+    path = root / "meta/episodes/chunk-000/file-000.parquet"
+    rows = pq.read_table(path).to_pylist()
+    for row in rows:
+        row["data/file_index"] = int(np.searchsorted(ends, row["dataset_from_index"], "right"))
+    pq.write_table(pa.Table.from_pylist(rows), path)
+
+
 def write_robomimic(path: Path, demos: list[Demo], *, images: bool = False) -> Path:
     with h5py.File(path, "w") as file:
         data = file.create_group("data")
@@ -213,6 +233,30 @@ def write_npz_file(path: Path, demos: list[Demo], *, images: bool = False) -> Pa
     return path
 
 
+def write_rlds(folder: Path, demos: list[Demo], *, images: bool = False) -> Path:
+    """Two TFRecord files, as TensorFlow Datasets writes them."""
+    observation = {"state": rlds_writer.tensor(2)}
+    if images:
+        observation["front"] = rlds_writer.image(HEIGHT, WIDTH)
+    described = {
+        "action": rlds_writer.tensor(3),
+        "is_first": rlds_writer.tensor(dtype="bool"),
+        "language_instruction": rlds_writer.text(),
+        "observation": observation,
+    }
+    episodes = [
+        {
+            "action": demo.actions,
+            "is_first": (np.arange(len(demo.actions)) == 0).astype(np.int64),
+            "language_instruction": [demo.task.encode()] * len(demo.actions),
+            "observation/state": demo.state,
+            **({"observation/front": [_png(one) for one in demo.images()]} if images else {}),
+        }
+        for demo in demos
+    ]
+    return rlds_writer.write_rlds(folder / "1.0.0", described, episodes).parent
+
+
 def truncate(path: Path, share: float = 0.6) -> None:
     """Leave only the first bytes of a file."""
     data = path.read_bytes()
@@ -225,6 +269,7 @@ WRITERS: dict[str, Callable[[Path, list[Demo]], Path]] = {
     "robomimic": lambda folder, demos: write_robomimic(folder / "demos.hdf5", demos),
     "libero": lambda folder, demos: write_libero(folder / "suite", demos),
     "zarr": lambda folder, demos: write_zarr(folder / "stack the cups.zarr", demos),
+    "rlds": lambda folder, demos: write_rlds(folder / "cups", demos),
     "npz-folder": lambda folder, demos: write_npz_folder(folder / "episodes", demos),
     "npz-file": lambda folder, demos: write_npz_file(folder / "all.npz", demos),
 }
@@ -237,6 +282,7 @@ IMAGE_WRITERS: dict[str, Callable[[Path, list[Demo]], Path]] = {
     "robomimic": lambda folder, demos: write_robomimic(folder / "d.hdf5", demos, images=True),
     "libero": lambda folder, demos: write_libero(folder / "suite", demos, images=True),
     "zarr": lambda folder, demos: write_zarr(folder / "d.zarr", demos, images=True),
+    "rlds": lambda folder, demos: write_rlds(folder / "cups", demos, images=True),
     "npz-folder": lambda folder, demos: write_npz_folder(folder / "d", demos, images=True),
     "npz-file": lambda folder, demos: write_npz_file(folder / "all.npz", demos, images=True),
 }

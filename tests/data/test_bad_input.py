@@ -43,6 +43,8 @@ def test_a_nan_is_named_by_file_episode_and_frame(name: str, tmp_path: Path) -> 
         (WRITERS["npz-folder"], "0001.npz"),
         (WRITERS["npz-file"], ""),
         (WRITERS["zarr"], "data/action/3.0"),
+        (WRITERS["rlds"], "1.0.0/cups-train.tfrecord-00001-of-00002"),
+        (WRITERS["rlds"], "1.0.0/features.json"),
     ],
 )
 def test_a_truncated_file_is_named(

@@ -27,7 +27,7 @@ def test_numbers_tasks_and_rate_are_read(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(episode.state, demo.state)
         assert episode.task == demo.task
         assert episode.actions.dtype == np.float32
-    assert dataset.fps == (None if name == "zarr" else datasets.FPS)
+    assert dataset.fps == (None if name in ("zarr", "rlds") else datasets.FPS)
     assert dataset.format in repr(dataset)
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import h5py
@@ -11,6 +10,7 @@ import oatkit
 from oatkit import DatasetError
 from tests.data import datasets
 from tests.data.datasets import make_demos
+from tests.data.fake_hub import FakeHub
 
 
 def test_fps_can_be_given(tmp_path: Path) -> None:
@@ -28,36 +28,94 @@ def test_wrong_fps(fps: float, tmp_path: Path) -> None:
 def test_hub_ids_fetch_numbers_at_once_and_videos_when_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stand-in for the hub that copies from a folder, as the real calls do into a cache."""
-
-    import huggingface_hub
-
     remote = datasets.write_lerobot_v3(tmp_path / "remote", make_demos(), codec="h264")
-    local = tmp_path / "local"
-    fetched: list[str] = []
-
-    def snapshot_download(
-        repo_id: str, *, repo_type: str, revision: str | None, ignore_patterns: list[str]
-    ) -> str:
-        assert (repo_id, repo_type, revision) == ("org/cups", "dataset", "v1")
-        shutil.copytree(remote, local, ignore=lambda d, names: [n for n in names if n == "videos"])
-        assert ignore_patterns == ["videos/*"]
-        return str(local)
-
-    def hf_hub_download(
-        repo_id: str, filename: str, *, repo_type: str, revision: str | None
-    ) -> str:
-        fetched.append(filename)
-        return str(remote / filename)
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", hf_hub_download)
+    hub = FakeHub(remote, tmp_path / "local", monkeypatch)
     dataset = oatkit.open_dataset("org/cups@v1")
+    assert hub.asked == {("org/cups", "dataset", "v1")}
     assert dataset[0].actions.shape == (12, 3)
     assert dataset.cameras["front"].missing is None
-    assert fetched == []
+    assert not any(name.startswith("videos") for name in hub.fetched)
+    hub.fetched.clear()
     assert dataset[0].images("front", [2]).shape == (1, 48, 64, 3)
-    assert fetched == ["videos/observation.images.front/chunk-000/file-000.mp4"]
+    assert hub.fetched == ["videos/observation.images.front/chunk-000/file-000.mp4"]
+
+
+@pytest.mark.parametrize(("version", "expected"), [("v2.1", [1, 2]), ("v3", [1])])
+def test_of_some_episodes_only_their_files_are_fetched(
+    version: str, expected: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demos = make_demos((12, 7, 20, 9))
+    if version == "v3":
+        remote = datasets.write_lerobot_v3(tmp_path / "remote", demos)
+        datasets.split_v3_data(remote, [12, 27, 9])  # episodes 1 and 2 share a file
+    else:
+        remote = datasets.write_lerobot_v21(tmp_path / "remote", demos)
+    hub = FakeHub(remote, tmp_path / "local", monkeypatch)
+    dataset = oatkit.open_dataset("org/cups", episodes=range(1, 3))
+    fetched = [name for name in hub.fetched if name.startswith("data/")]
+    pattern = "file-{:03d}" if version == "v3" else "episode_{:06d}"
+    assert fetched == [f"data/chunk-000/{pattern.format(n)}.parquet" for n in expected]
+    assert dataset.episode_numbers.tolist() == [1, 2]
+    for episode, demo in zip(dataset, demos[1:3], strict=True):
+        np.testing.assert_array_equal(episode.actions, demo.actions)
+        assert episode.task == demo.task
+    single = oatkit.open_dataset("org/cups", episodes=[2])
+    np.testing.assert_array_equal(single[0].actions, demos[2].actions)
+    assert [name for name in hub.fetched if name.startswith("data/")] == fetched
+    whole = oatkit.open_dataset("org/cups")
+    assert len(whole) == 4
+    assert single.fingerprint == whole.subset([2]).fingerprint
+
+
+def test_videos_of_some_episodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    demos = make_demos()
+    remote = datasets.write_lerobot_v21(tmp_path / "remote", demos, codec="h264")
+    hub = FakeHub(remote, tmp_path / "local", monkeypatch)
+    dataset = oatkit.open_dataset("org/cups", episodes={2})
+    images = dataset[0].images("front", [0, 19])
+    assert np.abs(images.astype(int) - demos[2].images()[[0, 19]]).mean() < 1.5
+    videos = [name for name in hub.fetched if name.startswith("videos/")]
+    assert videos == ["videos/chunk-000/observation.images.front/episode_000002.mp4"]
+
+
+def test_a_hub_dataset_of_another_format_is_fetched_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demos = make_demos()
+    remote = datasets.write_npz_folder(tmp_path / "remote", demos)
+    hub = FakeHub(remote, tmp_path / "local", monkeypatch)
+    dataset = oatkit.open_dataset("org/cups", episodes=[1])
+    np.testing.assert_array_equal(dataset[0].actions, demos[1].actions)
+    assert hub.fetched == ["0000.npz", "0001.npz", "0002.npz"]
+
+
+def test_a_data_file_that_the_hub_does_not_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote = datasets.write_lerobot_v21(tmp_path / "remote", make_demos())
+    FakeHub(remote, tmp_path / "local", monkeypatch)
+    (remote / "data/chunk-000/episode_000001.parquet").unlink()
+    assert len(oatkit.open_dataset("org/cups", episodes=[2])) == 1
+    with pytest.raises(DatasetError, match=r"episode_000001.parquet of org/cups cannot be fetched"):
+        oatkit.open_dataset("org/cups", episodes=[1])
+
+
+@pytest.mark.parametrize("name", datasets.WRITERS)
+def test_some_episodes_of_a_local_dataset(name: str, tmp_path: Path) -> None:
+    demos = make_demos()
+    dataset = oatkit.open_dataset(datasets.WRITERS[name](tmp_path, demos), episodes=[0, 2])
+    assert dataset.episode_numbers.tolist() == [0, 2]
+    np.testing.assert_array_equal(dataset[1].actions, demos[2].actions)
+
+
+def test_episodes_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = datasets.write_lerobot_v21(tmp_path / "d", make_demos())
+    expected = r"none of the asked episodes \(--episodes\) is in .*, whose episodes are 0 to 2"
+    with pytest.raises(ValueError, match=expected):
+        oatkit.open_dataset(path, episodes=range(3, 9))
+    FakeHub(path, tmp_path / "local", monkeypatch)
+    with pytest.raises(ValueError, match=expected):
+        oatkit.open_dataset("org/cups", episodes=range(3, 9))
 
 
 def test_an_unreachable_hub_is_a_dataset_error() -> None:

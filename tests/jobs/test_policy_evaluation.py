@@ -19,6 +19,7 @@ from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.evaluation.rollout import EpisodePlan
 from oatkit.jobs.policy_evaluation import RECORD
 from oatkit.types import EpisodeResult, Sampling, Schedule
+from tests.data.rerun_reading import read_recording
 from tests.evaluation.plane import HORIZON, PLANE, TASKS, dying_once, sleeping_once
 from tests.jobs.plane_evaluations import Eval, outcomes, read
 
@@ -193,3 +194,18 @@ def test_it_prints_and_writes_nothing_unless_asked(
     assert capsys.readouterr() == ("", "")
     run("b", episodes=1, show_progress=True)
     assert "episodes" in capsys.readouterr().out
+
+
+def test_a_recording_of_the_episodes(run: Eval, tmp_path: Path) -> None:
+    pytest.importorskip("rerun", reason="rerun-sdk is not installed")
+    record = run(rerun=tmp_path / "a.rrd", episodes=2)
+    found = read_recording(tmp_path / "a.rrd")
+    for e in record.episodes:
+        name = f"/{e.task}-budget-{e.budget}-{e.episode:03d}"
+        assert len(found[f"{name}/action"]["scalars"]) == e.steps
+        assert len(found[f"{name}/chunk/predicted"]["strips"]) == e.queries
+        ids = [text.split() for _, (text,) in found[f"{name}/tokens"]["text"]]
+        assert [len(words) for words in ids] == [e.budget] * e.queries
+        assert f"{name}/chunk/budget-1" in found
+    with pytest.raises(ValueError, match=r"none to record in .*a.rrd \(--rerun\)"):
+        run(rerun=tmp_path / "a.rrd", episodes=2)

@@ -12,8 +12,10 @@ from rich.console import Console
 from tyro.conf import arg
 
 from oatkit.data import Dataset
+from oatkit.data.column_cache import default_cache_dir
+from oatkit.data.episode_numbers import parse_episodes
 from oatkit.data.open import dataset_of, open_source
-from oatkit.data.source import Source
+from oatkit.data.source import Opening, Source
 from oatkit.policies import Policy
 from oatkit.tokenizers import ActionTokenizer
 
@@ -30,6 +32,9 @@ class DatasetOptions:
     """Dimensions of the action to keep, by index or name; all by default."""
     fps: float | None = None
     """Number of frames in a second, where the files do not say."""
+    episodes: tuple[str, ...] = ()
+    """Episodes to read, by their numbers: 3, or 0:50 without the last; all by default. Of a LeRobot
+    dataset on the hub only their files are downloaded."""
     cache: Path | None = None
     """Where decoded numbers are kept; $OATKIT_CACHE or ~/.cache/oatkit by default."""
 
@@ -43,15 +48,15 @@ class DatasetOptions:
             console: Where the command prints; if that is quiet, there is no bar.
             allow_nonfinite: Open even if action or state hold NaN or infinity.
         """
+        opening = self._opening(console)
         return dataset_of(
-            open_source(path) if isinstance(path, str) else path,
+            open_source(path, opening) if isinstance(path, str) else path,
+            opening,
             action_key=self.action_key or None,
             state_key=self.state_key or None,
             action_dims=self.action_dims or None,
             fps=self.fps,
-            cache_dir=self.cache,
             allow_nonfinite=allow_nonfinite,
-            show_progress=not console.quiet,
         )
 
     def open_like(
@@ -69,7 +74,7 @@ class DatasetOptions:
             console: Where the command prints.
             state_keys: Columns that are the state, unless a flag names others.
         """
-        facts, source = tokenizer.data, open_source(path)
+        facts, source = tokenizer.data, open_source(path, self._opening(console))
         columns = replace(self, state_key=self.state_key or tuple(state_keys))
         has_known = all(key in source.features for key in facts.action_keys)
         if facts.action_keys and has_known and not self.action_key:
@@ -92,6 +97,13 @@ class DatasetOptions:
                 "name its columns with --action-key, or some of them with --action-dims"
             )
         return dataset
+
+    def _opening(self, console: Console) -> Opening:
+        return Opening(
+            self.cache or default_cache_dir(),
+            episodes=parse_episodes(self.episodes) if self.episodes else None,
+            show_progress=not console.quiet,
+        )
 
     def flags(self) -> str:
         """The flags as they are typed, each after a space; nothing where none was given."""

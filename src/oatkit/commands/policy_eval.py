@@ -39,7 +39,7 @@ from oatkit.types import (
 )
 from oatkit.types.observation_keys import STATE
 
-NOT_OF_BENCHMARKS = ("tasks", "blend", "delay", "draws", "videos", "shadows", "timeout_s")
+NOT_OF_BENCHMARKS = ("tasks", "blend", "delay", "draws", "videos", "rerun", "shadows", "timeout_s")
 """Flags of the simulators here, which praxis-eval does not have."""
 WIDTHS = (8, 10, 18, 8)
 """Characters of the columns: name, rate, interval, then all others."""
@@ -92,6 +92,9 @@ class EvalPolicy:
     """Generation schedule to override the policy's with; its own by default."""
     videos: int = 0
     """Number of episodes of each task and budget to film, of those that are run now."""
+    rerun: Annotated[Path | None, arg(metavar="FILE.rrd")] = None
+    """Also record the episodes that are run now for the Rerun viewer: what the policy saw, the
+    chunks and tokens that it predicted, and the actions that were executed."""
     workers: int | None = None
     """Number of simulator processes, by default one per core."""
     timeout_s: float = TIMEOUT_S
@@ -132,6 +135,7 @@ def run(options: EvalPolicy, console: Console) -> int:
         shadows=options.shadows,
         out=options.out,
         videos=options.videos,
+        rerun=options.rerun,
         workers=options.workers,
         timeout_s=options.timeout_s,
         device=device,
@@ -148,6 +152,7 @@ def run(options: EvalPolicy, console: Console) -> int:
     print_lines(
         console,
         f"wrote {path}",
+        *([] if options.rerun is None else [f"wrote {options.rerun}: open it with `rerun`"]),
         *([] if report is None else [f"open {report}"]),
         f"next: oatkit policy eval ANOTHER --env {options.env} --against {shlex.quote(str(path))} "
         "--out DIR",

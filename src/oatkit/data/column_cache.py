@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,8 @@ from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import Progress
 
+from oatkit.data.reading_progress import reading_progress
 from oatkit.data.source import Source
 from oatkit.errors import DatasetError, unknown_name
 from oatkit.storage.atomic_write import atomic_write
@@ -130,14 +129,11 @@ class ColumnCache:
         first_nonfinite: int | None = None
         row = 0
         path.parent.mkdir(parents=True, exist_ok=True)
-        console = Console(stderr=True)
-        is_quiet = not (self._show_progress and console.is_terminal)
         with (
             atomic_write(path) as aside,
-            Progress(console=console, transient=True, disable=is_quiet) as progress,
+            reading_progress(key, num_rows, is_shown=self._show_progress) as advance,
         ):
             out = np.lib.format.open_memmap(aside, "w+", dtype, (num_rows, *shape))
-            task = progress.add_task(f"reading {key}", total=num_rows)
             for block in blocks:
                 if row + len(block) > num_rows:
                     raise DatasetError(f"{self._source.root}: {key!r} has too many rows")
@@ -145,7 +141,7 @@ class ColumnCache:
                 if first_nonfinite is None:
                     first_nonfinite = _first_nonfinite(block, row)
                 row += len(block)
-                progress.update(task, completed=row)
+                advance(len(block))
             if row != num_rows:
                 raise DatasetError(
                     f"{self._source.root}: {key!r} has {row} rows but the episodes have {num_rows}"
@@ -160,17 +156,18 @@ class ColumnCache:
 
 def source_key(source: Source) -> str:
     """A name that changes when a file of the dataset changes its name, size or time."""
-    parts = [
-        f"{VERSION}\0{source.format}\0{source.root.resolve()}".encode(),
-        source.episode_lengths.tobytes(),
-    ]
-    for path in source.files():
+    about = f"{VERSION}\0{source.format}\0{source.root.resolve()}".encode()
+    return digest(about, source.episode_lengths.tobytes(), *file_facts(source.files()))
+
+
+def file_facts(paths: Iterable[Path]) -> Iterator[bytes]:
+    """Name, size and time of each file, as parts of a digest."""
+    for path in paths:
         try:
             stat = path.stat()
         except OSError as error:
             raise DatasetError(f"{path} cannot be read: {error.strerror}") from error
-        parts.append(f"\0{path}\0{stat.st_size}\0{stat.st_mtime_ns}".encode())
-    return digest(*parts)
+        yield f"\0{path}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()
 
 
 def _first_nonfinite(block: NDArray[Any], row: int) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +13,24 @@ from numpy.typing import NDArray
 
 Fetch = Callable[[str], Path]
 """Downloads a file of a hub dataset that is not on disk yet, by its name in the dataset."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a format may use while it opens a dataset.
+
+    Attributes:
+        cache_dir: Folder for what is computed from a dataset.
+        fetch: Downloads a file of a hub dataset; None where all files are there.
+        episodes: Numbers of the episodes that are wanted; None for all. A format that can fetches
+            only their files. It may open more episodes than these.
+        show_progress: Whether to show a bar while files are read.
+    """
+
+    cache_dir: Path
+    fetch: Fetch | None = None
+    episodes: Container[int] | None = None
+    show_progress: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from multiprocessing.connection import wait
 from oatkit.envs.simulator import SimulatorKind
 from oatkit.errors import OatkitError
 from oatkit.evaluation.action_plan import ActionPlan
+from oatkit.evaluation.episode_recording import EpisodeRecorder
 from oatkit.evaluation.episode_video import Film
 from oatkit.evaluation.policy_queries import PolicyQueries
 from oatkit.evaluation.policy_view import require_tasks
@@ -46,6 +47,7 @@ class EpisodeRunner:
         num_slots: Number of episodes that a worker has under way.
         timeout_s: Seconds after which a worker that does not answer is killed and treated like one
             that died.
+        recorder: Takes in what episodes read, predict and do; None for no recording.
 
     Attributes:
         worker_deaths: Number of worker processes that died and were started again.
@@ -63,6 +65,7 @@ class EpisodeRunner:
         num_workers: int = 1,
         num_slots: int = 4,
         timeout_s: float = TIMEOUT_S,
+        recorder: EpisodeRecorder | None = None,
     ) -> None:
         if num_workers < 1:
             raise ValueError(f"workers is {num_workers}, expected 1 or more")
@@ -71,7 +74,8 @@ class EpisodeRunner:
         self._spec = policy.spec
         self._simulator = simulator
         self._rollout = rollout
-        self._queries = PolicyQueries(policy, simulator, rollout)
+        self._queries = PolicyQueries(policy, simulator, rollout, recorder)
+        self._recorder = recorder
         self._num_workers = num_workers
         self._num_slots = num_slots
         self._timeout_s = timeout_s
@@ -155,6 +159,8 @@ class EpisodeRunner:
                     going_on.append(episode)
                     continue
                 finished.append(episode.result(self._rollout))
+                if self._recorder is not None:
+                    self._recorder.add_end(episode)
                 orders[worker] += self._film(episode)
                 if waiting:
                     fresh = self._new(waiting.popleft(), episode.slot)

@@ -14,6 +14,7 @@ import numpy as np
 
 from oatkit.envs.simulator import SimulatorKind
 from oatkit.errors import DecodeError
+from oatkit.evaluation.episode_recording import EpisodeRecorder
 from oatkit.evaluation.executable_actions import checked_chunk, clip_actions
 from oatkit.evaluation.policy_view import needs_task, policy_view
 from oatkit.evaluation.rollout import Rollout
@@ -36,12 +37,20 @@ class PolicyQueries:
         policy: What acts.
         simulator: Simulator that the policy acts in.
         rollout: Protocol of an episode.
+        recorder: Takes in every query; None for no recording.
 
     Attributes:
         view: What the policy reads of the simulator.
     """
 
-    def __init__(self, policy: ActingPolicy, simulator: SimulatorKind, rollout: Rollout) -> None:
+    def __init__(
+        self,
+        policy: ActingPolicy,
+        simulator: SimulatorKind,
+        rollout: Rollout,
+        recorder: EpisodeRecorder | None = None,
+    ) -> None:
+        self._recorder = recorder
         self._policy = policy
         self._simulator = simulator
         self._rollout = rollout
@@ -114,4 +123,6 @@ class PolicyQueries:
             worth = None if found.execute_steps is None else int(found.execute_steps[row])
             planned_NA, is_seam = upcoming.take(upcoming.add(np.stack(draws_DTA), worth))
             actions_NA, is_clipped = clip_actions(planned_NA, low_A, high_A)
+            if self._recorder is not None:
+                self._recorder.add_query(episode, found, row)
             episode.add_query(found, row, actions_NA, is_clipped, is_seam)

@@ -16,6 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from oatkit.envs.simulator import SimulatorKind
+from oatkit.evaluation.episode_recording import EpisodeRecorder
 from oatkit.evaluation.episode_runner import TIMEOUT_S, EpisodeRunner
 from oatkit.evaluation.rollout import EpisodePlan
 from oatkit.evaluation.success_statistics import summarize
@@ -66,6 +67,7 @@ def evaluate(
     shadows: bool = True,
     out: str | os.PathLike[str] | None = None,
     videos: int = 0,
+    rerun: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     timeout_s: float = TIMEOUT_S,
     device: Device = "auto",
@@ -93,6 +95,7 @@ def evaluate(
         shadows: Whether images of metaworld have shadows, as those of training had.
         out: Folder of the record and the videos; None to keep the record in memory.
         videos: Number of episodes of each task and budget to film, of those that are run now.
+        rerun: File for a recording of the episodes that are run now, for the Rerun viewer.
         workers: Number of simulator processes; one per core by default.
         timeout_s: Seconds after which a silent simulator process is killed and started again.
         device: Where a policy that is opened here runs, or a given one if named; `resolve_device`.
@@ -105,7 +108,14 @@ def evaluate(
     execution = Execution(execute, blend, delay, draws)
     rollout = make_rollout(opened, execution, sampling, state_keys, schedule)
     plan = plan_evaluation(opened, simulator, rollout, tasks, budgets or (None,), shadows=shadows)
-    run = _Run(plan, folder, workers or os.cpu_count() or 1, timeout_s, show_progress)
+    run = _Run(
+        plan,
+        folder,
+        workers or os.cpu_count() or 1,
+        timeout_s,
+        show_progress,
+        None if rerun is None else Path(rerun),
+    )
     return run.finish(opened.kind if opened is policy else str(policy), command, episodes, videos)
 
 
@@ -141,17 +151,14 @@ class _Run:
         num_workers: int,
         timeout_s: float,
         show_progress: bool,
+        rerun: Path | None,
     ) -> None:
         self._plan = plan
         self._folder = folder
         self._console = Console(highlight=False, quiet=not show_progress)
-        self._runner = EpisodeRunner(
-            plan.policy,
-            plan.simulator,
-            plan.rollout,
-            num_workers=num_workers,
-            timeout_s=timeout_s,
-        )
+        self._num_workers = num_workers
+        self._timeout_s = timeout_s
+        self._rerun = rerun
 
     def finish(self, name: str, command: str, episodes: int, videos: int) -> PolicyEvaluation:
         """Run what the record lacks; returns the record with its comparisons."""
@@ -166,6 +173,11 @@ class _Run:
         ]
         if record.episodes:
             self._console.print(f"{len(record.episodes)} episodes were finished before")
+        if self._rerun is not None and not plans:
+            raise ValueError(
+                f"all episodes were finished before, so there is none to record in {self._rerun} "
+                "(--rerun): evaluate into another folder"
+            )
         if plans:
             self._note_other_rate()
             device = describe_device(self._plan.policy.device)
@@ -185,7 +197,20 @@ class _Run:
 
     def _run(self, plans: Sequence[EpisodePlan], record: PolicyEvaluation) -> PolicyEvaluation:
         """The record with the results of `plans`; whatever happens, what has ended is written."""
-        runner = self._runner
+        with _recorder(self._rerun, self._plan) as recorder:
+            runner = EpisodeRunner(
+                self._plan.policy,
+                self._plan.simulator,
+                self._plan.rollout,
+                num_workers=self._num_workers,
+                timeout_s=self._timeout_s,
+                recorder=recorder,
+            )
+            return self._run_with(runner, plans, record)
+
+    def _run_with(
+        self, runner: EpisodeRunner, plans: Sequence[EpisodePlan], record: PolicyEvaluation
+    ) -> PolicyEvaluation:
         ended: list[EpisodeResult] = []
         began = written = time.monotonic()
 
@@ -250,6 +275,18 @@ class _Run:
                 f"has {simulator.fps}",
                 soft_wrap=True,
             )
+
+
+@contextmanager
+def _recorder(path: Path | None, plan: EvaluationPlan) -> Iterator[EpisodeRecorder | None]:
+    """What writes a recording, if one was asked for."""
+    if path is None:
+        yield None
+        return
+    from oatkit.data.rerun_recording import rerun_recording
+
+    with rerun_recording(path) as recording:
+        yield EpisodeRecorder(recording, plan.policy.tokenizer)
 
 
 def _label(result: EpisodeResult) -> str:

@@ -237,4 +237,4 @@ def as_tokens(ids: Tensor | NDArray[np.integer] | Sequence[Sequence[int]]) -> To
         return Tokens.full(ids.long())
     if isinstance(ids, np.ndarray) and ids.ndim == 2:
         return Tokens.full(torch.from_numpy(ids.astype(np.int64)))
-    return tokens_of_lists(ids)
+    return tokens_of_lists(list(ids))

@@ -13,6 +13,7 @@ NAMES = {
     "robomimic": "HDF5",
     "libero": "HDF5",
     "zarr": "zarr",
+    "rlds": "RLDS",
     "npz-folder": "npz",
     "npz-file": "npz",
 }

@@ -28,13 +28,7 @@ def test_v3_rows_split_over_several_files(tmp_path: Path) -> None:
     """Episodes 0 and 1 in one file, 2 in another, as a large dataset has them."""
     demos = make_demos()
     root = datasets.write_lerobot_v3(tmp_path / "d", demos)
-    table = pq.read_table(root / "data/chunk-000/file-000.parquet")
-    pq.write_table(table.slice(0, 19), root / "data/chunk-000/file-000.parquet")
-    pq.write_table(table.slice(19), root / "data/chunk-000/file-001.parquet")
-    path = root / "meta/episodes/chunk-000/file-000.parquet"
-    rows = pq.read_table(path).to_pylist()
-    rows[2]["data/file_index"] = 1
-    pq.write_table(type(table).from_pylist(rows), path)
+    datasets.split_v3_data(root, [19, 20])
     dataset = oatkit.open_dataset(root)
     for episode, demo in zip(dataset, demos, strict=True):
         np.testing.assert_array_equal(episode.actions, demo.actions)
@@ -201,3 +195,36 @@ def test_names_however_they_are_nested(tmp_path: Path, names: object) -> None:
     info["features"]["action"]["names"] = names
     (path / "meta/info.json").write_text(json.dumps(info))
     assert oatkit.open_dataset(path).action.names == ("kLeft", "kRight", "kGrip")
+
+
+def test_columns_of_text_and_language_are_passed_over(tmp_path: Path) -> None:
+    """The columns that LeRobot 0.6 adds: texts, and lists of what was said."""
+    demos = make_demos()
+    root = datasets.write_lerobot_v3(tmp_path / "d", demos)
+    info = json.loads((root / "meta/info.json").read_text())
+    language = {"dtype": "language", "shape": [1], "names": None}
+    info["features"] |= {
+        "language_persistent": language,
+        "language_events": language,
+        "note": {"dtype": "string", "shape": [1], "names": None},
+    }
+    (root / "meta/info.json").write_text(json.dumps(info))
+    path = root / "data/chunk-000/file-000.parquet"
+    table = pq.read_table(path)
+    said = {"role": "user", "content": "faster", "style": None, "camera": None, "tool_calls": []}
+    persistent = [said | {"style": "subtask", "timestamp": 0.0}]
+    fields = [("role", pa.string()), ("content", pa.string()), ("style", pa.string())]
+    fields += [("camera", pa.string()), ("tool_calls", pa.list_(pa.string()))]
+    kinds = {
+        "language_persistent": ([persistent] * len(table), [*fields, ("timestamp", pa.float32())]),
+        "language_events": ([[said], *[[]] * (len(table) - 1)], fields),
+    }
+    for key, (values, names) in kinds.items():
+        table = table.append_column(key, pa.array(values, pa.list_(pa.struct(names))))
+    pq.write_table(table.append_column("note", pa.array(["ok"] * len(table))), path)
+    dataset = oatkit.open_dataset(root)
+    assert set(dataset.columns) == {"action", "observation.state", "timestamp"}
+    np.testing.assert_array_equal(dataset[2].actions, demos[2].actions)
+    assert dataset[2].task == demos[2].task
+    with pytest.raises(DatasetError, match="unknown column 'note'"):
+        oatkit.open_dataset(root, action_key="note")

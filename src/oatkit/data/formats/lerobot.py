@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +13,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from oatkit.data.episode_numbers import indices_of
+from oatkit.data.formats.encoded_image import decode_image
 from oatkit.data.formats.lerobot_meta import INFO_PATH, read_info, read_places, read_tasks
 from oatkit.data.formats.parquet_files import as_rectangle, first_bad_row, open_parquet, read_rows
 from oatkit.data.formats.reading_errors import errors_naming
-from oatkit.data.source import Camera, Feature, Fetch
-from oatkit.errors import DatasetError, MissingExtraError, unknown_name
+from oatkit.data.source import Camera, Feature, Opening
+from oatkit.errors import DatasetError, unknown_name
 from oatkit.types.observation_keys import IMAGES, STATE
 
 ROWS_PER_BATCH = 16_384
@@ -31,12 +32,12 @@ class LeRobot:
 
     Args:
         root: Folder with `meta/`, `data/` and `videos/`.
-        fetch: Downloads a file of a hub dataset that is not on disk yet, by its relative name.
+        opening: Fetches files of a hub dataset, and says which episodes are wanted of one.
     """
 
-    def __init__(self, root: Path, fetch: Fetch | None = None) -> None:
+    def __init__(self, root: Path, opening: Opening) -> None:
         self.root = root
-        self._fetch = fetch
+        self._fetch = opening.fetch
         info = read_info(root)
         with errors_naming(root / INFO_PATH):
             version = str(info.get("codebase_version", ""))
@@ -66,6 +67,11 @@ class LeRobot:
             self.cameras = {
                 name: self._camera(name, described[key]) for name, key in self._camera_keys.items()
             }
+        if self._fetch is not None and opening.episodes is not None:
+            wanted = indices_of(opening.episodes, self._episodes.numbers, root)
+            self._episodes = self._episodes.of_files_with(wanted)
+            for name in self._episodes.data_files:
+                self._local(name)
         self.episode_lengths = self._episodes.lengths
         self.episode_numbers = self._episodes.numbers
         numbered_tasks = read_tasks(root, is_v3=is_v3)
@@ -141,7 +147,7 @@ class LeRobot:
         for frame, cell in zip(frames, cells, strict=True):
             where = f"camera {camera!r}, episode {self.episode_numbers[episode]} frame {frame}"
             with errors_naming(path, where):
-                images.append(_decode_image(cell["bytes"]))
+                images.append(decode_image(cell["bytes"]))
         return np.stack(images)
 
     def _rows_of_file(self, index: int) -> tuple[int, int]:
@@ -232,12 +238,3 @@ def _flat_names(names: Any) -> Iterator[str]:
     elif isinstance(names, list):
         for name in names:
             yield from _flat_names(name) if isinstance(name, list | dict) else [str(name)]
-
-
-def _decode_image(data: bytes) -> NDArray[np.uint8]:
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise MissingExtraError("data") from error
-    with Image.open(io.BytesIO(data)) as image:
-        return np.asarray(image.convert("RGB"))

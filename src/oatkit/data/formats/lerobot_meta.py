@@ -43,6 +43,23 @@ class EpisodePlaces:
     videos: dict[str, list[str]]
     video_starts_s: dict[str, NDArray[np.float64]]
 
+    def of_files_with(self, episodes: NDArray[np.int64]) -> EpisodePlaces:
+        """The episodes of those data files which hold one of some episodes.
+
+        Args:
+            episodes: Indices of these episodes.
+        """
+        files = np.unique(self.data_file_of[episodes])
+        kept = np.flatnonzero(np.isin(self.data_file_of, files))
+        return EpisodePlaces(
+            numbers=self.numbers[kept],
+            lengths=self.lengths[kept],
+            data_files=[self.data_files[file] for file in files],
+            data_file_of=np.searchsorted(files, self.data_file_of[kept]),
+            videos={name: [paths[i] for i in kept] for name, paths in self.videos.items()},
+            video_starts_s={name: starts[kept] for name, starts in self.video_starts_s.items()},
+        )
+
 
 def read_info(root: Path) -> dict[str, Any]:
     """The contents of `meta/info.json`."""
