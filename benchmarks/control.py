@@ -67,15 +67,11 @@ ROWS = {
     "fast": Row("fast"),
     "bin": Row("bin"),
     "light-flow": Row("oat", "light-flow", LIGHT),
-    "oat, two frames": Row("oat", options={**LIGHT, "early_weight": 1.0}, history=2),
+    "oat, two frames": Row("oat", options=LIGHT, history=2),
     "oat, true ids alone": Row("oat", options=LIGHT, changes={"code_smoothing": 0.0}),
-    "oat, all steps alike": Row("oat", options={**LIGHT, "early_weight": 1.0}),
+    "oat, early weight 8": Row("oat", options={**LIGHT, "early_weight": 8.0}),
     "oat, as first": Row(
-        "oat",
-        options={**LIGHT, "early_weight": 1.0},
-        changes={"code_smoothing": 0.0},
-        tokenizer_steps=2000,
-        history=2,
+        "oat", options=LIGHT, changes={"code_smoothing": 0.0}, tokenizer_steps=2000, history=2
     ),
     "quest, 2000 tokenizer steps": Row(
         "quest", options={"levels": LIGHT["levels"]}, tokenizer_steps=2000
@@ -221,8 +217,8 @@ def tokenizer(options: Options, data: Path, row: Row, preset: str) -> Path:
         options.tokenizer_steps if options.tiny else row.tokenizer_steps or options.tokenizer_steps
     )
     settings = row.options or {}
-    alike = "-alike" if settings.get("early_weight") == 1 else ""
-    out = options.out / "tokenizers" / f"{row.kind}-{steps}{alike}"
+    early = f"-early{settings['early_weight']:g}" if "early_weight" in settings else ""
+    out = options.out / "tokenizers" / f"{row.kind}-{steps}{early}"
     if not (out / "config.json").exists():
         oatkit.train_tokenizer(
             oatkit.open_dataset(data),

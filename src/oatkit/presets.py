@@ -105,7 +105,6 @@ TOKENIZER_PRESETS = {
             "latent_dim": 64,
         },
         train=_SMALL,
-        by_kind={kind: {"early_weight": 8.0} for kind in ("oat", "oat-pow2")},
     ),
     "paper-light": replace(
         _PAPER_TOKENIZER,

@@ -83,7 +83,7 @@ class TrainTokenizer:
             help=kind_help(
                 "early_weight",
                 "How many times as much the first action counts in training as the last",
-                "the preset's, else 1",
+                "1",
             )
         ),
     ] = None

@@ -182,7 +182,6 @@ PAPER_TABLES = {
             "klt, scalar cells": PolicyRow("klt", options={"cells": "scalar"}),
             "oat, 4 + 12 refined": PolicyRow("oat", options={"num_tokens": 4, "refine": 12}),
             "oat, no nesting": PolicyRow("oat", options={**LARGE_OAT, "nested_dropout": False}),
-            "oat, all steps alike": PolicyRow("oat", options={**LARGE_OAT, "early_weight": 1.0}),
             "oat, long": PolicyRow("oat", options=LARGE_OAT, tokenizer_steps=LONG_STEPS),
         },
         minutes=75,
