@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,lab,rerun,serve,dev
 
-.PHONY: setup demo test test-slow test-lerobot test-openpi test-rlds check format bench bench-neighbors docs lab clean
+.PHONY: setup demo test test-slow test-lerobot test-openpi test-rlds test-vla-eval test-libero check format bench bench-neighbors docs lab clean
 
 setup: $(STAMP)
 
@@ -58,6 +58,27 @@ test-rlds: .venv-rlds/.installed
 	.venv-rlds/bin/python -m pip install --quiet tensorflow-cpu tensorflow-datasets importlib_resources tfrecord --editable '.[data]' pytest hypothesis
 	touch $@
 
+# vla-eval against our server, by way of oatkit_client.vla_eval_server.
+test-vla-eval: setup .venv-vla-eval/.installed
+	OATKIT_VLA_EVAL_PYTHON=.venv-vla-eval/bin/python $(BIN)/python -m pytest tests/vla_eval
+
+.venv-vla-eval/.installed: packages/oatkit-client/pyproject.toml
+	test -x .venv-vla-eval/bin/python || $(PYTHON) -m venv .venv-vla-eval
+	.venv-vla-eval/bin/python -m pip install --quiet 'vla-eval==0.8.0' --editable packages/oatkit-client
+	.venv-vla-eval/bin/python -m pip check
+	touch $@
+
+# LIBERO pins an old robosuite and asks for packages of its own policies, which episodes do not need. Its assets
+# are not on PyPI: OATKIT_LIBERO_ASSETS names their folder, without it the tests that need them are skipped.
+test-libero: .venv-libero/.installed
+	.venv-libero/bin/python -m pytest tests/envs/test_libero.py tests/envs/test_mujoco_cameras.py
+
+.venv-libero/.installed: pyproject.toml packages/oatkit-client/pyproject.toml
+	test -x .venv-libero/bin/python || $(PYTHON) -m venv .venv-libero
+	.venv-libero/bin/python -m pip install --quiet 'mujoco<3.4' numba scipy pillow easydict gymnasium pyyaml opencv-python-headless termcolor future av pytest hypothesis --editable 'packages/oatkit-client[evaluate]'
+	.venv-libero/bin/python -m pip install --quiet --no-deps hf-libero==0.1.4 robosuite==1.4.0 bddl==1.0.1 --editable .
+	touch $@
+
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -108,4 +129,4 @@ docs: setup
 	@echo "wrote out/site/index.html"
 
 clean:
-	rm -rf .venv .venv-lerobot .venv-openpi .venv-rlds out build dist lab/node_modules
+	rm -rf .venv .venv-lerobot .venv-openpi .venv-rlds .venv-vla-eval .venv-libero out build dist lab/node_modules

@@ -33,10 +33,9 @@ from oatkit.measure.policy_metrics import observations_to_measure
 from oatkit.nn.device import describe_device, resolve_device
 from oatkit.policies import Policy, load_policy
 from oatkit.policies.generation.early_stop import MARGIN, AutoThresholds
-from oatkit.policies.generation.prediction import Prediction
 from oatkit.policies.generation.threshold_calibration import calibrate_thresholds
 from oatkit.policies.observation.observations import Observations
-from oatkit.types import Budget, Sampling
+from oatkit.types import Budget, Prediction, Sampling
 
 NAME = "auto_depth"
 SEED = 0

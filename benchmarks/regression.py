@@ -26,12 +26,11 @@ from benchmarks.policy_table import HORIZON, open_with_full_state
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import metaworld
 from oatkit.data import Dataset, Normalizer
-from oatkit.policies.generation.prediction import Prediction
 from oatkit.policies.generation.random_rows import Generators
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
-from oatkit.types import Budget, Sampling, Schedule
+from oatkit.types import Budget, Prediction, Sampling, Schedule
 
 NAME = "regression"
 WIDTH, NUM_LAYERS, DROPOUT = 256, 3, 0.1

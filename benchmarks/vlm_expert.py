@@ -38,8 +38,7 @@ from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies import VlmPolicy, load_policy
-from oatkit.policies.policy import Head
-from oatkit.types import Budget
+from oatkit.types import Budget, Head
 from oatkit.types.observation_keys import IMAGES, STATE
 
 NAME = "vlm_expert"

@@ -6,6 +6,7 @@
     ├── TrainingError       a run that cannot go on
     │   └── DivergedError   a run whose loss is not finite, which all its processes see
     ├── DecodeError         tokens that are no whole chunk (`fast`, strict decoding)
+    ├── RemoteError         a policy server that cannot be asked, or is not what it was
     └── MissingExtraError   an optional package is not installed (also an ImportError)
 
 Wrong arguments are plain `ValueError`s. The command line prints any of these as one
@@ -40,6 +41,10 @@ class DivergedError(TrainingError):
 
 class DecodeError(OatkitError):
     """Tokens that do not decode; only `fast` has such, and only under strict decoding."""
+
+
+class RemoteError(OatkitError):
+    """A policy server that cannot be asked or gives no chunk; the message names its address."""
 
 
 class MissingExtraError(OatkitError, ImportError):

@@ -9,7 +9,6 @@ import pytest
 import tyro
 
 from oatkit.commands import choices
-from oatkit.envs.simulator_table import SIMULATORS
 from oatkit.policies.policy_table import POLICIES
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.presets import POLICY_PRESETS, TOKENIZER_PRESETS, VLM_PRESETS
@@ -25,7 +24,6 @@ from oatkit.train.optimizers import OPTIMIZERS
         (choices.TokenizerPresetName, TOKENIZER_PRESETS),
         (choices.PolicyPresetName, {**POLICY_PRESETS, **VLM_PRESETS}),
         (choices.PolicyName, POLICIES),
-        (choices.SimulatorName, SIMULATORS),
         (choices.FamilyName, FAMILIES),
         (choices.OptimizerName, OPTIMIZERS),
         (choices.TrackerName, TRACKERS),

@@ -47,10 +47,10 @@ from oatkit.types import Sampling
             ),
             None,
         ),
-        ("policy eval", EvalPolicy(Path("p"), Path("e"), budgets=(1, 8, "auto")), "policy"),
+        ("policy eval", EvalPolicy(Path("p"), out=Path("e"), budgets=(1, 8, "auto")), "policy"),
         (
             "policy eval",
-            EvalPolicy(Path("p"), Path("e"), sampling=Sampling(0.5, top_k=None, seed=None)),
+            EvalPolicy(Path("p"), out=Path("e"), sampling=Sampling(0.5, top_k=None, seed=None)),
             "policy",
         ),
         (

@@ -10,9 +10,9 @@ import pytest
 
 import oatkit
 from oatkit import cli
+from oatkit.evaluation.benchmark_presets import BENCHMARK_PRESETS, benchmark_preset
 from oatkit.jobs.benchmark_evaluation import RECORD
 from oatkit.policies import LightPolicy
-from oatkit.presets import BENCHMARK_PRESETS, benchmark_preset
 from oatkit.storage.records import read_record
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.types import BenchmarkEvaluation

@@ -12,6 +12,7 @@ from oatkit.data import Normalizer
 from oatkit.envs.simulator import ImageSize
 from oatkit.errors import DecodeError
 from oatkit.policies import Prediction
+from oatkit.policies.generation.random_rows import start_generators
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
@@ -48,7 +49,7 @@ class Pilot:
         self.asked.append(self._seen(read) | {"budget": budget})
         state_B4 = read.state[:, -1].numpy()
         rows = []
-        for state, own in zip(state_B4, generator, strict=True):
+        for state, own in zip(state_B4, start_generators(generator), strict=True):
             at, goal = state[:2].copy(), state[2:]
             speed = 1.0 if budget == "auto" else min(1.0, budget / 4)
             chunk = []

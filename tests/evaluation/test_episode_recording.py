@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from oatkit.evaluation.episode_recording import EpisodeRecorder
+from oatkit.evaluation.queried_policy import EvaluatedPolicy
 from oatkit.policies import Prediction
+from oatkit.tokenizers import ActionTokenizer
+from oatkit.tokenizers.prefix_chunks import prefix_chunks
 from tests.evaluation.pilot import Pilot
 from tests.evaluation.plane_episodes import plans, run
 from tests.tokenizers.small_tokenizers import make
@@ -39,6 +43,13 @@ class Noted:
         self._note((episode, "chunk", name), step, actions)
 
 
+def acting(tokenizer: ActionTokenizer | None = None) -> EvaluatedPolicy:
+    """A pilot to be evaluated, with its tokenizer where that is here."""
+    prefixes = None if tokenizer is None else partial(prefix_chunks, tokenizer)
+    known = (Pilot(), "pilot", "oat", (4,), 8, 2, None)
+    return EvaluatedPolicy(*known, prefix_chunks=prefixes)
+
+
 class TokenPilot(Pilot):
     """A pilot whose predictions have ids, as those of a policy do."""
 
@@ -52,7 +63,7 @@ def test_what_was_seen_predicted_and_done() -> None:
     noted, tokenizer = Noted(), make("oat")
     pilot = TokenPilot(cameras={"top": (16, 16)})
     wanted = plans(1, tasks=("near",), budgets=(4,))
-    recorder = EpisodeRecorder(noted, tokenizer)  # type: ignore[arg-type]  # same methods
+    recorder = EpisodeRecorder(noted, acting(tokenizer))  # type: ignore[arg-type]  # same methods
     (result,) = run(wanted, pilot, recorder=recorder).values()
     name = "near-budget-4-000"
     queries = [0, 4, 8, 12][: result.queries]
@@ -75,7 +86,7 @@ def test_what_was_seen_predicted_and_done() -> None:
 
 def test_a_policy_without_tokens() -> None:
     noted = Noted()
-    recorder = EpisodeRecorder(noted, make("oat"))  # type: ignore[arg-type]  # same methods
+    recorder = EpisodeRecorder(noted, acting(make("oat")))  # type: ignore[arg-type]  # same methods
     run(plans(1, tasks=("near",), budgets=(4,)), recorder=recorder)
     assert {place[1:] for place in noted.calls} == {
         ("state",),
@@ -85,7 +96,16 @@ def test_a_policy_without_tokens() -> None:
     }
 
 
+def test_ids_of_a_policy_elsewhere_are_shown_and_not_decoded() -> None:
+    noted = Noted()
+    recorder = EpisodeRecorder(noted, acting())  # type: ignore[arg-type]  # same methods
+    run(plans(1, tasks=("near",), budgets=(4,)), TokenPilot(), recorder=recorder)
+    names = {place[1:] for place in noted.calls}
+    assert ("tokens",) in names
+    assert [name for name in names if name[0] == "chunk"] == [("chunk", "predicted")]
+
+
 def test_recording_changes_nothing() -> None:
     wanted = plans(2)
-    recorder = EpisodeRecorder(Noted(), make("oat"))  # type: ignore[arg-type]  # same methods
+    recorder = EpisodeRecorder(Noted(), acting(make("oat")))  # type: ignore[arg-type]  # same methods
     assert run(wanted, TokenPilot(), recorder=recorder) == run(wanted, TokenPilot())

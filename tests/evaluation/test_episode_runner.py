@@ -42,7 +42,7 @@ def by_hand(plan: EpisodePlan, rollout: Rollout = ROLLOUT) -> tuple[bool, int, f
             {STATE: np.stack(frames[-2:])[None], "task": [TASKS[plan.task]]},
             budget=plan.budget,
             sampling=rollout.sampling,
-            generator=[rollout.generator(plan, queries)],
+            generator=[rollout.query_seed(plan, queries)],
         )
         queries += 1
         for action in found.chunk[0][: rollout.execution.steps]:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oatkit.envs.simulator import evaluation_seed
-from oatkit.evaluation.rollout import EpisodePlan, Rollout, seeded_generator
+from oatkit.evaluation.rollout import EpisodePlan, Rollout, joint_seed
 from oatkit.types import Execution, Sampling, Schedule
 
 
@@ -13,12 +13,9 @@ def seeds(seed: int | None) -> Rollout:
 
 
 def test_the_random_numbers_of_budgets_are_the_same() -> None:
-    same = [
-        seeds(0).generator(EpisodePlan("near", budget, 1), 2).initial_seed()
-        for budget in (1, "auto", None)
-    ]
+    same = [seeds(0).query_seed(EpisodePlan("near", budget, 1), 2) for budget in (1, "auto", None)]
     others = [
-        seeds(seed).generator(plan, query).initial_seed()
+        seeds(seed).query_seed(plan, query)
         for seed, plan, query in (
             (1, EpisodePlan("near", 1, 1), 2),
             (0, EpisodePlan("far", 1, 1), 2),
@@ -34,7 +31,7 @@ def test_one_seed_decides_goals_and_random_numbers() -> None:
     plan = EpisodePlan("near", 1, 3)
     assert seeds(7).goal_seed(plan) == evaluation_seed(7, 3)
     assert seeds(None).goal_seed(plan) == seeds(0).goal_seed(plan)
-    unseeded, zero = (seeds(s).generator(plan, 0).initial_seed() for s in (None, 0))
+    unseeded, zero = (seeds(s).query_seed(plan, 0) for s in (None, 0))
     assert unseeded == zero
 
 
@@ -47,13 +44,9 @@ def test_a_schedule_is_made_of_endpoints() -> None:
 def test_all_numbers_count(entropy: list[int], place: int) -> None:
     other = [*entropy]
     other[place % len(other)] += 1
-    assert (
-        seeded_generator(*entropy).initial_seed()
-        == seeded_generator(*entropy).initial_seed()
-        != seeded_generator(*other).initial_seed()
-    )
+    assert joint_seed(*entropy) == joint_seed(*entropy) != joint_seed(*other)
 
 
 def test_random_numbers_stay_what_they_were() -> None:
     """Records of earlier versions are compared with episodes of today."""
-    assert seeded_generator(0, 1, 2, 3).initial_seed() == 8371474694061404559
+    assert joint_seed(0, 1, 2, 3) == 8371474694061404559

@@ -12,10 +12,10 @@ import pytest
 import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError, MissingExtraError
+from oatkit.evaluation.benchmark_presets import benchmark_preset
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.jobs.benchmark_evaluation import RECORD, evaluate_benchmark
 from oatkit.policies import LightPolicy
-from oatkit.presets import benchmark_preset
 from oatkit.storage.records import read_record
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.types import BenchmarkEvaluation, Sampling

@@ -16,7 +16,7 @@ from tests.jobs.plane_evaluations import Eval
         ({"budgets": (5,)}, r"budget 5 is outside 1 \.\. 4"),
         ({"budgets": (0,)}, "budget 0 is outside"),
         ({"budgets": (1, 1)}, "expected each once"),
-        ({"budgets": (4, None)}, r"budgets are \[4, None\], expected each once"),
+        ({"budgets": (4, None)}, r"budgets are \[4, 4\], expected each once"),
         ({"budgets": ("auto",)}, "budget 'auto' has no thresholds"),
         ({"execute": 9}, "execute is 9, expected 1 to 8"),
         ({"execute": 0}, "execute is 0, expected 1 or more"),

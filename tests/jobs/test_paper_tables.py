@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from oatkit.evaluation.benchmark_presets import BENCHMARK_PRESETS
 from oatkit.jobs.paper_tables import OWN_TABLES, PAPER_TABLES, paper_table
-from oatkit.presets import BENCHMARK_PRESETS
 from oatkit.types import budget_name
 
 CAPTIONS = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ import torch
 
 import oatkit
 from oatkit.commands.policy_eval import render_evaluation
-from oatkit.errors import ArtifactError, MissingExtraError
+from oatkit.errors import ArtifactError, MissingExtraError, RemoteError
+from oatkit.evaluation import remote_policy
 from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.evaluation.rollout import EpisodePlan
 from oatkit.jobs.policy_evaluation import RECORD
+from oatkit.serve import ServeConfig, serving
 from oatkit.types import EpisodeResult, Sampling, Schedule
 from tests.data.rerun_reading import read_recording
 from tests.evaluation.plane import HORIZON, PLANE, TASKS, dying_once, sleeping_once
@@ -209,3 +212,31 @@ def test_a_recording_of_the_episodes(run: Eval, tmp_path: Path) -> None:
         assert f"{name}/chunk/budget-1" in found
     with pytest.raises(ValueError, match=r"none to record in .*a.rrd \(--rerun\)"):
         run(rerun=tmp_path / "a.rrd", episodes=2)
+
+
+def test_a_server_that_dies_leaves_what_is_finished(
+    run: Eval, plane_policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_policy, "RECONNECT_S", 0.2)
+    real = EpisodeRunner.run
+    policy = oatkit.load_policy(plane_policy)
+    with ExitStack() as server:
+        url = server.enter_context(serving(policy, ServeConfig(port=0, max_batch=2)))
+        port = int(url.rpartition(":")[2])
+
+        def dying(self: EpisodeRunner, jobs: list[EpisodePlan]) -> Iterator[EpisodeResult]:
+            for number, result in enumerate(real(self, jobs)):
+                yield result
+                if number == 4:
+                    server.close()
+
+        monkeypatch.setattr(EpisodeRunner, "run", dying)
+        with pytest.raises(RemoteError, match=r"; finished episodes are kept in .*again continues"):
+            run("there", policy=url)
+    finished = read(tmp_path / "there" / RECORD).episodes
+    assert 5 <= len(finished) < 12
+    monkeypatch.setattr(EpisodeRunner, "run", real)
+    with serving(policy, ServeConfig(port=port, max_batch=2)) as again:
+        whole = run("there", policy=again)
+    assert set(finished) < set(whole.episodes)
+    assert outcomes(whole) == outcomes(run("here"))

@@ -10,9 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oatkit.measure import measure_tokenizer
 from oatkit.measure.allocation import expanded_error, measure_allocation, survival_weights
 from oatkit.measure.encoded_chunks import encode_chunks
+from oatkit.measure.tokenizer_metrics import measure_tokenizer
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.tokenizers.oat import Oat, OatConfig
 from tests.measure.walks import make_tokenizer, walks

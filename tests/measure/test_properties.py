@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from oatkit.measure import measure_tokenizer
 from oatkit.measure.encoded_chunks import encode_chunks
 from oatkit.measure.properties import measure_properties
+from oatkit.measure.tokenizer_metrics import measure_tokenizer
 from oatkit.types import Properties
 from tests.measure.walks import make_tokenizer, walks
 

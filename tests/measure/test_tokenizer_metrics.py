@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from oatkit.measure import measure_tokenizer
 from oatkit.measure.encoded_chunks import encode_chunks
+from oatkit.measure.tokenizer_metrics import measure_tokenizer
 from oatkit.types import TokenizerMeasurement
 from tests.measure.walks import make_tokenizer, walks
 

@@ -23,9 +23,14 @@ from tests.serve.slow import OBSERVATION, make_policy
 
 FRAMES = Path(__file__).parent / "frames"
 """What client and server of the first version sent each other."""
-SINCE_THEN = {"has_execute_steps": False}
+SINCE_THEN = {
+    "has_execute_steps": False,
+    "heads": ["tokens"],
+    "state_keys": [STATE],
+    "device": "the CPU",
+}
 """Further metadata of the present version."""
-SAID_SINCE_THEN = {"stopped": "all"}
+SAID_SINCE_THEN = {"stopped": "all", "attempts": 1}
 """Further keys of a reply."""
 IMAGE = np.zeros((tiny.HEIGHT, tiny.WIDTH, 3), np.uint8)
 ASKED: dict[str, Callable[[Client], Any]] = {

@@ -38,6 +38,8 @@ class SlowPolicy:
         self.schedule = policy.schedule
         self.extras = policy.extras
         self.head = policy.head
+        self.heads = policy.heads
+        self.device = policy.device
         self.budgets = policy.budgets
         self.digest = policy.digest
         self.execution = policy.execution

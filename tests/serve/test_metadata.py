@@ -29,3 +29,5 @@ def test_metadata_comes_first(url: str, light: LightPolicy) -> None:
     assert metadata["state_names"] == list("abcde")
     assert (metadata["state_dim"], metadata["history"]) == (tiny.STATE_DIM, 1)
     assert (metadata["cameras"], metadata["fps"]) == ({}, None)
+    assert (metadata["heads"], metadata["state_keys"]) == (["tokens"], ["observation.state"])
+    assert metadata["device"] == "the CPU"

@@ -25,6 +25,7 @@ def test_a_reply_is_openpis_and_more(url: str) -> None:
     assert reply["actions"].shape == (8, 3)
     assert reply["actions"].dtype == np.float32
     assert len(reply["tokens"]) == len(reply["entropy"]) == reply["budget_used"] == 8
+    assert reply["attempts"] == 1
     assert set(reply["server_timing"]) == {"infer_ms", "queue_ms"}
     assert (second["budget_used"], second["calls"]) == (2, 2)
     assert second["server_timing"]["prev_total_ms"] >= reply["server_timing"]["infer_ms"]

@@ -14,6 +14,7 @@ import oatkit
 from oatkit.data import Dataset
 from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.jobs.evaluation_plan import make_rollout, plan_evaluation
+from oatkit.jobs.opened_policy import open_for_evaluation
 from oatkit.jobs.policy_evaluation import RECORD
 from oatkit.types import Execution, PolicyEvaluation, Sampling
 from tests.evaluation.plane import PLANE, TASKS
@@ -145,7 +146,7 @@ def _outcome(episode: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_digest_of_a_policy_in_an_evaluation_is_what_it_was() -> None:
     policy = oatkit.load_policy(POLICIES / "light")
-    plan = plan_evaluation(
-        policy, PLANE, make_rollout(policy, Execution(), Sampling(), (), None), ("near",), (None,)
-    )
+    opened = open_for_evaluation(policy, (None,))
+    rollout = make_rollout(opened, Execution(), Sampling(), (), None)
+    plan = plan_evaluation(opened, PLANE, rollout, ("near",))
     assert plan.settings()["digest"] == DIGESTS["light"]

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from tyro.extras import literal_type_from_choices
 
-from oatkit.envs.simulator_table import SIMULATORS
 from oatkit.jobs.paper_tables import TABLES
 from oatkit.jobs.reproduction_scales import SCALES
 from oatkit.policies.policy_table import POLICIES
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.policies.vlm.vlm_config import OBJECTIVES
-from oatkit.presets import BENCHMARK_PRESETS, POLICY_PRESETS, TOKENIZER_PRESETS, VLM_PRESETS
+from oatkit.presets import POLICY_PRESETS, TOKENIZER_PRESETS, VLM_PRESETS
 from oatkit.tokenizers import KINDS
 from oatkit.tokenizers.klt import KltConfig
 from oatkit.tokenizers.quest import QuestConfig
@@ -67,8 +66,6 @@ if TYPE_CHECKING:
     PolicyPresetName = str
     PolicyName = str
     ObjectiveName = str
-    SimulatorName = str
-    BenchmarkName = str
     PaperTableName = str
     ScaleName = str
     FamilyName = str
@@ -85,8 +82,6 @@ else:
     PolicyPresetName = literal_type_from_choices(dict.fromkeys((*POLICY_PRESETS, *VLM_PRESETS)))
     PolicyName = literal_type_from_choices(POLICIES)
     ObjectiveName = literal_type_from_choices(OBJECTIVES)
-    SimulatorName = literal_type_from_choices(SIMULATORS)
-    BenchmarkName = literal_type_from_choices(BENCHMARK_PRESETS)
     PaperTableName = literal_type_from_choices(TABLES)
     ScaleName = literal_type_from_choices(SCALES)
     FamilyName = literal_type_from_choices(FAMILIES)

@@ -21,8 +21,8 @@ def command_line(command: str, options: Any, *, positional: str | None = None) -
     words = ["oatkit", *command.split()]
     defaults = {field.name: _default(field) for field in fields(options)}
     if positional is not None:
-        defaults[positional] = getattr(options, positional)  # so that it gets no flag
-        words.append(str(defaults[positional]))
+        defaults[positional] = value = getattr(options, positional)  # so that it gets no flag
+        words += [] if value is None else [str(value)]
     return shlex.join([*words, *_flags(options, defaults)])
 
 

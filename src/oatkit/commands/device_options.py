@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 from rich.console import Console
 from tyro.conf import arg
 
 from oatkit.commands.text_output import print_lines
-from oatkit.nn.device import describe_device, resolve_device
-from oatkit.nn.weight_loading import Dtype
+from oatkit.types import Dtype
+
+if TYPE_CHECKING:
+    import torch
 
 DeviceFlag = Annotated[
     str,
@@ -36,6 +37,8 @@ DtypeFlag = Annotated[
 
 def announce_device(console: Console, name: str, dtype: Dtype | None = None) -> torch.device:
     """The device of a name, after a line that says which it is, and the type that is asked for."""
+    from oatkit.nn.device import describe_device, resolve_device  # not where torch is missing
+
     device = resolve_device(name)
     if os.environ.get("RANK", "0") == "0":  # once, not for each process of a launcher
         print_lines(console, f"on {describe_device(device)}{f' in {dtype}' if dtype else ''}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -12,25 +12,24 @@ from rich.text import Text
 from tyro.conf import Positional, UseAppendAction, arg
 
 from oatkit.commands.benchmark_output import env_options, render_benchmarks
-from oatkit.commands.choices import BenchmarkName, SimulatorName
 from oatkit.commands.command_line import command_line
 from oatkit.commands.device_options import DeviceFlag, DtypeFlag, announce_device
+from oatkit.commands.evaluation_choices import BenchmarkName, SimulatorName
+from oatkit.commands.remote_options import RemoteFlags, RemoteOptions, open_remote
 from oatkit.commands.sampling_options import DecodingFlag, SamplingFlags
 from oatkit.commands.text_output import print_lines, table_row, titled
 from oatkit.errors import MissingExtraError
 from oatkit.evaluation.benchmark_statistics import benchmark_rows
 from oatkit.evaluation.episode_runner import TIMEOUT_S
-from oatkit.jobs.benchmark_evaluation import RECORD as BENCHMARK_RECORD
-from oatkit.jobs.benchmark_evaluation import evaluate_benchmark
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.policy_evaluation import RECORD, evaluate
-from oatkit.measure.reports.report_words import acts_by_flow, execution_words, maybe, result_name
-from oatkit.policies.policy import Head
+from oatkit.measure.reports.report_words import actor, execution_words, maybe, result_name
 from oatkit.storage.records import read_record, write_record
 from oatkit.types import (
     BenchmarkEvaluation,
     Budget,
     ExecuteSteps,
+    Head,
     PolicyEvaluation,
     Sampling,
     Schedule,
@@ -52,13 +51,15 @@ class EvalPolicy:
     Example:
         oatkit policy eval out/policy --env metaworld --budgets 1 2 4 8 auto --out out/eval
         oatkit policy eval out/policy --benchmark light-libero --budgets 1 2 4 8 --out out/libero
+        oatkit policy eval --remote ws://gpu:8000 --env metaworld --budgets 1 8 --out out/there
     """
 
-    policy: Annotated[Positional[Path], arg(metavar="DIR")]
-    """Policy artifact."""
-    out: Annotated[Path, arg(metavar="DIR")]
+    policy: Annotated[Positional[Path | None], arg(metavar="DIR")] = None
+    """Policy artifact; none with --remote."""
+    out: Annotated[Path, arg(metavar="DIR")] = field(kw_only=True)
     """Output folder. Running the command again resumes; finished episodes are kept when tasks,
     budgets or episodes are added."""
+    server: RemoteFlags = RemoteOptions()
     env: SimulatorName = "metaworld"
     """The simulator."""
     benchmark: BenchmarkName | None = None
@@ -98,7 +99,8 @@ class EvalPolicy:
     workers: int | None = None
     """Number of simulator processes, by default one per core."""
     timeout_s: float = TIMEOUT_S
-    """A simulator process that does not answer for so many seconds is killed and started again."""
+    """A simulator process that does not answer for so many seconds is killed and started again;
+    with --remote also the longest time of a query."""
     device: DeviceFlag = "auto"
     dtype: DtypeFlag = None
     state_key: tuple[str, ...] = ()
@@ -111,14 +113,19 @@ class EvalPolicy:
 
 
 def run(options: EvalPolicy, console: Console) -> int:
+    remote = open_remote(options.server, options.timeout_s)
+    policy = options.policy or remote
+    if policy is None or None not in (options.policy, remote):
+        raise ValueError("name one policy: the folder of an artifact, or --remote ws://host:port")
     if options.benchmark is not None:
         return run_benchmark(options, options.benchmark, console)
     if options.env_option:
         raise ValueError("--env-option is for --benchmark: leave it out")
-    device = announce_device(console, options.device, options.dtype)
     others = [read_record(path, PolicyEvaluation) for path in options.against]
+    if remote is None:
+        announce_device(console, options.device, options.dtype)
     record = evaluate(
-        options.policy,
+        policy,
         options.env,
         tasks=options.tasks,
         episodes=options.episodes,
@@ -138,7 +145,7 @@ def run(options: EvalPolicy, console: Console) -> int:
         rerun=options.rerun,
         workers=options.workers,
         timeout_s=options.timeout_s,
-        device=device,
+        device=options.device,
         dtype=options.dtype,
         command=command_line("policy eval", options, positional="policy"),
         show_progress=not console.quiet,
@@ -162,7 +169,12 @@ def run(options: EvalPolicy, console: Console) -> int:
 
 def run_benchmark(options: EvalPolicy, benchmark: str, console: Console) -> int:
     """Evaluate on a benchmark of the paper, budget by budget, each in a folder of its own."""
-    default = EvalPolicy(options.policy, options.out)
+    from oatkit.jobs.benchmark_evaluation import RECORD as BENCHMARK_RECORD
+    from oatkit.jobs.benchmark_evaluation import evaluate_benchmark
+
+    if options.policy is None:
+        raise ValueError("--remote is not for --benchmark: name the folder of an artifact")
+    default = EvalPolicy(options.policy, out=options.out)
     for name in NOT_OF_BENCHMARKS:
         if getattr(options, name) != getattr(default, name):
             flag = f"--{'no-' * (name == 'shadows')}{name.replace('_', '-')}"
@@ -218,7 +230,7 @@ def write_report(record: PolicyEvaluation, folder: Path, console: Console) -> Pa
 
 def render_evaluation(record: PolicyEvaluation) -> Text:
     """Success by budget and task, then the paired comparisons and what went wrong."""
-    what = "by its flow expert" if acts_by_flow(record) else f"on {record.kind} tokens"
+    what = f"by its {actor(record)}" if actor(record) else f"on {record.kind} tokens"
     text = titled(
         f"\n{record.policy}",
         f"{what} in {record.settings['env']}, {execution_words(record)}",

@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.text import Text
 from tyro.conf import arg
 
-from oatkit.commands.choices import SimulatorName, SweptKindName, TokenizerPresetName
+from oatkit.commands.choices import SweptKindName, TokenizerPresetName
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
+from oatkit.commands.evaluation_choices import SimulatorName
 from oatkit.commands.sampling_options import SamplingFlags
 from oatkit.commands.text_output import print_lines
 from oatkit.jobs.policy_ablations import closed_loop_ablations, sweep_policy

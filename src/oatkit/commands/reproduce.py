@@ -17,9 +17,9 @@ from oatkit.commands.command_line import command_line
 from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.text_output import print_lines, table
 from oatkit.errors import MissingExtraError
+from oatkit.evaluation.benchmark_presets import benchmark_preset
 from oatkit.jobs.paper_reproduction import record_path, reproduce, summarize_table
 from oatkit.jobs.paper_tables import TABLES, PaperTable
-from oatkit.presets import benchmark_preset
 from oatkit.types import ReproducedNumber, Reproduction, budget_name
 
 

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from oatkit.tokenizers.fast import Decoding
-from oatkit.types import Sampling
+from oatkit.types import Decoding, Sampling
 
 SamplingFlags = Annotated[Sampling, arg(name="")]
 """A field of this type adds a flag for every sampling rule to a command, without a prefix."""

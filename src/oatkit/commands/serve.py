@@ -14,12 +14,11 @@ from oatkit.commands.sampling_options import DecodingFlag, SamplingFlags
 from oatkit.commands.text_output import print_lines
 from oatkit.jobs.policy_serving import serve_until_stopped
 from oatkit.policies import load_policy
-from oatkit.policies.policy import Head
 from oatkit.policies.policy_table import choose_decoder, use_cuda_graphs
 from oatkit.serve import PolicyServer, ServeConfig
 from oatkit.serve.access import check_free, exposure, read_api_key, tls_context
 from oatkit.serve.event_log import logging_to_stderr
-from oatkit.types import Budget, Sampling
+from oatkit.types import Budget, Head, Sampling
 
 
 @dataclass(frozen=True)

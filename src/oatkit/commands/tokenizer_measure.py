@@ -17,8 +17,8 @@ from oatkit.commands.dimension_errors import dimension_errors
 from oatkit.commands.record_output import write_result
 from oatkit.commands.text_output import print_differences, print_lines, table, titled
 from oatkit.jobs.artifact_split import SplitName, select_episodes
-from oatkit.measure import measure_tokenizer
 from oatkit.measure.metric_table import METRICS, format_metric
+from oatkit.measure.tokenizer_metrics import measure_tokenizer
 from oatkit.tokenizers import load_tokenizer
 from oatkit.types import TokenizerMeasurement
 

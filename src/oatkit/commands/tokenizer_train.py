@@ -27,8 +27,7 @@ from oatkit.commands.train_options import TrainFlags, TrainOptions
 from oatkit.data import Dataset
 from oatkit.jobs.tokenizer_training import train_tokenizer
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
-from oatkit.tokenizers.fast import Decoding
-from oatkit.types import NormalizationMode
+from oatkit.types import Decoding, NormalizationMode
 
 SETTINGS = (
     *("num_tokens", "levels", "budgets", "groups", "refine", "cells", "vocab_size", "scale"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oatkit.envs.libero import LIBERO
 from oatkit.envs.metaworld import METAWORLD
 from oatkit.envs.pusht import PUSHT
 from oatkit.envs.simulator import SimulatorKind
@@ -10,6 +11,7 @@ from oatkit.errors import unknown_name
 _KINDS = (
     METAWORLD,
     PUSHT,
+    *LIBERO.values(),
 )
 
 SIMULATORS = {kind.name: kind for kind in _KINDS}

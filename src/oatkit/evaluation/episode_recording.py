@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from oatkit.evaluation.queried_policy import EvaluatedPolicy
 from oatkit.evaluation.running_episode import RunningEpisode
-from oatkit.policies.generation.prediction import Prediction
-from oatkit.tokenizers import ActionTokenizer
-from oatkit.tokenizers.prefix_chunks import prefix_chunks
-from oatkit.types import budget_name
+from oatkit.types import Prediction, budget_name
 from oatkit.types.observation_keys import IMAGES, STATE
 
 if TYPE_CHECKING:
@@ -20,12 +18,12 @@ class EpisodeRecorder:
 
     Args:
         recording: Recording to add to.
-        tokenizer: Tokenizer of the policy, which decodes the first of its ids for each budget.
+        policy: What acts; where it runs here, the first of its ids are decoded for each budget.
     """
 
-    def __init__(self, recording: RerunRecording, tokenizer: ActionTokenizer) -> None:
+    def __init__(self, recording: RerunRecording, policy: EvaluatedPolicy) -> None:
         self._recording = recording
-        self._tokenizer = tokenizer
+        self._policy = policy
 
     def add_query(self, episode: RunningEpisode, found: Prediction, row: int) -> None:
         """What the policy read, and the chunk and tokens that it predicted, before execution."""
@@ -41,7 +39,8 @@ class EpisodeRecorder:
         ids = [] if found.ids is None else found.ids[row][: int(found.budget[row])].tolist()
         if ids:  # a flow expert has none
             recording.add_text(name, "tokens", " ".join(map(str, ids)), step=step)
-            for budget, decoded_TA in prefix_chunks(self._tokenizer, ids).items():
+        if ids and self._policy.prefix_chunks is not None:
+            for budget, decoded_TA in self._policy.prefix_chunks(ids).items():
                 what = f"budget-{budget}"
                 recording.add_chunk(name, what, decoded_TA, dimensions, step=step)
 
@@ -55,7 +54,7 @@ class EpisodeRecorder:
             self._recording.add_curves(name, "action", executed_NA, dimensions)
 
     def _dimensions(self, count: int) -> list[str]:
-        names = self._tokenizer.data.action_names
+        names = self._policy.action_names
         return list(names) if len(names) == count else [f"action_{i}" for i in range(count)]
 
     def _name(self, episode: RunningEpisode) -> str:

@@ -22,10 +22,10 @@ from oatkit.evaluation.episode_recording import EpisodeRecorder
 from oatkit.evaluation.episode_video import Film
 from oatkit.evaluation.policy_queries import PolicyQueries
 from oatkit.evaluation.policy_view import require_tasks
+from oatkit.evaluation.queried_policy import QueriedPolicy
 from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.evaluation.running_episode import RunningEpisode
 from oatkit.evaluation.simulator_workers import Begin, Frame, Order, Play, Report, View, Worker
-from oatkit.policies import ActingPolicy
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.types import Budget, EpisodeResult
 
@@ -58,7 +58,7 @@ class EpisodeRunner:
 
     def __init__(
         self,
-        policy: ActingPolicy,
+        policy: QueriedPolicy,
         simulator: SimulatorKind,
         rollout: Rollout,
         *,

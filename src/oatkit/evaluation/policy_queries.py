@@ -17,11 +17,10 @@ from oatkit.errors import DecodeError
 from oatkit.evaluation.episode_recording import EpisodeRecorder
 from oatkit.evaluation.executable_actions import checked_chunk, clip_actions
 from oatkit.evaluation.policy_view import needs_task, policy_view
+from oatkit.evaluation.queried_policy import QueriedPolicy
 from oatkit.evaluation.rollout import Rollout
 from oatkit.evaluation.running_episode import RunningEpisode, batch_of
-from oatkit.policies import ActingPolicy
-from oatkit.policies.generation.prediction import Prediction
-from oatkit.types import Budget
+from oatkit.types import Budget, Prediction
 from oatkit.types.observation_keys import STATE, TASK
 
 MIN_TURNS, MAX_TURNS = 5, 25
@@ -45,7 +44,7 @@ class PolicyQueries:
 
     def __init__(
         self,
-        policy: ActingPolicy,
+        policy: QueriedPolicy,
         simulator: SimulatorKind,
         rollout: Rollout,
         recorder: EpisodeRecorder | None = None,
@@ -98,13 +97,13 @@ class PolicyQueries:
             budget=budget,
             schedule=self._rollout.schedule,
             sampling=self._rollout.sampling,
-            generator=[self._rollout.generator(e.plan, len(e.calls)) for e in episodes],
+            generator=[self._rollout.query_seed(e.plan, len(e.calls)) for e in episodes],
             draws=self._rollout.execution.draws,
         )
 
     def _require_state(self, observation: dict[str, Any]) -> None:
         keys, wanted = self.view.state_keys, self._policy.spec.state_dim
-        if keys and observation[STATE].shape[-1] != wanted:
+        if keys and wanted is not None and observation[STATE].shape[-1] != wanted:
             raise ValueError(
                 f"the policy reads a state of {wanted}, {' + '.join(keys)} of "
                 f"{self._simulator.name} has {observation[STATE].shape[-1]}: name what it was "

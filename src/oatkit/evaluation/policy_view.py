@@ -6,24 +6,22 @@ from collections.abc import Iterable
 
 from oatkit.envs.simulator import SimulatorKind
 from oatkit.errors import unknown_name
+from oatkit.evaluation.queried_policy import Observed
 from oatkit.evaluation.simulator_workers import View
-from oatkit.policies.observation.observation_spec import ObservationSpec
 
 
-def policy_view(
-    spec: ObservationSpec, simulator: SimulatorKind, state_keys: tuple[str, ...]
-) -> View:
+def policy_view(spec: Observed, simulator: SimulatorKind, state_keys: tuple[str, ...]) -> View:
     """What a policy reads of a simulator; a camera that the simulator lacks is an error."""
-    keys = state_keys if spec.state_dim else ()
+    keys = () if spec.state_dim == 0 else state_keys
     return View(keys, simulator.checked_cameras(spec.cameras), spec.history)
 
 
-def needs_task(spec: ObservationSpec, simulator: SimulatorKind) -> bool:
+def needs_task(spec: Observed, simulator: SimulatorKind) -> bool:
     """Whether observations bring the instruction: not where policy and simulator have only one."""
-    return len(simulator.tasks) > 1 or len(spec.tasks) > 1
+    return len(simulator.tasks) > 1 or len(spec.tasks) != 1
 
 
-def require_tasks(spec: ObservationSpec, simulator: SimulatorKind, tasks: Iterable[str]) -> None:
+def require_tasks(spec: Observed, simulator: SimulatorKind, tasks: Iterable[str]) -> None:
     """Refuse a task that the simulator does not have or that the policy was not trained on."""
     for task in tasks:
         instruction = simulator.tasks[simulator.task_name(task)]

@@ -22,13 +22,12 @@ from typing import Any, Protocol
 from zlib import crc32
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from oatkit.errors import unknown_name
 from oatkit.evaluation.action_plan import not_calibrated
 from oatkit.evaluation.executable_actions import checked_chunk, clip_actions
-from oatkit.evaluation.rollout import seeded_generator
+from oatkit.evaluation.rollout import joint_seed
 from oatkit.policies import ActingPolicy, Prediction
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.policies.observation.observations import Observations
@@ -197,7 +196,7 @@ class PraxisPolicy:
             budget=budget,
             schedule=self._schedule,
             sampling=sampling,
-            generator=[_generator(sampling, episode) for episode in episodes],
+            generator=[_query_seed(sampling, episode) for episode in episodes],
         )
         for index, episode in enumerate(episodes):
             low_A, high_A = _bounds(spec, found.chunk.shape[-1])
@@ -228,10 +227,10 @@ class PraxisPolicy:
         return int(found.execute_steps[index])
 
 
-def _generator(sampling: Sampling, episode: _Episode) -> torch.Generator:
-    """The random numbers of an episode's next query."""
+def _query_seed(sampling: Sampling, episode: _Episode) -> int:
+    """The seed of the random numbers of an episode's next query."""
     entropy = (crc32(episode.name.encode()), episode.number, episode.queries)
-    return seeded_generator(sampling.seed or 0, *entropy)
+    return joint_seed(sampling.seed or 0, *entropy)
 
 
 def _names(episode_ids: Sequence[str] | None, number: int) -> list[str]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from oatkit.envs.simulator import evaluation_seed
@@ -52,11 +51,9 @@ class Rollout:
         """The seed that the simulator is reset with."""
         return evaluation_seed(self.sampling.seed or 0, plan.episode)
 
-    def generator(self, plan: EpisodePlan, query: int) -> torch.Generator:
-        """The random numbers of one query of an episode."""
-        return seeded_generator(
-            self.sampling.seed or 0, crc32(plan.task.encode()), plan.episode, query
-        )
+    def query_seed(self, plan: EpisodePlan, query: int) -> int:
+        """The seed of the random numbers of one query of an episode."""
+        return joint_seed(self.sampling.seed or 0, crc32(plan.task.encode()), plan.episode, query)
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class EpisodePlan:
     video_path: Path | None = None
 
 
-def seeded_generator(*entropy: int) -> torch.Generator:
-    """A generator whose random numbers depend on all of these numbers and nothing else."""
+def joint_seed(*entropy: int) -> int:
+    """A seed of 63 bits that depends on all of these numbers and nothing else."""
     state = np.random.SeedSequence(entropy).generate_state(2, np.uint32)
-    return torch.Generator().manual_seed(int(state[0]) << 31 | int(state[1]) >> 1)
+    return int(state[0]) << 31 | int(state[1]) >> 1

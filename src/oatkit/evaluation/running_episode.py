@@ -14,9 +14,8 @@ from oatkit.evaluation.action_plan import ActionPlan
 from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.evaluation.simulator_workers import Frame, Report
 from oatkit.evaluation.smoothness import mean_jumps
-from oatkit.policies.generation.prediction import Prediction
 from oatkit.policies.observation.frame_history import FrameHistory
-from oatkit.types import EpisodeResult
+from oatkit.types import EpisodeResult, Prediction
 
 
 @dataclass

@@ -18,21 +18,21 @@ from statistics import fmean
 from typing import Any, Protocol
 
 from oatkit.errors import MissingExtraError, OatkitError
+from oatkit.evaluation.benchmark_presets import BenchmarkPreset, benchmark_preset
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.evaluation.success_statistics import success_rate
 from oatkit.nn.device import Device
-from oatkit.nn.weight_loading import Dtype
 from oatkit.policies import Policy
-from oatkit.policies.policy import Head
 from oatkit.policies.policy_table import choose_decoder, open_policy
-from oatkit.presets import BenchmarkPreset, benchmark_preset
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
-from oatkit.tokenizers.fast import Decoding
 from oatkit.types import (
     BenchmarkEvaluation,
     BenchmarkPart,
     Budget,
+    Decoding,
+    Dtype,
+    Head,
     Sampling,
     Schedule,
     SuccessRate,
@@ -74,7 +74,7 @@ def evaluate_benchmark(
 
     Args:
         policy: A policy, or the folder or hub id of one.
-        benchmark: Name of a preset of `oatkit.presets.BENCHMARK_PRESETS`.
+        benchmark: Name of a preset of `oatkit.evaluation.benchmark_presets`.
         out: Folder of the record and of what praxis-eval writes.
         budget: Number of tokens to generate, "auto", or None for all.
         sampling: Rules by which ids are chosen; its seed, or 0, is that of the simulator too.

@@ -13,6 +13,7 @@ from oatkit.types import (
     PairedComparison,
     PolicyEvaluation,
     budget_name,
+    budget_order,
 )
 
 
@@ -62,4 +63,5 @@ def _by_budget(record: PolicyEvaluation) -> dict[Budget, list[EpisodeResult]]:
 
 def _largest(record: PolicyEvaluation) -> Budget:
     """The largest number of tokens that was asked for; "auto" where nothing else was."""
-    return max((e.budget for e in record.episodes if isinstance(e.budget, int)), default="auto")
+    asked = {e.budget for e in record.episodes if e.budget != "auto"}
+    return max(asked, key=budget_order, default="auto")

@@ -10,11 +10,9 @@ from oatkit.envs.simulator import SimulatorKind
 from oatkit.envs.simulator_table import SIMULATORS, simulator_kind
 from oatkit.evaluation.action_plan import not_calibrated
 from oatkit.evaluation.policy_view import require_tasks
+from oatkit.evaluation.queried_policy import EvaluatedPolicy, Observed
 from oatkit.evaluation.rollout import Rollout
-from oatkit.policies import Policy
-from oatkit.policies.generation.budget_limits import policy_budget
-from oatkit.policies.generation.early_stop import require_thresholds
-from oatkit.types import Budget, Execution, Sampling, Schedule
+from oatkit.types import Execution, Sampling, Schedule
 from oatkit.types.observation_keys import STATE
 
 
@@ -23,23 +21,21 @@ class EvaluationPlan:
     """What an evaluation runs.
 
     Attributes:
-        policy: What acts.
+        policy: What acts, and at which budgets.
         simulator: Where it acts.
         tasks: Names of the tasks, as the simulator spells them.
-        budgets: Budgets; those of all tokens are numbers.
         rollout: Protocol of an episode.
     """
 
-    policy: Policy
+    policy: EvaluatedPolicy
     simulator: SimulatorKind
     tasks: tuple[str, ...]
-    budgets: tuple[Budget, ...]
     rollout: Rollout
 
     def settings(self) -> dict[str, Any]:
         """All that decides an episode, beside its task, budget and number, as JSON values."""
         policy, simulator, rollout = self.policy, self.simulator, self.rollout
-        execution = rollout.execution
+        execution, spec = rollout.execution, policy.acting.spec
         has_shadows = simulator.make is not simulator.make_without_shadows
         return {
             "env": self.simulator.name,
@@ -50,49 +46,50 @@ class EvaluationPlan:
             "sampling": asdict(rollout.sampling),
             "state_keys": list(rollout.state_keys),
             "endpoints": rollout.endpoints,
-            "horizon": policy.tokenizer.horizon,
-            "history": policy.spec.history,
+            "horizon": policy.horizon,
+            "history": spec.history,
             "max_steps": self.simulator.max_steps,
-            "shadows": has_shadows if policy.spec.cameras else None,
-            **({"head": policy.head} if "flow" in policy.heads else {}),
+            "shadows": has_shadows if spec.cameras else None,
+            **({} if policy.head is None else {"head": policy.head}),
             "digest": policy.digest,
             "packages": simulator.package_versions(),
         }
 
 
 def plan_evaluation(
-    policy: Policy,
+    policy: EvaluatedPolicy,
     named: str | SimulatorKind,
     rollout: Rollout,
     tasks: Sequence[str],
-    budgets: Sequence[Budget],
     *,
     shadows: bool = True,
 ) -> EvaluationPlan:
     """The plan of an evaluation; what the policy or the simulator cannot do is a `ValueError`."""
-    simulator = _choose_simulator(named, policy, shadows=shadows)
-    asked = tasks or _known_tasks(policy, simulator)
+    spec = policy.acting.spec
+    simulator = _choose_simulator(named, spec, shadows=shadows)
+    asked = tasks or _known_tasks(spec, simulator)
     names = tuple(simulator.task_name(task) for task in asked)
-    if len(set(names)) < len(names):
-        raise ValueError(f"tasks are [{', '.join(names)}], expected each once")
-    action_dim = policy.tokenizer.action_dim
-    if action_dim != len(simulator.action_low):
+    for what, values in (("tasks", names), ("budgets", policy.budgets)):
+        if len(set(values)) < len(values):
+            listed = ", ".join(map(str, values))
+            raise ValueError(f"{what} are [{listed}], expected each once")
+    if policy.action_dim not in (None, len(simulator.action_low)):
         raise ValueError(
-            f"the policy is for {action_dim} action dimensions, {simulator.name} has "
+            f"the policy is for {policy.action_dim} action dimensions, {simulator.name} has "
             f"{len(simulator.action_low)}"
         )
-    require_tasks(policy.spec, simulator, names)
-    return EvaluationPlan(policy, simulator, names, _budgets(policy, rollout, budgets), rollout)
+    require_tasks(spec, simulator, names)
+    return EvaluationPlan(policy, simulator, names, rollout)
 
 
 def _choose_simulator(
-    simulator: str | SimulatorKind, policy: Policy, *, shadows: bool
+    simulator: str | SimulatorKind, spec: Observed, *, shadows: bool
 ) -> SimulatorKind:
     """A simulator by its name, with or without shadows in the images that the policy reads."""
     kind = simulator_kind(simulator) if isinstance(simulator, str) else simulator
     if shadows:
         return kind
-    if kind.make_without_shadows is None or not policy.spec.cameras:
+    if kind.make_without_shadows is None or not spec.cameras:
         names = [name for name, known in SIMULATORS.items() if known.make_without_shadows]
         raise ValueError(
             f"--no-shadows is for policies that read images of {' or '.join(names)}: leave it out"
@@ -101,37 +98,24 @@ def _choose_simulator(
 
 
 def make_rollout(
-    policy: Policy,
+    policy: EvaluatedPolicy,
     execution: Execution,
     sampling: Sampling,
     state_keys: Sequence[str],
     schedule: Schedule | None,
 ) -> Rollout:
     """The protocol of an episode; what is left open is as the policy was trained."""
-    if execution.steps == "auto" and policy.execution is None:
+    if execution.steps == "auto" and not policy.has_execute_steps:
         raise ValueError(not_calibrated())
-    trained_on = policy.extras.get("data", {}).get("state_keys", (STATE,))
     return Rollout(
-        execution=execution.within(policy.tokenizer.horizon),
+        execution=execution if policy.horizon is None else execution.within(policy.horizon),
         sampling=replace(sampling, seed=sampling.seed or 0),
-        state_keys=tuple(state_keys) or tuple(trained_on),
+        state_keys=tuple(state_keys) or policy.state_keys or (STATE,),
         endpoints=None if schedule is None else schedule.endpoints,
-        scale=tuple(policy.tokenizer.normalizer.scale.tolist()),
+        scale=policy.scale,
     )
 
 
-def _known_tasks(policy: Policy, simulator: SimulatorKind) -> tuple[str, ...]:
-    known = [task for task, text in simulator.tasks.items() if text in policy.spec.tasks]
+def _known_tasks(spec: Observed, simulator: SimulatorKind) -> tuple[str, ...]:
+    known = [task for task, text in simulator.tasks.items() if text in spec.tasks]
     return tuple(known) or simulator.default_tasks
-
-
-def _budgets(policy: Policy, rollout: Rollout, budgets: Sequence[Budget]) -> tuple[Budget, ...]:
-    """The budgets as numbers or "auto"; one that the policy cannot have is an error."""
-    schedule = Schedule(rollout.endpoints) if rollout.endpoints else policy.schedule
-    numbers = {budget: policy_budget(policy, budget, schedule) for budget in budgets}
-    found: list[Budget] = [b if b == "auto" else numbers[b] for b in budgets]
-    if len(set(found)) < len(found):
-        raise ValueError(f"budgets are {list(budgets)}, expected each once")
-    if "auto" in found:
-        require_thresholds(policy.auto)
-    return tuple(found)

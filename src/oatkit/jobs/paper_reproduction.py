@@ -26,7 +26,7 @@ from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.reproduction_scales import Place, find_places, scale_named
 from oatkit.jobs.row_runs import TOKENIZER_SEED, RowRuns
 from oatkit.jobs.tokenizer_comparison import compare
-from oatkit.measure import measure_tokenizer
+from oatkit.measure.tokenizer_metrics import measure_tokenizer
 from oatkit.nn.device import Device
 from oatkit.policies import load_policy
 from oatkit.storage.package_versions import package_versions

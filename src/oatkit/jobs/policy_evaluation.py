@@ -12,31 +12,31 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from oatkit.envs.simulator import SimulatorKind
+from oatkit.errors import RemoteError
 from oatkit.evaluation.episode_recording import EpisodeRecorder
 from oatkit.evaluation.episode_runner import TIMEOUT_S, EpisodeRunner
+from oatkit.evaluation.queried_policy import SCHEMES, Evaluable, EvaluatedPolicy
 from oatkit.evaluation.rollout import EpisodePlan
 from oatkit.evaluation.success_statistics import summarize
 from oatkit.jobs.episode_bar import episode_bar
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.evaluation_plan import EvaluationPlan, make_rollout, plan_evaluation
-from oatkit.nn.device import Device, describe_device
-from oatkit.nn.weight_loading import Dtype
-from oatkit.policies import Policy
-from oatkit.policies.policy import Head
-from oatkit.policies.policy_table import choose_decoder, open_policy
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
-from oatkit.tokenizers.fast import Decoding
 from oatkit.types import (
     Budget,
+    Decoding,
+    Dtype,
     EpisodeResult,
     EpisodeVideo,
     ExecuteSteps,
     Execution,
+    Head,
     PolicyEvaluation,
     Sampling,
     Schedule,
@@ -44,12 +44,16 @@ from oatkit.types import (
     budget_order,
 )
 
+if TYPE_CHECKING:  # a policy elsewhere is evaluated without torch, and what needs it is not loaded
+    from oatkit.nn.device import Device
+    from oatkit.policies import Policy
+
 RECORD = "evaluation.json"
 WRITE_EVERY_S = 5.0
 
 
 def evaluate(
-    policy: Policy | str | os.PathLike[str],
+    policy: Policy | Evaluable | str | os.PathLike[str],
     simulator: str | SimulatorKind = "metaworld",
     *,
     tasks: Sequence[str] = (),
@@ -78,7 +82,7 @@ def evaluate(
     """Run a policy in a simulator and count its successes; the same call again goes on in `out`.
 
     Args:
-        policy: A policy, or the folder or hub id of one.
+        policy: A policy, the folder or hub id of one, or a server: `ws://...`, or `RemotePolicy`.
         simulator: Name of the simulator, or a simulator of your own.
         tasks: Task names; those that the policy was trained on by default.
         episodes: Number of episodes of each task and budget, on the same seeds.
@@ -103,20 +107,62 @@ def evaluate(
         command: What the record says was typed.
         show_progress: Whether to show a progress bar.
     """
-    folder = _checked_folder(out, episodes, videos, workers, timeout_s)
-    opened = choose_decoder(open_policy(policy, device, dtype), head, decoding)
-    execution = Execution(execute, blend, delay, draws)
-    rollout = make_rollout(opened, execution, sampling, state_keys, schedule)
-    plan = plan_evaluation(opened, simulator, rollout, tasks, budgets or (None,), shadows=shadows)
-    run = _Run(
-        plan,
-        folder,
-        workers or os.cpu_count() or 1,
-        timeout_s,
-        show_progress,
-        None if rerun is None else Path(rerun),
-    )
-    return run.finish(opened.kind if opened is policy else str(policy), command, episodes, videos)
+    folder, budgets = _checked_folder(out, episodes, videos, workers, timeout_s), budgets or (None,)
+    with _opened(policy, budgets, schedule, head, decoding, draws, device, dtype) as evaluated:
+        execution = Execution(execute, blend, delay, draws)
+        rollout = make_rollout(evaluated, execution, sampling, state_keys, schedule)
+        plan = plan_evaluation(evaluated, simulator, rollout, tasks, shadows=shadows)
+        recording = None if rerun is None else Path(rerun)
+        run = _Run(
+            plan, folder, workers or os.cpu_count() or 1, timeout_s, show_progress, recording
+        )
+        return run.finish(command, episodes, videos)
+
+
+@contextmanager
+def _opened(
+    policy: Policy | Evaluable | str | os.PathLike[str],
+    budgets: Sequence[Budget],
+    schedule: Schedule | None,
+    head: Head | None,
+    decoding: Decoding | None,
+    draws: int,
+    device: Device,
+    dtype: Dtype | None,
+) -> Iterator[EvaluatedPolicy]:
+    """The policy here or, by its address, elsewhere, where its server decides all else."""
+    is_address = isinstance(policy, str) and policy.startswith(SCHEMES)
+    if not is_address and not isinstance(policy, Evaluable):
+        from oatkit.jobs.opened_policy import open_for_evaluation
+
+        yield open_for_evaluation(
+            policy,
+            budgets,
+            schedule=schedule,
+            head=head,
+            decoding=decoding,
+            device=device,
+            dtype=dtype,
+        )
+        return
+    chosen = {
+        "endpoints": schedule is not None,
+        "head": head is not None,
+        "decoding": decoding is not None,
+        "draws": draws != 1,
+        "device": device != "auto",
+        "dtype": dtype is not None,
+    }
+    for name, is_chosen in chosen.items():
+        if is_chosen:
+            raise ValueError(f"--{name} is not for a policy elsewhere, whose server decides it")
+    if isinstance(policy, Evaluable):
+        yield policy.evaluated(budgets)
+        return
+    from oatkit.evaluation.remote_policy import RemotePolicy
+
+    with closing(RemotePolicy(str(policy))) as remote:
+        yield remote.evaluated(budgets)
 
 
 def _checked_folder(
@@ -160,14 +206,14 @@ class _Run:
         self._timeout_s = timeout_s
         self._rerun = rerun
 
-    def finish(self, name: str, command: str, episodes: int, videos: int) -> PolicyEvaluation:
+    def finish(self, command: str, episodes: int, videos: int) -> PolicyEvaluation:
         """Run what the record lacks; returns the record with its comparisons."""
-        record = replace(self._begin(name), command=command)
+        record = replace(self._begin(), command=command)
         done = {(e.task, e.budget, e.episode) for e in record.episodes}
         plans = [
             EpisodePlan(task, budget, episode, self._film(task, budget, episode, videos))
             for task in self._plan.tasks
-            for budget in self._plan.budgets
+            for budget in self._plan.policy.budgets
             for episode in range(episodes)
             if (task, budget, episode) not in done
         ]
@@ -180,16 +226,15 @@ class _Run:
             )
         if plans:
             self._note_other_rate()
-            device = describe_device(self._plan.policy.device)
-            record = self._run(plans, replace(record, device=device))
+            record = self._run(plans, replace(record, device=self._plan.policy.device))
         record = with_comparisons(replace(record, videos=self._videos(record)))
         self._write(record)
         return record
 
-    def _begin(self, name: str) -> PolicyEvaluation:
+    def _begin(self) -> PolicyEvaluation:
         begun = PolicyEvaluation(
-            policy=name,
-            kind=self._plan.policy.tokenizer.kind,
+            policy=self._plan.policy.name,
+            kind=self._plan.policy.kind,
             settings=self._plan.settings(),
             versions=package_versions(),
         )
@@ -199,7 +244,7 @@ class _Run:
         """The record with the results of `plans`; whatever happens, what has ended is written."""
         with _recorder(self._rerun, self._plan) as recorder:
             runner = EpisodeRunner(
-                self._plan.policy,
+                self._plan.policy.acting,
                 self._plan.simulator,
                 self._plan.rollout,
                 num_workers=self._num_workers,
@@ -267,8 +312,7 @@ class _Run:
         )
 
     def _note_other_rate(self) -> None:
-        trained_at = self._plan.policy.extras.get("data", {}).get("fps")
-        simulator = self._plan.simulator
+        trained_at, simulator = self._plan.policy.fps, self._plan.simulator
         if trained_at not in (None, simulator.fps):
             self._console.print(
                 f"note: the policy was trained at {trained_at:g} steps a second, {simulator.name} "
@@ -286,7 +330,7 @@ def _recorder(path: Path | None, plan: EvaluationPlan) -> Iterator[EpisodeRecord
     from oatkit.data.rerun_recording import rerun_recording
 
     with rerun_recording(path) as recording:
-        yield EpisodeRecorder(recording, plan.policy.tokenizer)
+        yield EpisodeRecorder(recording, plan.policy)
 
 
 def _label(result: EpisodeResult) -> str:
@@ -322,12 +366,18 @@ def summarized(record: PolicyEvaluation, fps: float) -> PolicyEvaluation:
 @contextmanager
 def _stops_explained(folder: Path | None) -> Iterator[None]:
     """Say how to go on when the work stops halfway."""
+    kept = (
+        ""
+        if folder is None
+        else f"finished episodes are kept in {folder / RECORD}, the same command again continues"
+    )
     try:
         yield
     except KeyboardInterrupt:
         if folder is None:
             raise
-        raise KeyboardInterrupt(
-            f"stopped; finished episodes are kept in {folder / RECORD}, the same command again "
-            "continues"
-        ) from None
+        raise KeyboardInterrupt(f"stopped; {kept}") from None
+    except RemoteError as error:
+        if folder is None:
+            raise
+        raise RemoteError(f"{error}; {kept}") from error

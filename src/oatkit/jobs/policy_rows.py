@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from oatkit.tokenizers.fast import Decoding
-from oatkit.types import Budget
+from oatkit.types import Budget, Decoding
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from oatkit.data import Dataset
 from oatkit.envs.metaworld import CAMERA, PAPER_TASKS
 from oatkit.envs.pusht import KEYPOINTS_KEY
 from oatkit.errors import unknown_name
+from oatkit.evaluation.benchmark_presets import benchmark_preset
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.paper_tables import PaperTable
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
-from oatkit.presets import benchmark_preset
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
 SMALLEST_PATCH = 8

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from oatkit.data import Dataset
 from oatkit.jobs.tokenizer_training import DEFAULT_KIND, train_tokenizer
-from oatkit.measure import measure_tokenizer
+from oatkit.measure.tokenizer_metrics import measure_tokenizer
 from oatkit.nn.device import Device, resolve_device
 from oatkit.presets import tokenizer_preset
 from oatkit.storage.artifact import require_free

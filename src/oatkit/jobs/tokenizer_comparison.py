@@ -36,11 +36,11 @@ from oatkit.jobs.tokenizer_training import (
 from oatkit.jobs.working_folder import working_folder
 from oatkit.lab import Lab
 from oatkit.lab.static_page import choose_places, static_page, write_page
-from oatkit.measure import measure_tokenizer
 from oatkit.measure.allocation import measure_allocation
 from oatkit.measure.encoded_chunks import chunks_to_measure, encode_chunks
 from oatkit.measure.gaussian import eigenvalues
 from oatkit.measure.properties import measure_properties
+from oatkit.measure.tokenizer_metrics import measure_tokenizer
 from oatkit.nn.device import Device, resolve_device
 from oatkit.presets import tokenizer_preset
 from oatkit.storage.artifact import require_free

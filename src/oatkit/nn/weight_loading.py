@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-Dtype = Literal["float32", "bfloat16", "float16"]
-"""Names of the types that weights may have."""
 WITHOUT_MEMORY = (torch.empty, torch.rand, torch.randn)
 """Functions that make tensors whose numbers mean nothing or are random: all weights begin so."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -14,17 +14,13 @@ from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies.generation.auto_execution import AutoExecution
 from oatkit.policies.generation.early_stop import AutoThresholds
-from oatkit.policies.generation.prediction import Prediction
 from oatkit.policies.generation.random_rows import Generators
 from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Budget, Sampling, Schedule, Tokens
-
-Head = Literal["tokens", "flow"]
-"""What predicts a chunk: generated tokens that are decoded, or a flow expert."""
+from oatkit.types import Budget, Head, Prediction, Sampling, Schedule, Tokens
 
 
 class PolicyConfig(Protocol):
@@ -73,7 +69,8 @@ class ActingPolicy(Protocol):
             schedule: Another schedule than the policy was trained under, which warns once.
             sampling: Rules by which ids are chosen. A sequence of `fast` that does not decode is
                 generated again by `Sampling.for_redraw`.
-            generator: One for the batch or one for each row, instead of the seed of `sampling`.
+            generator: One for the batch, or one or a seed for each row, instead of the seed of
+                `sampling`.
             deadline_ms: Time after which the chunk must be there: generation stops at the last
                 trained budget that fits, at the first at the latest.
             draws: Number of chunks for each observation, all in `Prediction.draws`. The first is as

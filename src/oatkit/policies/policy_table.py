@@ -14,15 +14,14 @@ import torch
 
 from oatkit.errors import ArtifactError, unknown_name
 from oatkit.nn.device import Device, resolve_device
-from oatkit.nn.weight_loading import Dtype
 from oatkit.policies.light.light_config import LightConfig, LightFlowConfig
 from oatkit.policies.light.light_flow_policy import LightFlowPolicy
 from oatkit.policies.light.light_policy import LightPolicy
-from oatkit.policies.policy import Head, Policy, PolicyConfig
+from oatkit.policies.policy import Policy, PolicyConfig
 from oatkit.policies.vlm.vlm_config import OBJECTIVES, VlmConfig
 from oatkit.policies.vlm.vlm_policy import VlmPolicy
 from oatkit.storage.artifact import config_file, local_folder, read_unchanged, require_config
-from oatkit.tokenizers.fast import Decoding
+from oatkit.types import Decoding, Dtype, Head
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ class Answer:
         entropy_bits: Entropy in bits of the network's distribution for each token, before
             temperature, top-k and top-p.
         calls: Number of stages that the network was run for.
+        attempts: How often the tokens were generated until they decoded.
         budget_used: Number of tokens, or of Euler steps where a flow expert acts.
         stopped: Why generation stopped; None where the policy does not say.
         execute_steps: Number of steps that are worth executing, as the policy finds; None where it
@@ -68,6 +69,7 @@ class Answer:
     tokens: list[int]
     entropy_bits: list[float]
     calls: int
+    attempts: int
     budget_used: int
     stopped: StopReason | None
     execute_steps: int | None
@@ -285,6 +287,7 @@ class Batcher:
                 tokens=[int(i) for i in found.ids[row][: used[row]]],
                 entropy_bits=[float(e) for e in found.entropy_bits[row][: used[row]]],
                 calls=int(found.calls[row]),
+                attempts=int(found.attempts[row]),
                 budget_used=spent[row],
                 stopped=stopped[row],
                 execute_steps=steps[row],

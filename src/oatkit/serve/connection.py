@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from oatkit_client.protocol import NO_CHUNK
 from oatkit_client.wire import pack
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
-from oatkit.errors import OatkitError
+from oatkit.errors import DecodeError, OatkitError
 from oatkit.serve.batcher import Answer, Batcher, BusyError
 from oatkit.serve.event_log import log_event
 from oatkit.serve.metrics import Metrics
@@ -138,7 +139,8 @@ class Connection:
             metrics.add_request("gone")
             raise
         except (OatkitError, ValueError) as error:
-            await self._refuse(str(error), "request")
+            said = f"{NO_CHUNK}: {error}" if isinstance(error, DecodeError) else str(error)
+            await self._refuse(said, "request")
             return False
         except asyncio.TimeoutError:
             self._log_failure()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from oatkit_client.key_map import KeyMap
 from oatkit_client.protocol import Metadata
 
+from oatkit.nn.device import describe_device
 from oatkit.policies import Policy
 from oatkit.serve.latency_table import LatencyTable
+from oatkit.types.observation_keys import STATE
 
 
 def server_metadata(policy: Policy, keys: KeyMap, latencies: LatencyTable) -> Metadata:
@@ -46,4 +48,7 @@ def server_metadata(policy: Policy, keys: KeyMap, latencies: LatencyTable) -> Me
         },
         "fingerprint": policy.digest,
         "has_execute_steps": policy.execution is not None,
+        "heads": list(policy.heads),
+        "state_keys": list(data.get("state_keys", [STATE])),
+        "device": describe_device(policy.device),
     }

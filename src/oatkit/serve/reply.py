@@ -31,6 +31,7 @@ def make_reply(
         "budget_used": answer.budget_used,
         "entropy": answer.entropy_bits,
         "calls": answer.calls,
+        "attempts": answer.attempts,
         "server_timing": timing,
     }
     if answer.stopped is not None:

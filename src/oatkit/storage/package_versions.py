@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 
 
 def package_versions(*names: str) -> dict[str, str]:
-    """Versions of Python, oatkit, torch, numpy and the named packages."""
-    packages = ("oatkit", "torch", "numpy", *names)
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    """Versions of Python, oatkit, torch, numpy and the named packages.
+
+    Torch is left out where it is not installed: an evaluation of a policy elsewhere needs none.
+    """
+    versions = {"python": platform.python_version(), "oatkit": version("oatkit")}
+    with suppress(PackageNotFoundError):
+        versions["torch"] = version("torch")
+    return versions | {name: version(name) for name in ("numpy", *names)}

@@ -42,9 +42,9 @@ from oatkit.tokenizers.codec import (
     written_settings,
 )
 from oatkit.tokenizers.data_facts import DataFacts
-from oatkit.tokenizers.fast import Decoding, Fast
+from oatkit.tokenizers.fast import Fast
 from oatkit.tokenizers.kind_table import kind_named, make_codec, make_config
-from oatkit.types import NormalizationMode, Schedule, Tokens
+from oatkit.types import Decoding, NormalizationMode, Schedule, Tokens
 
 FORMAT_VERSION = 1
 

@@ -24,9 +24,8 @@ from torch import Tensor, nn
 
 from oatkit.errors import ArtifactError, DecodeError
 from oatkit.tokenizers.codec import no_progress, not_fitted, tokens_of_lists
-from oatkit.types import Schedule, Tokens
+from oatkit.types import Decoding, Schedule, Tokens
 
-Decoding = Literal["strict", "relaxed"]
 BPE_FILE = "tokenizer.json"
 PUBLISHED_FILE = "processor_config.json"
 PROCESSOR_CLASS = "OatkitFastTokenizer"

@@ -16,6 +16,7 @@ from oatkit.types.data_records import (
     TaskSummary,
 )
 from oatkit.types.execution import ExecuteSteps, Execution
+from oatkit.types.policy_choices import Decoding, Dtype, Head
 from oatkit.types.policy_records import (
     BackboneCheck,
     Baseline,
@@ -37,6 +38,7 @@ from oatkit.types.policy_records import (
     SuccessRate,
     TaskResult,
 )
+from oatkit.types.predicted_chunks import Prediction
 from oatkit.types.reproduction_records import ReproducedNumber, Reproduction
 from oatkit.types.sampling import Sampling
 from oatkit.types.tokenizer_records import (
@@ -79,14 +81,17 @@ __all__ = [
     "CheckKind",
     "DatasetCheck",
     "DatasetInfo",
+    "Decoding",
     "DemoRecord",
     "DemoStage",
     "DimensionSummary",
+    "Dtype",
     "EpisodeResult",
     "EpisodeVideo",
     "ExecuteSteps",
     "Execution",
     "Finding",
+    "Head",
     "Invariant",
     "KindComparison",
     "LabChunk",
@@ -102,6 +107,7 @@ __all__ = [
     "PolicySlot",
     "PolicySweep",
     "PolicySweepRow",
+    "Prediction",
     "Properties",
     "Property",
     "Reconstruction",

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from oatkit.measure.reports.chart import (
     GRID,
     INK,
-    STYLES,
+    PLAIN_STYLE,
     Chart,
     integer_axis,
     log2_axis,
     new_figure,
+    policy_style,
 )
 from oatkit.tokenizers import KINDS
 
@@ -58,10 +59,10 @@ def test_colors_are_readable_on_light_and_dark(kind: str, paper: str) -> None:
     assert (high + 0.05) / (low + 0.05) > 2.6
 
 
-def test_every_kind_has_a_color_and_a_mark_of_its_own() -> None:
-    assert list(STYLES) == list(KINDS)
-    assert len({color for color, _ in STYLES.values()}) == len(KINDS)
-    assert len({mark for _, mark in STYLES.values()}) == len(KINDS)
+def test_a_policy_has_the_style_of_its_kind_where_that_is_known() -> None:
+    assert policy_style("oat")[0] == KINDS["oat"].color
+    assert policy_style("openpi") == PLAIN_STYLE
+    assert PLAIN_STYLE[0] not in {kind.color for kind in KINDS.values()}
 
 
 def test_svg_has_the_colors_of_the_page_and_no_address() -> None:

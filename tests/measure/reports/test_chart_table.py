@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from oatkit.measure.reports.chart_table import COMPARISON_CHARTS, EVALUATION_CHARTS
+from oatkit.measure.reports.chart_table import COMPARISON_CHARTS
+from oatkit.measure.reports.evaluation_report import EVALUATION_CHARTS
 from tests.measure.reports.records import comparison, evaluation, kind, ordered_kind
 
 

@@ -12,10 +12,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import oatkit
 from oatkit.data import Dataset
-from oatkit.nn.weight_loading import Dtype
 from oatkit.policies import Policy
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
-from oatkit.types import Sampling
+from oatkit.types import Dtype, Sampling
 from tests.policies import tiny
 from tests.policies.vlm.tiny_vlm import families, make_policy
 

@@ -12,6 +12,7 @@ from oatkit_client.client import Client
 from oatkit_client.errors import (
     ClientError,
     ConnectionFailed,
+    NoChunk,
     Refused,
     RequestTimeout,
     ServerBusy,
@@ -34,6 +35,7 @@ __all__ = [
     "LocalDecoder",
     "LocalPolicy",
     "Metadata",
+    "NoChunk",
     "RealTimeChunks",
     "Refused",
     "Reply",

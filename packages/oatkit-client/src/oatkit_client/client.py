@@ -30,13 +30,22 @@ from websockets.sync.client import ClientConnection, connect
 
 from oatkit_client.errors import (
     ConnectionFailed,
+    NoChunk,
     Refused,
     RequestTimeout,
     ServerBusy,
     ServerError,
 )
 from oatkit_client.local_decoder import LocalDecoder
-from oatkit_client.protocol import BUSY, KEY_SCHEME, Budget, Metadata, Reply, RequestOptions
+from oatkit_client.protocol import (
+    BUSY,
+    KEY_SCHEME,
+    NO_CHUNK,
+    Budget,
+    Metadata,
+    Reply,
+    RequestOptions,
+)
 from oatkit_client.sampling import Sampling
 from oatkit_client.wire import WireError, pack, unpack
 
@@ -57,6 +66,8 @@ class Client:
         api_key: Key that is sent as `Authorization: Api-Key ...`, without white space around it.
         timeout_s: Maximum time that `infer` may take, reconnecting included.
         connect_timeout_s: Maximum time of one attempt to connect, at most `timeout_s`.
+        reconnect_s: Maximum time for which a server that cannot be reached is tried again; as long
+            as `timeout_s` allows by default.
         ssl: An `ssl.SSLContext` for `wss://`, where the system's certificates do not suffice.
         decoder: Decoder of the server's tokenizer; with it, only tokens travel and are decoded
             here.
@@ -69,12 +80,14 @@ class Client:
         *,
         timeout_s: float = 30.0,
         connect_timeout_s: float = 5.0,
+        reconnect_s: float | None = None,
         ssl: Any = None,
         decoder: LocalDecoder | None = None,
     ) -> None:
         self.url = url if "://" in url else "ws://" + url
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
+        self._reconnect_s = timeout_s if reconnect_s is None else reconnect_s
         self._options: dict[str, Any] = {"compression": None, "max_size": None, "close_timeout": 1}
         if api_key is not None:
             self._options["additional_headers"] = {
@@ -135,7 +148,6 @@ class Client:
             options["tokens_only"] = True
         end = time.monotonic() + self._timeout_s
         with self._lock:
-            losses_before = self._num_losses
             is_first, self._is_new_episode = self._is_new_episode, False
             if is_first:
                 options["reset"] = True
@@ -144,11 +156,19 @@ class Client:
             except Exception:
                 self._is_new_episode |= is_first
                 raise
-            if self._num_losses > losses_before:
-                reply["stale"] = True
         if self._decoder is not None:
             reply["actions"] = self._decoder.decode(reply["tokens"])
         return reply
+
+    def ask(self, message: Mapping[str, Any]) -> Reply:
+        """The server's reply to a message that is sent as it is; `infer` adds what a robot needs.
+
+        Args:
+            message: Observation by the keys of the server, with the options of the request.
+        """
+        end = time.monotonic() + self._timeout_s
+        with self._lock:
+            return self._ask_until(pack(message), end)
 
     def reset(self) -> None:
         """An episode ends: the next request is the first of another."""
@@ -167,10 +187,13 @@ class Client:
 
     def _ask_until(self, data: bytes, end: float) -> Reply:
         """Ask again after a lost connection or a busy server, as long as there is time."""
-        backoff = _Backoff(end)
+        backoff, losses_before = _Backoff(end), self._num_losses
         while True:
             try:
-                return self._ask(data, end)
+                reply = self._ask(data, end)
+                if self._num_losses > losses_before:
+                    reply["stale"] = True
+                return reply
             except (ConnectionClosed, OSError) as error:
                 self._drop()
                 if isinstance(error, (ConnectionFailed, RequestTimeout)):
@@ -198,11 +221,11 @@ class Client:
             if answer.startswith(BUSY):
                 raise ServerBusy(answer)
             self._drop()
-            raise ServerError(answer)
+            raise NoChunk(answer) if answer.startswith(NO_CHUNK) else ServerError(answer)
         return cast(Reply, unpack(answer))
 
     def _connect(self, end: float) -> ClientConnection:
-        backoff = _Backoff(end)
+        backoff = _Backoff(min(end, time.monotonic() + self._reconnect_s))
         while self._connection is None:
             attempt_s = min(self._connect_timeout_s, _left_s(end))
             try:

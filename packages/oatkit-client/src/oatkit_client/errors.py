@@ -6,7 +6,8 @@ ClientError
 │                      speaks no websocket, or the decoder is of another tokenizer
 ├── RequestTimeout     no reply in time (also a TimeoutError)
 ├── ServerError        the server could not answer this request; the message is the server's
-│   └── ServerBusy     its queue is full
+│   ├── ServerBusy     its queue is full
+│   └── NoChunk        the generated tokens are no chunk (`fast`, strict decoding)
 └── StepLate           a step has no action within its limit (also a TimeoutError)
 """
 
@@ -37,6 +38,10 @@ class ServerError(ClientError):
 
 class ServerBusy(ServerError):  # noqa: N818
     """The server's queue is full; the same request may succeed later."""
+
+
+class NoChunk(ServerError):  # noqa: N818
+    """The tokens that the policy generated are no chunk; other observations may have one."""
 
 
 class StepLate(ClientError, TimeoutError):  # noqa: N818

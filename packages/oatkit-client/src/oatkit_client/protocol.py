@@ -22,6 +22,8 @@ Budget = Union[int, Literal["auto"]]
 """Number of tokens; "auto" where the policy decides when to stop."""
 BUSY = "busy"
 """First word of the text that a server sends while it takes no more requests: ask again."""
+NO_CHUNK = "no chunk"
+"""First words of the text that a server sends where the generated tokens do not decode."""
 StopReason = Literal["all", "budget", "auto", "deadline"]
 """Why no more tokens were generated."""
 KEY_SCHEME = "Api-Key"
@@ -66,6 +68,9 @@ class _SometimesInReply(TypedDict, total=False):
     """Why generation stopped: `all` tokens are there (a sequence that ends by itself included), the
     `budget` was spent, `auto` found the tokens certain enough by their entropy, or the `deadline`
     came near. Euler steps of a flow expert count as tokens. Servers of before send none."""
+    attempts: int
+    """How often the tokens were generated until they decoded, 1 for most; servers of before and
+    local policies send none."""
     deadline_met: bool
     """Whether the deadline was met; only where the request had one that the policy can keep."""
     warning: str
@@ -149,6 +154,12 @@ class Metadata(TypedDict):
     """Digest of the policy, which changes when it would act otherwise."""
     has_execute_steps: bool
     """Whether replies hold `execute_steps`."""
+    heads: list[str]
+    """All parts of the policy that could act, of which `head` does."""
+    state_keys: list[str]
+    """Parts of an observation that were joined to the state in training, by LeRobot's names."""
+    device: str
+    """Where the policy runs, in words."""
 
 
 REQUEST_KEYS = tuple(RequestOptions.__annotations__)

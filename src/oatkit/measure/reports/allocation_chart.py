@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oatkit.measure.reports.chart import STYLES, Chart, integer_axis, new_figure, styled
+from oatkit.measure.reports.chart import Chart, integer_axis, new_figure, styled
+from oatkit.measure.reports.kind_styles import STYLES
 from oatkit.types import Allocation, TokenizerComparison
 
 RISES = "#d23b3b"

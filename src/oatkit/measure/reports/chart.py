@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import io
 import re
-from itertools import cycle
 from typing import Any
 
 from oatkit.errors import MissingExtraError
-from oatkit.tokenizers import KINDS
 
 try:
     import matplotlib
@@ -23,9 +21,8 @@ except ImportError as error:
 
 INK, GRID = "#31343a", "#d9dce2"
 """Colors that SVG replaces by those of the page, so no curve may have them."""
-MARKERS = dict(zip(KINDS, cycle("osX^vPD<>*ph8d"), strict=False))
-STYLES = {name: (kind.color, MARKERS[name]) for name, kind in KINDS.items()}
-"""Color and marker of each kind of tokenizer."""
+PLAIN_STYLE = ("#7d8590", "o")
+"""Color and marker of a policy whose kind of tokenizer is not known here."""
 SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.family": ["DejaVu Sans"],
@@ -99,6 +96,18 @@ def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **o
     """A figure of so many inches, and its grid of axes."""
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def policy_style(kind: str) -> tuple[str, str]:
+    """Color and marker of a policy: those of its kind of tokenizer, as far as kinds are known.
+
+    They are not where a policy elsewhere is evaluated without torch.
+    """
+    try:
+        from oatkit.measure.reports.kind_styles import STYLES
+    except ImportError:
+        return PLAIN_STYLE
+    return STYLES.get(kind, PLAIN_STYLE)
 
 
 def kind_legend(figure: Any, count: int) -> None:

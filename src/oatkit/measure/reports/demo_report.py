@@ -7,9 +7,8 @@ from html import escape
 from pathlib import Path
 
 from oatkit.measure.reports import evaluation_findings, prefix_chart
-from oatkit.measure.reports.chart_table import EVALUATION_CHARTS
 from oatkit.measure.reports.comparison_findings import share_left, trained, worse_than_analytic
-from oatkit.measure.reports.evaluation_report import videos
+from oatkit.measure.reports.evaluation_report import EVALUATION_CHARTS, videos
 from oatkit.measure.reports.evaluation_tables import evaluation_tables
 from oatkit.measure.reports.html_page import (
     bullets,

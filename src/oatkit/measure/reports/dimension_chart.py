@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from oatkit.measure.reports.chart import STYLES, Chart, kind_legend, new_figure, styled
+from oatkit.measure.reports.chart import Chart, kind_legend, new_figure, styled
+from oatkit.measure.reports.kind_styles import STYLES
 from oatkit.types import TokenizerComparison
 
 CAPTION = "With all tokens. A dimension far to the right of the others is the one that suffers."

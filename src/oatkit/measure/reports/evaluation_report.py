@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 
-from oatkit.measure.reports.chart_table import EVALUATION_CHARTS
+from oatkit.measure.reports.chart import Chart
 from oatkit.measure.reports.evaluation_findings import cautions, sentences
 from oatkit.measure.reports.evaluation_tables import evaluation_tables
 from oatkit.measure.reports.html_page import bullets, figures, how_made, page, video, warning
-from oatkit.measure.reports.report_words import acts_by_flow, execution_words, has_budgets
+from oatkit.measure.reports.report_words import actor, execution_words, has_budgets
+from oatkit.measure.reports.success_chart import plot_success
+from oatkit.measure.reports.time_chart import plot_success_by_time
 from oatkit.types import (
     EpisodeResult,
     EpisodeVideo,
@@ -18,6 +21,11 @@ from oatkit.types import (
     budget_order,
 )
 
+EVALUATION_CHARTS: dict[str, Callable[[PolicyEvaluation], Sequence[Chart]]] = {
+    "Success against time": plot_success_by_time,
+    "Success by task": plot_success,
+}
+"""Section of the report to what plots its charts; a section without a chart is left out."""
 MAX_VIDEOS = 24
 """Maximum number of videos that the page holds; the others stay beside it."""
 
@@ -31,8 +39,8 @@ def write_evaluation_report(record: PolicyEvaluation, folder: Path) -> Path:
 
 def evaluation_page(record: PolicyEvaluation, folder: Path) -> str:
     """The page; the videos are below `folder`."""
-    means = "acting by its flow expert"
-    if not acts_by_flow(record):
+    means = f"acting by its {actor(record)}"
+    if actor(record) is None:
         means = f"on <b>{escape(record.kind)}</b> tokens"
     lead = (
         f"<code>{escape(record.policy)}</code>, {means}, in {record.settings['env']}: "

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from oatkit.measure.reports.chart import INK, STYLES, Chart, new_figure, styled
+from oatkit.measure.reports.chart import INK, Chart, new_figure, styled
 from oatkit.measure.reports.comparison_findings import share_left, trained
+from oatkit.measure.reports.kind_styles import STYLES
 from oatkit.measure.reports.report_words import count_tokens
 from oatkit.types import KindComparison, Reconstruction, TokenizerComparison
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from oatkit.measure.reports.chart import STYLES, Chart, kind_legend, log2_axis, new_figure, styled
+from oatkit.measure.reports.chart import Chart, kind_legend, log2_axis, new_figure, styled
+from oatkit.measure.reports.kind_styles import STYLES
 from oatkit.measure.reports.probe_findings import (
     policy_sentence,
     probe_baselines,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from oatkit.measure.reports.chart import STYLES, Chart, log2_axis, new_figure, styled
+from oatkit.measure.reports.chart import Chart, log2_axis, new_figure, styled
 from oatkit.measure.reports.comparison_findings import cheapest_sentence
+from oatkit.measure.reports.kind_styles import STYLES
 from oatkit.types import BudgetMeasurement, KindComparison, TokenizerComparison
 
 REFERENCE = "#8d939c"

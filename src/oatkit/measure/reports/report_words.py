@@ -17,14 +17,19 @@ def acts_by_flow(record: PolicyEvaluation) -> bool:
     return record.settings.get("head") == "flow"
 
 
+def actor(record: PolicyEvaluation) -> str | None:
+    """What acted, where it was not tokens: a flow expert, or a server that does not say what."""
+    return {"flow": "flow expert", "server": "server"}.get(record.settings.get("head", "tokens"))
+
+
 def has_budgets(record: PolicyEvaluation) -> bool:
     """Whether results are told apart by budgets; a flow expert usually has only one result."""
-    return not acts_by_flow(record) or len(record.budgets) > 1
+    return actor(record) is None or len(record.budgets) > 1
 
 
 def result_name(record: PolicyEvaluation, budget: Budget) -> str:
     """Name of a result in tables and charts: its budget, or `flow` if that is all there is."""
-    return budget_name(budget) if has_budgets(record) else "flow"
+    return budget_name(budget) if has_budgets(record) else str(record.settings["head"])
 
 
 def axis_name(record: PolicyEvaluation) -> str:
@@ -37,10 +42,13 @@ def axis_name(record: PolicyEvaluation) -> str:
 def execution_words(record: PolicyEvaluation) -> str:
     """How chunks became actions: `16 of 32 steps executed`, and what was done beside it."""
     s = record.settings
-    steps = "as many steps executed as the policy finds worth it"
-    words = [
-        steps if s["execute"] == "auto" else f"{s['execute']} of {s['horizon']} steps executed"
-    ]
+    steps, horizon = s["execute"], s["horizon"]
+    if steps == "auto":
+        words = ["as many steps executed as the policy finds worth it"]
+    elif horizon is None:  # a server that does not tell it
+        words = [f"{'half' if steps is None else f'{steps} steps'} of each chunk executed"]
+    else:
+        words = [f"{steps} of {horizon} steps executed"]
     if s.get("blend") is not None:
         words.append(f"averaged with older chunks (decay {s['blend']:g})")
     if s.get("delay"):
@@ -73,7 +81,7 @@ def count_tokens(count: float) -> str:
 def means_of_acting(record: PolicyEvaluation, result: BudgetResult) -> str:
     """What the policy acted with: `8 tokens`, `5 Euler steps`, or `its flow expert`."""
     if not has_budgets(record):
-        return "its flow expert"
+        return f"its {actor(record)}"
     if acts_by_flow(record):
         return f"{result.calls:.3g} Euler step{'s' * (result.calls != 1)}"
     return count_tokens(result.tokens)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oatkit.measure.reports.chart import STYLES, Chart, new_figure, styled
+from oatkit.measure.reports.chart import Chart, new_figure, policy_style, styled
 from oatkit.measure.reports.report_words import (
-    acts_by_flow,
+    actor,
     axis_name,
     count_tokens,
     fixed_budgets,
@@ -55,7 +55,7 @@ def _panels(record: PolicyEvaluation) -> dict[str, list[SuccessRate | None]]:
 
 
 def _plot_rates(axes: Any, record: PolicyEvaluation, rates: list[SuccessRate | None]) -> None:
-    color, marker = STYLES[record.kind]
+    color, marker = policy_style(record.kind)
     for place, found in enumerate(rates):
         if found is None:
             continue
@@ -73,17 +73,17 @@ def _see(record: PolicyEvaluation) -> str:
     fixed = fixed_budgets(record) or list(record.budgets)
     best = max(fixed, key=lambda b: b.success.rate)
     if not best.success.successes:
-        return "No episode is solved." if acts_by_flow(record) else "No budget solves an episode."
+        return "No episode is solved." if actor(record) else "No budget solves an episode."
     said = f"Most is solved with {means_of_acting(record, best)}: {best.success.rate:.0%}"
-    if acts_by_flow(record):
-        said = f"The flow expert solves {best.success.rate:.0%}"
+    if actor(record):
+        said = f"The {actor(record)} solves {best.success.rate:.0%}"
     elif fixed[0] is not best:
         said += f", against {fixed[0].success.rate:.0%} with {count_tokens(fixed[0].tokens)}"
     return f"{said}."
 
 
 def _caption(record: PolicyEvaluation) -> str:
-    if acts_by_flow(record):
+    if actor(record):
         return "Lines are Wilson's 95 % intervals."
     return (
         "Lines are Wilson's 95 % intervals: budgets whose lines overlap widely may be equally "

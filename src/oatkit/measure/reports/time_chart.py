@@ -7,11 +7,11 @@ from typing import Any
 
 from oatkit.measure.reports.chart import (
     GRID,
-    STYLES,
     Chart,
     kind_legend,
     log2_axis,
     new_figure,
+    policy_style,
     styled,
 )
 from oatkit.measure.reports.report_words import (
@@ -43,7 +43,7 @@ def plot_success_by_time(record: PolicyEvaluation) -> list[Chart]:
     if not policies:
         return []
     figure, ((axes,),) = new_figure(9.5, 3.6)
-    markers = chain([STYLES[policies[0].kind][1]], cycle(FURTHER_MARKERS))
+    markers = chain([policy_style(policies[0].kind)[1]], cycle(FURTHER_MARKERS))
     looks = zip(cycle(LINES), markers, strict=False)
     for policy, name, look in zip(policies, policy_names(policies), looks, strict=False):
         _plot_policy(axes, policy, name, *look)
@@ -65,7 +65,7 @@ def timed(record: PolicyEvaluation) -> list[tuple[BudgetResult, float]]:
 
 
 def _plot_policy(axes: Any, record: PolicyEvaluation, name: str, line: str, marker: str) -> None:
-    color = STYLES[record.kind][0]
+    color = policy_style(record.kind)[0]
     fixed = [(ms, 100 * b.success.rate) for b, ms in timed(record) if b.budget != "auto"]
     if fixed:
         axes.plot(*zip(*fixed, strict=True), line, marker=marker, color=color, label=name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from oatkit.measure.reports.chart import STYLES, Chart, kind_legend, new_figure, styled
+from oatkit.measure.reports.chart import Chart, kind_legend, new_figure, styled
 from oatkit.measure.reports.comparison_findings import LATE_FALL, late_fall
+from oatkit.measure.reports.kind_styles import STYLES
 from oatkit.types import TokenizerComparison
 
 CAPTION = (

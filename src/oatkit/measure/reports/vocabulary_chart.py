@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from oatkit.measure.reports.chart import STYLES, Chart, kind_legend, log2_axis, new_figure, styled
+from oatkit.measure.reports.chart import Chart, kind_legend, log2_axis, new_figure, styled
+from oatkit.measure.reports.kind_styles import STYLES
 from oatkit.types import TokenizerComparison
 
 MAX_MARKS = 32

@@ -15,13 +15,13 @@ from oatkit.nn.device import read_clock
 from oatkit.policies.generation.budget_limits import resolve_steps, step_choices
 from oatkit.policies.generation.deadline import Deadline, Latency
 from oatkit.policies.generation.early_stop import AutoThresholds
-from oatkit.policies.generation.prediction import Prediction, PredictionOptions, to_prediction
-from oatkit.policies.generation.random_rows import Generators, random_draws
+from oatkit.policies.generation.prediction import PredictionOptions, to_prediction
+from oatkit.policies.generation.random_rows import Generators, random_draws, start_generators
 from oatkit.policies.generation.token_generation import ALL, BUDGET, DEADLINE, GeneratedChunks
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
 from oatkit.policies.observation.observations import Observations
-from oatkit.types import Sampling, Tokens
+from oatkit.types import Prediction, Sampling, Tokens
 
 REPEATS = 5
 
@@ -86,9 +86,7 @@ class FlowPredictor:
             began += time.perf_counter() - before  # measuring is not part of the prediction
             at = began + options.deadline_ms / 1000
             deadline = Deadline(at, latency, self._net.device)
-        generator = options.generator
-        if generator is None and options.sampling.seed is not None:
-            generator = torch.Generator().manual_seed(options.sampling.seed)
+        generator = start_generators(options.generator, options.sampling.seed)
         generated = self._integrate(batch, generator, options, num_steps, deadline)
         return to_prediction(
             generated,

@@ -9,20 +9,39 @@ import numpy as np
 import torch
 from torch import Tensor
 
-Generators = torch.Generator | Sequence[torch.Generator] | None
-"""One generator for the batch, one for each row (which then gets the same numbers in any batch), or
-torch's own."""
+StartedGenerators = torch.Generator | list[torch.Generator] | None
+Generators = torch.Generator | Sequence[torch.Generator] | Sequence[int] | None
+"""One generator for the batch, one for each row (which then gets the same numbers in any batch) or
+the seed of one for each row, or torch's own."""
+
+
+def start_generators(given: Generators, seed: int | None = None) -> StartedGenerators:
+    """The same with generators in place of seeds; what they have given is then not given again.
+
+    Args:
+        given: What a caller gave.
+        seed: Seed of one generator for the batch, where the caller gave nothing.
+    """
+    if given is None:
+        return None if seed is None else torch.Generator().manual_seed(seed)
+    if isinstance(given, torch.Generator):
+        return given
+    return [
+        one if isinstance(one, torch.Generator) else torch.Generator().manual_seed(one)
+        for one in given
+    ]
 
 
 def random_rows(
     sample: Callable[..., Tensor], generators: Generators, batch_size: int, *shape: int
 ) -> Tensor:
     """Random numbers, (B, *shape), by `torch.rand` or `torch.randn`."""
-    if generators is None or isinstance(generators, torch.Generator):
-        return sample(batch_size, *shape, generator=generators)
-    if len(generators) != batch_size:
-        raise ValueError(f"there are {len(generators)} generators for {batch_size} rows")
-    return torch.stack([sample(*shape, generator=generator) for generator in generators])
+    started = start_generators(generators)
+    if started is None or isinstance(started, torch.Generator):
+        return sample(batch_size, *shape, generator=started)
+    if len(started) != batch_size:
+        raise ValueError(f"there are {len(started)} generators for {batch_size} rows")
+    return torch.stack([sample(*shape, generator=generator) for generator in started])
 
 
 def random_draws(
@@ -39,12 +58,13 @@ def random_draws(
     """
     if num_draws < 1:
         raise ValueError(f"draws is {num_draws}, expected 1 or more")
-    later = [_later(generators, draw) for draw in range(1, num_draws)]
-    own = [generators, *later]
+    started = start_generators(generators)
+    later = [_later(started, draw) for draw in range(1, num_draws)]
+    own = [started, *later]
     return torch.cat([random_rows(sample, each, batch_size, *shape) for each in own])
 
 
-def _later(generators: Generators, draw: int) -> Generators:
+def _later(generators: StartedGenerators, draw: int) -> StartedGenerators:
     """The generators of another draw; torch's own goes on."""
     if generators is None:
         return None

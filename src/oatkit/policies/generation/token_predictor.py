@@ -20,8 +20,13 @@ from oatkit.policies.generation.budget_limits import can_stop_early, resolve_bud
 from oatkit.policies.generation.deadline import Deadline, Latency
 from oatkit.policies.generation.early_stop import AutoThresholds, require_thresholds
 from oatkit.policies.generation.latency_measurement import measure_latency
-from oatkit.policies.generation.prediction import Prediction, PredictionOptions, to_prediction
-from oatkit.policies.generation.random_rows import Generators, random_draws, random_rows
+from oatkit.policies.generation.prediction import PredictionOptions, to_prediction
+from oatkit.policies.generation.random_rows import (
+    Generators,
+    random_draws,
+    random_rows,
+    start_generators,
+)
 from oatkit.policies.generation.threshold_calibration import calibrate_thresholds
 from oatkit.policies.generation.token_generation import (
     GeneratedChunks,
@@ -33,7 +38,7 @@ from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
 from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Sampling, Schedule
+from oatkit.types import Prediction, Sampling, Schedule
 
 MAX_ATTEMPTS = 10
 """How often a sequence is generated until it decodes (`fast`, strict)."""
@@ -87,9 +92,7 @@ class TokenPredictor:
             began += time.perf_counter() - before  # measuring is not part of the prediction
             deadline = Deadline(began + options.deadline_ms / 1000, latency, self._net.device)
             settings = replace(settings, deadline=deadline)
-        generator = options.generator
-        if generator is None and options.sampling.seed is not None:
-            generator = torch.Generator().manual_seed(options.sampling.seed)
+        generator = start_generators(options.generator, options.sampling.seed)
         generated = self._generate(batch, settings, generator, options.draws)
         return to_prediction(
             generated,

@@ -18,7 +18,7 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.weight_loading import WithoutWeights
 from oatkit.policies.generation.auto_execution import AutoExecution, calibrate_execution
 from oatkit.policies.generation.early_stop import AutoThresholds
-from oatkit.policies.generation.prediction import Prediction, PredictionOptions
+from oatkit.policies.generation.prediction import PredictionOptions
 from oatkit.policies.generation.random_rows import Generators
 from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.generation.token_predictor import TokenPredictor
@@ -29,7 +29,6 @@ from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
-from oatkit.policies.policy import Head
 from oatkit.policies.policy_artifact import (
     CPU,
     SCHEMA,
@@ -44,7 +43,7 @@ from oatkit.policies.tokenizer_checks import require_endpoints, require_same_act
 from oatkit.storage.artifact import UNTRAINED, upload, warn_of_random_weights
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.tokenizers.codec import written_settings
-from oatkit.types import Budget, Sampling, Schedule, Tokens
+from oatkit.types import Budget, Head, Prediction, Sampling, Schedule, Tokens
 
 
 class LightPolicy:

@@ -8,8 +8,8 @@ from typing import Any
 
 from oatkit.errors import unknown_name
 from oatkit.nn.image_augmentation import Augmentation
-from oatkit.policies.policy import Head
 from oatkit.policies.vlm.backbones.backbone_options import FREEZING, BackboneOptions
+from oatkit.types import Head
 
 
 @dataclass(frozen=True)

@@ -25,14 +25,13 @@ from oatkit.policies.generation.auto_execution import AutoExecution, calibrate_e
 from oatkit.policies.generation.budget_limits import step_choices
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.flow_predictor import FlowPredictor
-from oatkit.policies.generation.prediction import Prediction, PredictionOptions
+from oatkit.policies.generation.prediction import PredictionOptions
 from oatkit.policies.generation.random_rows import Generators
 from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.generation.token_predictor import TokenPredictor
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
-from oatkit.policies.policy import Head
 from oatkit.policies.policy_artifact import (
     CPU,
     SCHEMA,
@@ -52,7 +51,7 @@ from oatkit.policies.vlm.vlm_net import VlmNet
 from oatkit.policies.vlm.vlm_reader import VlmReader
 from oatkit.storage.artifact import UNTRAINED, upload, warn_of_random_weights
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Budget, Sampling, Schedule, Tokens
+from oatkit.types import Budget, Head, Prediction, Sampling, Schedule, Tokens
 
 OWN_KEYS = ("vocab_size", "tokenizer_digest", "actions")
 """Entries of `config.json` that only these policies have."""

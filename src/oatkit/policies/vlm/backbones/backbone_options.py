@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from oatkit.nn.weight_loading import Dtype
+from oatkit.types import Dtype
 
 FREEZING = ("freeze_vision", "train_vision", "freeze_language")
 """Options that may change when a trained policy is trained further."""

@@ -1,0 +1,51 @@
+"""The published `vla-eval` runs a benchmark against our server, by way of the bridge.
+
+Run by `make test-vla-eval`, which gives that package an environment of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oatkit.serve import ServeConfig, serving
+from oatkit.types import Sampling
+from tests.serve.slow import make_policy
+
+PYTHON = os.environ.get("OATKIT_VLA_EVAL_PYTHON")
+SCRIPT = Path(__file__).parent / "drive.py"
+
+pytestmark = pytest.mark.skipif(PYTHON is None, reason="vla-eval has its own environment")
+
+
+def test_vla_eval_runs_a_benchmark_against_our_server(tmp_path: Path) -> None:
+    assert PYTHON is not None
+    policy = make_policy(tmp_path, cameras=("front",))
+    config = ServeConfig(port=0, max_batch=2, api_key="s3cret", sampling=Sampling(0))
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with serving(policy, config) as url:
+        ran = subprocess.run(
+            [PYTHON, str(SCRIPT), url, "s3cret", str(tmp_path / "results")],
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+            env=alone,
+        )
+    assert ran.returncode == 0, ran.stderr
+    report = json.loads(ran.stdout.splitlines()[-1])
+    made, first, second = report["got"]
+    assert made["asked"] == [True, False], "a state, and one camera"
+    assert np.shape(first["actions"]) == (6, 3), "one action a step, out of two chunks"
+    assert first == second, "an episode of the same observations gets the same actions"
+    chunk = first["actions"]
+    assert chunk[3] != chunk[4]
+    (result,) = report["results"]
+    assert result["mean_success"] == 1.0
+    assert all("expected POLICY=BENCHMARK of: front" in error for error in report["errors"])
+    assert len(report["errors"]) == 2
