@@ -61,7 +61,6 @@ def plan_evaluation(
     named: str | SimulatorKind,
     rollout: Rollout,
     tasks: Sequence[str],
-    *,
     shadows: bool = True,
 ) -> EvaluationPlan:
     """The plan of an evaluation; what the policy or the simulator cannot do is a `ValueError`."""

@@ -107,16 +107,11 @@ def evaluate(
         command: What the record says was typed.
         show_progress: Whether to show a progress bar.
     """
-    folder, budgets = _checked_folder(out, episodes, videos, workers, timeout_s), budgets or (None,)
-    with _opened(policy, budgets, schedule, head, decoding, draws, device, dtype) as evaluated:
+    run = _Run(out, episodes, videos, rerun, workers, timeout_s, show_progress)
+    with _opened(policy, budgets, schedule, head, decoding, draws, device, dtype) as opened:
         execution = Execution(execute, blend, delay, draws)
-        rollout = make_rollout(evaluated, execution, sampling, state_keys, schedule)
-        plan = plan_evaluation(evaluated, simulator, rollout, tasks, shadows=shadows)
-        recording = None if rerun is None else Path(rerun)
-        run = _Run(
-            plan, folder, workers or os.cpu_count() or 1, timeout_s, show_progress, recording
-        )
-        return run.finish(command, episodes, videos)
+        rollout = make_rollout(opened, execution, sampling, state_keys, schedule)
+        return run.finish(plan_evaluation(opened, simulator, rollout, tasks, shadows), command)
 
 
 @contextmanager
@@ -131,6 +126,7 @@ def _opened(
     dtype: Dtype | None,
 ) -> Iterator[EvaluatedPolicy]:
     """The policy here or, by its address, elsewhere, where its server decides all else."""
+    budgets = budgets or (None,)
     is_address = isinstance(policy, str) and policy.startswith(SCHEMES)
     if not is_address and not isinstance(policy, Evaluable):
         from oatkit.jobs.opened_policy import open_for_evaluation
@@ -165,56 +161,46 @@ def _opened(
         yield remote.evaluated(budgets)
 
 
-def _checked_folder(
-    out: str | os.PathLike[str] | None,
-    episodes: int,
-    videos: int,
-    workers: int | None,
-    timeout_s: float,
-) -> Path | None:
-    """The folder of an evaluation whose numbers make sense."""
-    for name, value in (("episodes", episodes), ("workers", workers)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} is {value}, expected 1 or more")
-    if videos < 0:
-        raise ValueError(f"videos is {videos}, expected 0 or more")
-    if not timeout_s > 0:
-        raise ValueError(f"timeout_s is {timeout_s:g}, expected more than 0")
-    if videos and out is None:
-        raise ValueError("videos need a folder: name one with --out (out)")
-    if videos:
-        import oatkit.data.video  # noqa: F401  says now what it lacks
-    return None if out is None else Path(out)
-
-
 class _Run:
-    """The episodes of a plan that a record lacks."""
+    """The episodes that a record lacks; arguments, which are checked, are `evaluate`'s."""
 
     def __init__(
         self,
-        plan: EvaluationPlan,
-        folder: Path | None,
-        num_workers: int,
+        out: str | os.PathLike[str] | None,
+        episodes: int,
+        videos: int,
+        rerun: str | os.PathLike[str] | None,
+        workers: int | None,
         timeout_s: float,
         show_progress: bool,
-        rerun: Path | None,
     ) -> None:
-        self._plan = plan
-        self._folder = folder
-        self._console = Console(highlight=False, quiet=not show_progress)
-        self._num_workers = num_workers
+        for name, value in (("episodes", episodes), ("workers", workers)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}, expected 1 or more")
+        if videos < 0:
+            raise ValueError(f"videos is {videos}, expected 0 or more")
+        if not timeout_s > 0:
+            raise ValueError(f"timeout_s is {timeout_s:g}, expected more than 0")
+        if videos and out is None:
+            raise ValueError("videos need a folder: name one with --out (out)")
+        if videos:
+            import oatkit.data.video  # noqa: F401  says now what it lacks
+        self._folder = None if out is None else Path(out)
+        self._episodes, self._num_videos = episodes, videos
+        self._rerun = None if rerun is None else Path(rerun)
+        self._num_workers = workers or os.cpu_count() or 1
         self._timeout_s = timeout_s
-        self._rerun = rerun
+        self._console = Console(highlight=False, quiet=not show_progress)
 
-    def finish(self, command: str, episodes: int, videos: int) -> PolicyEvaluation:
+    def finish(self, plan: EvaluationPlan, command: str) -> PolicyEvaluation:
         """Run what the record lacks; returns the record with its comparisons."""
-        record = replace(self._begin(), command=command)
+        record = replace(self._begin(plan), command=command)
         done = {(e.task, e.budget, e.episode) for e in record.episodes}
         plans = [
-            EpisodePlan(task, budget, episode, self._film(task, budget, episode, videos))
-            for task in self._plan.tasks
-            for budget in self._plan.policy.budgets
-            for episode in range(episodes)
+            EpisodePlan(task, budget, episode, self._film(task, budget, episode))
+            for task in plan.tasks
+            for budget in plan.policy.budgets
+            for episode in range(self._episodes)
             if (task, budget, episode) not in done
         ]
         if record.episodes:
@@ -225,36 +211,42 @@ class _Run:
                 "(--rerun): evaluate into another folder"
             )
         if plans:
-            self._note_other_rate()
-            record = self._run(plans, replace(record, device=self._plan.policy.device))
+            self._note_other_rate(plan)
+            record = self._run(plan, plans, replace(record, device=plan.policy.device))
         record = with_comparisons(replace(record, videos=self._videos(record)))
         self._write(record)
         return record
 
-    def _begin(self) -> PolicyEvaluation:
+    def _begin(self, plan: EvaluationPlan) -> PolicyEvaluation:
         begun = PolicyEvaluation(
-            policy=self._plan.policy.name,
-            kind=self._plan.policy.kind,
-            settings=self._plan.settings(),
+            policy=plan.policy.name,
+            kind=plan.policy.kind,
+            settings=plan.settings(),
             versions=package_versions(),
         )
         return begun if self._folder is None else read_or_begin(self._folder / RECORD, begun)
 
-    def _run(self, plans: Sequence[EpisodePlan], record: PolicyEvaluation) -> PolicyEvaluation:
+    def _run(
+        self, plan: EvaluationPlan, plans: Sequence[EpisodePlan], record: PolicyEvaluation
+    ) -> PolicyEvaluation:
         """The record with the results of `plans`; whatever happens, what has ended is written."""
-        with _recorder(self._rerun, self._plan) as recorder:
+        with _recorder(self._rerun, plan) as recorder:
             runner = EpisodeRunner(
-                self._plan.policy.acting,
-                self._plan.simulator,
-                self._plan.rollout,
+                plan.policy.acting,
+                plan.simulator,
+                plan.rollout,
                 num_workers=self._num_workers,
                 timeout_s=self._timeout_s,
                 recorder=recorder,
             )
-            return self._run_with(runner, plans, record)
+            return self._run_with(runner, plans, record, plan.simulator.fps)
 
     def _run_with(
-        self, runner: EpisodeRunner, plans: Sequence[EpisodePlan], record: PolicyEvaluation
+        self,
+        runner: EpisodeRunner,
+        plans: Sequence[EpisodePlan],
+        record: PolicyEvaluation,
+        fps: float,
     ) -> PolicyEvaluation:
         ended: list[EpisodeResult] = []
         began = written = time.monotonic()
@@ -270,7 +262,7 @@ class _Run:
                     latencies_ms=latencies | record.latencies_ms,
                     episodes=(*record.episodes, *ended),
                 ),
-                self._plan.simulator.fps,
+                fps,
             )
 
         with (
@@ -294,9 +286,9 @@ class _Run:
         if self._folder is not None:
             write_record(self._folder / RECORD, record)
 
-    def _film(self, task: str, budget: Budget, episode: int, videos: int) -> Path | None:
+    def _film(self, task: str, budget: Budget, episode: int) -> Path | None:
         """Where the video of an episode goes, if it is to be filmed."""
-        if self._folder is None or episode >= videos:
+        if self._folder is None or episode >= self._num_videos:
             return None
         return self._folder / _video_path(task, budget, episode)
 
@@ -311,8 +303,8 @@ class _Run:
             if (self._folder / path).exists()
         )
 
-    def _note_other_rate(self) -> None:
-        trained_at, simulator = self._plan.policy.fps, self._plan.simulator
+    def _note_other_rate(self, plan: EvaluationPlan) -> None:
+        trained_at, simulator = plan.policy.fps, plan.simulator
         if trained_at not in (None, simulator.fps):
             self._console.print(
                 f"note: the policy was trained at {trained_at:g} steps a second, {simulator.name} "
