@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from oatkit import load_policy, load_tokenizer
 from oatkit.data import Normalizer, Statistics
 from oatkit.evaluation.action_plan import ActionPlan
 from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.weight_loading import WithoutWeights, place_weights
 from oatkit.policies import LightPolicy, Prediction
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.policies.observation.observation_spec import ObservationSpec
@@ -52,6 +53,7 @@ class OATPolicy(PreTrainedPolicy):
 
     config_class = OATConfig
     name = "oat"
+    _fsdp_wrap_modules: ClassVar[list[str]] = ["SelfAttention", "CrossAttention", "Mlp"]
 
     def __init__(
         self,
@@ -168,11 +170,26 @@ class OATPolicy(PreTrainedPolicy):
 
     # The artifact
 
-    def _save_pretrained(self, save_directory: Path) -> None:
+    def _save_pretrained(
+        self, save_directory: Path, state_dict: dict[str, Tensor] | None = None
+    ) -> None:
+        """Write the folder, with the weights that LeRobot 0.6 gathered from several processes where
+        it did."""
+        light = self.light if state_dict is None else self._light_with(state_dict)
         with replacing(Path(save_directory)) as aside:
-            self.light.save_pretrained(aside)
+            light.save_pretrained(aside)
             (aside / "config.json").rename(aside / CONFIG_BESIDE_LEROBOT)
             self.config._save_pretrained(aside)
+
+    def _light_with(self, state_dict: dict[str, Tensor]) -> LightPolicy:
+        """A copy of the light policy with the weights of another state of this policy."""
+        light = self.light
+        with WithoutWeights():
+            copy = LightPolicy.make(light.net.config, light.tokenizer, light.spec)
+        copy.auto, copy.execution, copy.extras = light.auto, light.execution, light.extras
+        state = {key.removeprefix("net."): value for key, value in state_dict.items()}
+        place_weights(copy.net, state, dtype=None, device=torch.device("cpu"))
+        return copy
 
     @classmethod
     def from_pretrained(
