@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 
@@ -15,14 +13,14 @@ from tests.lerobot_policy_oat.small_pi0_fast import LEAD, make_config, make_poli
 def test_a_generated_token_is_embedded_as_in_training(folders: dict[str, str]) -> None:
     from lerobot_policy_oat.versions import embed_text
 
-    model, batch = make_policy(make_config(folders)).model, observation()
+    policy, batch = make_policy(make_config(folders)), observation()
     lead = torch.tensor([LEAD] * 3)
-    inputs: Any = model.embed_prefix_fast(
-        [],
-        [],
+    inputs_BLD = policy.model.embed_prefix_fast(
+        *policy._preprocess_images(batch),
         batch["observation.language.tokens"],
         batch["observation.language.attention_mask"],
         lead,
         torch.ones_like(lead, dtype=torch.bool),
     )[0]
-    torch.testing.assert_close(embed_text(model.paligemma_with_expert, lead), inputs[:, -3:])
+    embedded_BLD = embed_text(policy.model.paligemma_with_expert, lead)
+    torch.testing.assert_close(embedded_BLD, inputs_BLD[:, -3:])
