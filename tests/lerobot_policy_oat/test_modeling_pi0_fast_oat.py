@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from tests.policies.tiny import ACTION_DIM, HORIZON
@@ -133,6 +134,11 @@ def test_a_checkpoint_has_its_tokenizer(folders: dict[str, str], tmp_path: Path)
         other.save_pretrained(tmp_path / "gathered", state_dict=gathered)
         again = PI0FastOATPolicy.from_pretrained(tmp_path / "gathered")
         torch.testing.assert_close(again.predict_action_chunk(batch), chunk)
+
+    weights = load_file(tmp_path / "model.safetensors")
+    save_file(dict(list(weights.items())[1:]), tmp_path / "model.safetensors")
+    with pytest.raises(RuntimeError, match="Missing key"):
+        PI0FastOATPolicy.from_pretrained(tmp_path)
 
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"type": "pi0_fast"}))

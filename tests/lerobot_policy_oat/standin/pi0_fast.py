@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -164,28 +163,6 @@ class PI0FastPolicy(PreTrainedPolicy):
             chunk = self.predict_action_chunk(batch)[:, : self.config.n_action_steps]
             self._action_queue.extend(chunk.unbind(1))
         return self._action_queue.popleft()
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        pretrained_name_or_path: str | Path,
-        *,
-        config: PreTrainedConfig | None = None,
-        force_download: bool = False,
-        resume_download: bool | None = None,
-        proxies: dict[Any, Any] | None = None,
-        token: str | bool | None = None,
-        cache_dir: str | Path | None = None,
-        local_files_only: bool = False,
-        revision: str | None = None,
-        strict: bool = True,
-        **kwargs: Any,
-    ) -> Any:
-        from safetensors.torch import load_file
-
-        policy = cls(config, **kwargs)
-        policy.load_state_dict(load_file(Path(pretrained_name_or_path) / "model.safetensors"))
-        return policy
 
 
 @dataclass

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from huggingface_hub import snapshot_download
 from lerobot.configs.policies import PreTrainedConfig
 from lerobot.policies.pretrained import PreTrainedPolicy
 from lerobot.utils.constants import ACTION, OBS_STATE
@@ -35,6 +34,7 @@ from oatkit.types import Execution, Tokens
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
 from torch import Tensor, nn
 
+from lerobot_policy_oat.checkpoints import checkpoint_folder
 from lerobot_policy_oat.configuration_oat import OATConfig
 
 logger = logging.getLogger(__name__)
@@ -197,35 +197,16 @@ class OATPolicy(PreTrainedPolicy):
         pretrained_name_or_path: str | Path,
         *,
         config: OATConfig | None = None,
-        force_download: bool = False,
-        resume_download: bool | None = None,
-        proxies: dict[str, str] | None = None,
-        token: str | bool | None = None,
-        cache_dir: str | Path | None = None,
-        local_files_only: bool = False,
-        revision: str | None = None,
-        strict: bool = True,
         dataset_stats: Mapping[str, Mapping[str, Any]] | None = None,
         dataset_meta: Any = None,
+        **options: Any,
     ) -> OATPolicy:
         """Open a folder, or a repository of the hub by its id; further tasks of a dataset are added
         to those of the policy.
 
-        The arguments are LeRobot's. The weights must always fit, whatever `strict` is;
-        `resume_download` and `proxies` have no effect.
+        The arguments are LeRobot's. The weights must always fit, whatever `strict` is.
         """
-        folder = Path(pretrained_name_or_path)
-        if not folder.is_dir():
-            folder = Path(
-                snapshot_download(
-                    str(pretrained_name_or_path),
-                    force_download=force_download,
-                    token=token,
-                    cache_dir=cache_dir,
-                    local_files_only=local_files_only,
-                    revision=revision,
-                )
-            )
+        folder = checkpoint_folder(pretrained_name_or_path, options)
         if config is None:
             config = PreTrainedConfig.from_pretrained(folder)
         if config.tokenizer_path is not None:

@@ -25,12 +25,12 @@ from lerobot.utils.constants import (
     OBS_LANGUAGE_TOKENS,
     OPENPI_ATTENTION_MASK_VALUE,
 )
-from oatkit.storage.artifact import local_folder
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoTokenizer
 from transformers.utils import cached_file
 
+from lerobot_policy_oat.checkpoints import checkpoint_folder
 from lerobot_policy_oat.configuration_pi0_fast_oat import PI0FastOATConfig
 from lerobot_policy_oat.processor_pi0_fast_oat import ACTION_LEAD
 from lerobot_policy_oat.versions import PALIGEMMA_LAYERS, embed_text
@@ -169,10 +169,13 @@ class PI0FastOATPolicy(PI0FastPolicy):
 
     @classmethod
     def from_pretrained(
-        cls, pretrained_name_or_path: str | Path, *, config: Any = None, **kwargs: Any
+        cls, pretrained_name_or_path: str | Path, *, config: Any = None, **options: Any
     ) -> PI0FastOATPolicy:
-        """Open a checkpoint of this type with its tokenizer."""
-        folder = local_folder(pretrained_name_or_path)
+        """Open a checkpoint of this type with its tokenizer.
+
+        The weights must fit, whatever `strict` is: LeRobot's own method goes on with random ones.
+        """
+        folder = checkpoint_folder(pretrained_name_or_path, options)
         kind = json.loads((folder / "config.json").read_text()).get("type")
         if kind != cls.name:
             raise ValueError(
@@ -181,4 +184,6 @@ class PI0FastOATPolicy(PI0FastPolicy):
             )
         config = config or PreTrainedConfig.from_pretrained(folder)
         config.action_tokenizer_name = str(folder / TOKENIZER_FOLDER)
-        return super().from_pretrained(folder, config=config, **kwargs)
+        policy = cls(config)
+        policy._take_weights(str(folder))
+        return policy.eval()
