@@ -29,9 +29,9 @@ def neighbors(found: dict[str, Any]) -> str:
             "demonstrations from state, with the task one-hot, on one thread for "
             f"{settings['cpu_minutes']:g} minutes of CPU time, and act in the episodes of the "
             f"section on how chunks are executed, {settings['episodes']} a task. On an idle core "
-            "of the same machine, the tokenizer of a row there takes about 13 minutes (8,000 "
-            "steps) and its policy 5 (2,500 steps): a neighbor has the time of both for every "
-            "seed, though our seeds share a tokenizer.",
+            "of the same machine, the tokenizer of a row there takes 12.7 minutes (8,000 steps) "
+            "and its policy 4.8 (2,500 steps): a neighbor has the time of both for every seed, "
+            "though our seeds share a tokenizer, and some more for what a shared machine costs.",
             "Success is in percent with Wilson's 95 % interval and, where there are several, the "
             "percentages of the seeds; the milliseconds of a chunk were measured beside other "
             "work.",
