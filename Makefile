@@ -25,15 +25,24 @@ test-slow: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'slow or sim'
 
 # Needs about 9 GB: LeRobot pins an older torch, so it gets an environment of its own. The tests of the
-# plugin run there once more, on the real LeRobot instead of the stand-in.
-test-lerobot: .venv-lerobot/.installed
-	HF_HUB_OFFLINE=1 MUJOCO_GL=$${MUJOCO_GL:-egl} .venv-lerobot/bin/python -m pytest tests/lerobot tests/lerobot_policy_oat -W default
+# plugin run there once more, on the real LeRobot instead of the stand-in. `LEROBOT=0.6.1` needs Python 3.12.
+LEROBOT ?= 0.4.4
+LEROBOT_ENV := .venv-lerobot-$(LEROBOT)
 
-# MetaWorld 3.0.0, which LeRobot pins, breaks on a newer mujoco, and praxis-eval on a newer gymnasium.
-.venv-lerobot/.installed: $(wildcard pyproject.toml packages/*/pyproject.toml)
-	test -x .venv-lerobot/bin/python || $(PYTHON) -m venv .venv-lerobot
-	.venv-lerobot/bin/python -m pip install --quiet 'lerobot[transformers-dep,metaworld,pusht]==0.4.4' 'praxis-eval[metaworld]==0.1.3' 'mujoco<3.4' 'gymnasium<1.4' --editable '.[data,serve]' --editable packages/oatkit-client --editable packages/lerobot_policy_oat pytest hypothesis
-	.venv-lerobot/bin/python -m pip check
+test-lerobot: $(LEROBOT_ENV)/.installed
+	HF_HUB_OFFLINE=1 MUJOCO_GL=$${MUJOCO_GL:-egl} $(LEROBOT_ENV)/bin/python -m pytest tests/lerobot tests/lerobot_policy_oat -W default
+
+# MetaWorld 3.0.0, which LeRobot pins, breaks on a newer mujoco, and praxis-eval, which pins LeRobot 0.4.4, on
+# a newer gymnasium.
+PYTHON_FOR_0.4.4 := $(PYTHON)
+PYTHON_FOR_0.6.1 := python3.12
+NEEDS_OF_0.4.4 := 'lerobot[transformers-dep,metaworld,pusht]==0.4.4' 'praxis-eval[metaworld]==0.1.3' 'gymnasium<1.4'
+NEEDS_OF_0.6.1 := 'lerobot[training,pi,diffusion,metaworld,pusht]==0.6.1'
+
+.venv-lerobot-%/.installed: pyproject.toml $(wildcard packages/*/pyproject.toml)
+	test -x .venv-lerobot-$*/bin/python || $(PYTHON_FOR_$*) -m venv .venv-lerobot-$*
+	.venv-lerobot-$*/bin/python -m pip install --quiet $(NEEDS_OF_$*) 'mujoco<3.4' --editable '.[data,serve]' --editable packages/oatkit-client --editable packages/lerobot_policy_oat pytest hypothesis
+	.venv-lerobot-$*/bin/python -m pip check
 	touch $@
 
 # The published client of openpi, which needs numpy below 2, against our server. It imports
@@ -117,7 +126,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.report
 
 # LeRobot's ACT and Diffusion Policy beside ours, trained in LeRobot's own environment.
-bench-neighbors: setup .venv-lerobot/.installed
+bench-neighbors: setup .venv-lerobot-0.4.4/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.neighbors
 
 # The page of `oatkit lab`, from lab/src; what is built is kept in the repository.
@@ -129,4 +138,4 @@ docs: setup
 	@echo "wrote out/site/index.html"
 
 clean:
-	rm -rf .venv .venv-lerobot .venv-openpi .venv-rlds .venv-vla-eval .venv-libero out build dist lab/node_modules
+	rm -rf .venv .venv-* out build dist lab/node_modules

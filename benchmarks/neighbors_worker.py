@@ -151,6 +151,7 @@ def make_config(kind: str, options: Mapping[str, Any], frames: Frames) -> Any:
 
 def train(data: Path, settings: Mapping[str, Any], out: Path) -> None:
     """Train for the CPU seconds of the settings, and write the policy with what it took."""
+    from lerobot import __version__
     from lerobot.policies.factory import get_policy_class, make_pre_post_processors
 
     torch.set_num_threads(1)
@@ -182,6 +183,7 @@ def train(data: Path, settings: Mapping[str, Any], out: Path) -> None:
         "cpu_s": round(cpu_s, 1),
         "loss": sum(losses[-100:]) / len(losses[-100:]),
         "held_out": _held_out_error(policy, post, held_out, raw_actions),
+        "lerobot": __version__,
         "torch": torch.__version__,
     }
     (out / "facts.json").write_text(json.dumps(facts, indent=2))

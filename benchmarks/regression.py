@@ -73,7 +73,10 @@ def main(argv: list[str] | None = None) -> None:
             "seconds": seconds,
             "parameters": sum(p.numel() for p in net.parameters()),
             "held_out": errors(net, samples(held_out, spec)),
-            "rules": {rule.name: measure_rule(policy, rule, args.episodes) for rule in STEPS},
+            "rules": {
+                rule: measure_rule(policy, execution, args.episodes)
+                for rule, execution in STEPS.items()
+            },
         }
         if args.tiny:
             print(row)

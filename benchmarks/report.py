@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks import (
     report_control,
     report_expert,
+    report_neighbors,
     report_policies,
     report_readme,
     report_regression,
@@ -47,6 +48,7 @@ SECTIONS = {
     "policy_sweep": report_policies.policy_sweep,
     "control": report_control.control,
     "regression": report_regression.regression,
+    "neighbors": report_neighbors.neighbors,
     "policy_pusht": report_policies.policy_pusht,
     "policy_latency": report_policies.policy_latency,
     "auto_depth": report_policies.auto_depth,

@@ -94,11 +94,11 @@ def _row(cells: Cells, name: str, rules: Sequence[str], show: Callable[[Cells], 
     shown = []
     for rule in rules:
         own = [cell for cell in cells if (cell["row"], cell["rule"]) == (name, rule)]
-        shown.append(show([_largest(cell) for cell in own]) if own else "")
+        shown.append(show([with_all_tokens(cell) for cell in own]) if own else "")
     return shown
 
 
-def _largest(cell: dict[str, Any]) -> dict[str, Any]:
+def with_all_tokens(cell: dict[str, Any]) -> dict[str, Any]:
     """The results with all tokens."""
     numbers = [b for b in cell["budgets"] if b["budget"] != "auto"]
     largest: dict[str, Any] = max(numbers, key=lambda b: b["budget"])

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from benchmarks import record
 from benchmarks.markdown import paragraph, section, table
-from benchmarks.report_policies import rate
-from oatkit.evaluation.success_statistics import success_rate
+from benchmarks.report_control import success_of_seeds, with_all_tokens
 
 NAMES = {"act": "ACT", "diffusion": "Diffusion Policy"}
-OURS = ("oat", "oat-pow2", "quest")
-"""Rows of the lightweight table that stand beside them, with all their tokens."""
+OURS = ("oat", "oat-pow2", "quest", "light-flow")
+"""Rows of `control` that stand beside them, with all their tokens."""
+CONTROL_RULES = {"half": "16 steps", "8": "8 steps", "4, blended": "4 steps, blended"}
+"""Rules of `control` to those of the neighbors."""
 
 
 def neighbors(found: dict[str, Any]) -> str:
     settings, results = found["settings"], found["results"]
+    versions = dict.fromkeys(
+        t["lerobot"] for kind in results["trials"].values() for t in kind.values()
+    )
     return section(
         "LeRobot's policies on the same demonstrations",
         paragraph(
-            f"ACT and Diffusion Policy of LeRobot {settings['lerobot']} are trained on MetaWorld's "
+            f"ACT and Diffusion Policy of LeRobot {', '.join(versions)} are trained on MetaWorld's "
             "demonstrations from state, with the task one-hot, on one thread for "
-            f"{settings['cpu_minutes']:g} minutes of CPU time, about what tokenizer and light "
-            "policy take together; they act in the same episodes, "
-            f"{settings['episodes']} a task.",
-            "Success is in percent, over all seeds, with Wilson's 95 % interval in the mean; the "
-            "milliseconds of a chunk were measured beside other work.",
+            f"{settings['cpu_minutes']:g} minutes of CPU time, and act in the episodes of the "
+            f"section on how chunks are executed, {settings['episodes']} a task. On an idle core "
+            "of the same machine, the tokenizer of a row there takes 12.7 minutes (8,000 steps) "
+            "and its policy 4.8 (2,500 steps): a neighbor has the time of both for every seed, "
+            "though our seeds share a tokenizer, and some more for what a shared machine costs.",
+            "Success is in percent with Wilson's 95 % interval and, where there are several, the "
+            "percentages of the seeds; the milliseconds of a chunk were measured beside other "
+            "work.",
             "Beyond LeRobot's defaults, in their favor: a cosine to 0 by the CPU time that is "
             "over, averaged weights, a normalized environment state, learning rates for small "
             "sizes, and DDIM with 10 steps for the diffusion.",
@@ -41,47 +49,48 @@ def neighbors(found: dict[str, Any]) -> str:
     )
 
 
-def _success(rows: dict[str, Any]) -> str:
-    """A line for each policy and rule, the seeds together, and our rows at half a chunk."""
-    rules = dict.fromkeys((row["kind"], rule) for row in rows.values() for rule in row["rules"])
-    if not rules:
-        return ""
-    lines = []
-    tasks: list[str] = []
-    for kind, rule in rules:
-        own = [r for r in rows.values() if r["kind"] == kind and rule in r["rules"]]
+def _success(rows: Mapping[str, Any]) -> str:
+    """A line for each policy and rule, the seeds together, then ours by the same rules."""
+    lines, tasks = [], []
+    for kind, rule in dict.fromkeys(
+        (r["kind"], rule) for r in rows.values() for rule in r["rules"]
+    ):
+        own = [row for row in rows.values() if row["kind"] == kind and rule in row["rules"]]
         found = [row["rules"][rule] for row in own]
-        tasks = list(found[0]["solved"])
-        solved = [value for each in found for task in tasks for value in each["solved"][task]]
-        lines.append(
-            (
-                *(NAMES[kind], rule, str(len(own)), f"{own[0]['parameters'] / 1e6:.1f}M"),
-                *("-".join(_ends([row["steps"] for row in own])), f"{found[0]['latency_ms']:.3g}"),
-                *(_percent([v for each in found for v in each["solved"][task]]) for task in tasks),
-                rate(asdict(success_rate(sum(solved), len(solved)))),
-            )
-        )
-    headings = ("policy", "rule", "seeds", "parameters", "steps", "ms", *tasks, "mean")
-    return table(headings, [*lines, *_ours(tasks)])
+        tasks = [task["task"] for task in found[0]["tasks"]]
+        lines.append(_line(NAMES[kind], rule, own, found))
+    if not lines:
+        return ""
+    cells = record.read_results("control").get("cells", {}).values()
+    for name in OURS:
+        for theirs, rule in CONTROL_RULES.items():
+            own = [cell for cell in cells if (cell["row"], cell["rule"]) == (name, theirs)]
+            if own:
+                found = [with_all_tokens(cell) for cell in own]
+                lines.append(_line(f"light, `{name}`", rule, own, found))
+    headings = ("policy", "rule", "seeds", "parameters", "steps", "ms", ", ".join(tasks), "mean")
+    return table(headings, lines)
 
 
-def _ours(tasks: list[str]) -> list[tuple[str, ...]]:
-    """The light policy at half a chunk, as the lightweight table has it."""
-    lines = []
-    for name, row in record.read_results("policy_table").get("state", {}).items():
-        budget = row["budgets"][-1 if row["budgets"][-1]["budget"] != "auto" else -2]
-        rates = {t["task"]: t["success"]["rate"] for t in budget["tasks"]}
-        if name in OURS and set(rates) == set(tasks):
-            lines.append(
-                (
-                    *(f"light, `{name}`", f"{row['protocol']['execute']} steps", "1"),
-                    *(f"{row['parameters'] / 1e6:.1f}M", str(row["steps"])),
-                    f"{budget['latency_ms']:.3g}",
-                    *(f"{100 * rates[task]:.0f}" for task in tasks),
-                    rate(budget["success"]),
-                )
-            )
-    return lines
+def _line(
+    name: str, rule: str, rows: Sequence[Mapping[str, Any]], found: Sequence[dict[str, Any]]
+) -> tuple[str, ...]:
+    """What a policy reached by a rule.
+
+    Args:
+        name: The policy.
+        rule: How chunks were executed.
+        rows: What was trained, one for each seed.
+        found: What each reached.
+    """
+    by_task = zip(*([task["success"]["rate"] for task in f["tasks"]] for f in found), strict=True)
+    return (
+        *(name, rule, str(len(rows)), f"{rows[0]['parameters'] / 1e6:.1f}M"),
+        "-".join(_ends([row["steps"] for row in rows])),
+        f"{fmean(f['latency_ms'] for f in found):.3g}",
+        ", ".join(f"{100 * fmean(rates):.0f}" for rates in by_task),
+        success_of_seeds(found),
+    )
 
 
 def _trials(trials: dict[str, Any]) -> str:
@@ -96,10 +105,6 @@ def _trials(trials: dict[str, Any]) -> str:
     ]
     headings = ("policy", "setting", "parameters", "CPU seconds", "steps", "squared", "absolute")
     return table(headings, lines)
-
-
-def _percent(solved: list[int]) -> str:
-    return f"{100 * sum(solved) / len(solved):.0f}"
 
 
 def _ends(values: list[int]) -> list[str]:

@@ -29,7 +29,7 @@ def run(*flags: str) -> dict[str, Any]:
 
 
 def check_rules(row: dict[str, Any]) -> None:
-    assert list(row["rules"]) == [rule.name for rule in neighbors.RULES[row["kind"]]]
+    assert list(row["rules"]) == list(neighbors.RULES)
     for rule in row["rules"].values():
         assert rule["success"]["episodes"] == 4
         assert {task: len(solved) for task, solved in rule["solved"].items()} == {

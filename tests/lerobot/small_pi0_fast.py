@@ -18,12 +18,16 @@ def make_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     import transformers.models.siglip as siglip
     from lerobot.policies.pi0_fast import modeling_pi0_fast as theirs
+    from lerobot_policy_oat.versions import IS_BEFORE_0_6
 
-    is_patched = SimpleNamespace(
-        check_whether_transformers_replace_is_installed_correctly=lambda: True
-    )
-    monkeypatch.setattr(siglip, "check", is_patched, raising=False)
-    whole = theirs.PaliGemmaForConditionalGeneration
+    if IS_BEFORE_0_6:
+        is_patched = SimpleNamespace(
+            check_whether_transformers_replace_is_installed_correctly=lambda: True
+        )
+        monkeypatch.setattr(siglip, "check", is_patched, raising=False)
+    suffix = "" if IS_BEFORE_0_6 else "WithPiGemma"
+    name = f"PaliGemmaForConditionalGeneration{suffix}"
+    whole = getattr(theirs, name)
 
     def small(config: Any) -> Any:
         text, vision = config.text_config, config.vision_config
@@ -35,4 +39,4 @@ def make_small(monkeypatch: pytest.MonkeyPatch) -> None:
         vision.num_attention_heads, vision.patch_size, vision.projection_dim = 2, 56, WIDTH
         return whole(config=config)
 
-    monkeypatch.setattr(theirs, "PaliGemmaForConditionalGeneration", small)
+    monkeypatch.setattr(theirs, name, small)

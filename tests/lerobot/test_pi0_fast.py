@@ -125,6 +125,7 @@ def test_pi0_fast_oat_trains_on_a_small_paligemma(
     config = make_config(PI0FastOATConfig, dataset, tmp_path, "klt", max_action_tokens=11)
     torch.manual_seed(0)
     policy = get_policy_class("pi0_fast_oat")(config)
+    assert set(policy._fsdp_wrap_modules) <= {type(module).__name__ for module in policy.modules()}
     before, after = make_pre_post_processors(config, dataset_stats=stats(dataset))
     given = batch(dataset)
     found = before(dict(given))

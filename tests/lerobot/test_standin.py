@@ -1,4 +1,5 @@
-"""The stand-in of the ordinary tests has LeRobot's names, fields and signatures."""
+"""The stand-in of the ordinary tests has the names, fields and signatures of the LeRobot that is
+installed."""
 
 from __future__ import annotations
 
@@ -12,15 +13,16 @@ import pytest
 
 from tests.lerobot_policy_oat import standin
 
-pytest.importorskip("lerobot", reason="LeRobot lives in an environment of its own")
+lerobot = pytest.importorskip("lerobot", reason="LeRobot lives in an environment of its own")
 
-THINGS = [(module, thing) for module, things in standin.MODULES.items() for thing in things]
+MODULES = standin.modules(lerobot.__version__)
+THINGS = [(module, name) for module, things in MODULES.items() for name in things]
 OWN = {"__init__": ("PI0FastPytorch",)}
 """Methods that the stand-in writes only where dataclasses do not."""
 
 
-def real(module: str, thing: Any) -> Any:
-    return getattr(importlib.import_module(module), thing.__name__)
+def real(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
 
 
 def parameters(function: Any) -> list[tuple[str, Any, Any]]:
@@ -31,7 +33,8 @@ def parameters(function: Any) -> list[tuple[str, Any, Any]]:
 
 def methods(made: type) -> Iterator[str]:
     """Those that the stand-in itself defines and a plugin may call or extend."""
-    for name, value in vars(made).items():
+    versions = [base for base in made.__mro__ if base.__name__ == made.__name__]
+    for name, value in (item for each in versions for item in vars(each).items()):
         function = inspect.isfunction(value) or isinstance(value, classmethod)
         if function and (not name.startswith("__") or made.__name__ in OWN.get(name, ())):
             yield name
@@ -45,28 +48,28 @@ def settings(made: type) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("module", "thing"), THINGS, ids=[t.__name__ for _, t in THINGS])
-def test_it_has_the_real_ones_signature(module: str, thing: Any) -> None:
-    theirs = real(module, thing)
+@pytest.mark.parametrize(("module", "name"), THINGS, ids=[name for _, name in THINGS])
+def test_it_has_the_real_ones_signature(module: str, name: str) -> None:
+    thing, theirs = MODULES[module][name], real(module, name)
     if not inspect.isclass(thing):
         assert parameters(thing) == parameters(theirs)
         return
-    for name in methods(thing):
-        assert parameters(getattr(thing, name)) == parameters(getattr(theirs, name)), name
+    for method in methods(thing):
+        assert parameters(getattr(thing, method)) == parameters(getattr(theirs, method)), method
     if issubclass(thing, str):
         assert {e.name: e.value for e in thing} == {e.name: e.value for e in theirs}
     if is_dataclass(thing):
         there = settings(getattr(theirs, "__origin__", theirs))
-        for name, default in settings(thing).items():
-            assert name in there, name
-            if not callable(default) and name not in ("to_transition", "to_output"):
-                assert there[name] == default, name
+        for setting, default in settings(thing).items():
+            assert setting in there, setting
+            if not callable(default) and setting not in ("to_transition", "to_output"):
+                assert there[setting] == default, setting
 
 
 def test_it_lacks_no_setting_of_pi0_fast() -> None:
     module = "lerobot.policies.pi0_fast.configuration_pi0_fast"
-    theirs = settings(real(module, standin.pi0_fast.PI0FastConfig))
-    assert settings(standin.pi0_fast.PI0FastConfig).keys() == theirs.keys()
+    theirs = settings(real(module, "PI0FastConfig"))
+    assert settings(MODULES[module]["PI0FastConfig"]).keys() == theirs.keys()
 
 
 @pytest.mark.parametrize("name", standin.CONSTANTS)

@@ -1,4 +1,4 @@
-"""The plugin on LeRobot where it is installed, else on the stand-in."""
+"""The plugin on LeRobot where it is installed, else on the stand-in of each version."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from tests.policies.tiny import HORIZON
 HAS_LEROBOT = importlib.util.find_spec("lerobot") is not None
 
 
-@pytest.fixture(scope="module", autouse=True)
-def plugin() -> Iterator[ModuleType]:
-    with nullcontext() if HAS_LEROBOT else standin.installed():
+@pytest.fixture(
+    scope="module", autouse=True, params=["installed"] if HAS_LEROBOT else standin.VERSIONS
+)
+def plugin(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
+    with nullcontext() if HAS_LEROBOT else standin.installed(request.param):
         yield importlib.import_module("lerobot_policy_oat")
 
 

@@ -36,3 +36,7 @@ def test_mistakes_are_answered_in_a_sentence(folders: dict[str, str], tmp_path: 
         make_policy(make_config(folders, text_tokenizer_name=small))
     with pytest.raises(ValueError, match="a sequence has 7 tokens, klt has 6"):
         make_policy(make_config(folders, budget=7))
+    relative = make_config(folders)
+    relative.use_relative_actions = True  # LeRobot 0.4.4 has no such setting
+    with pytest.raises(ValueError, match=r"leave --policy\.use_relative_actions out"):
+        relative.open_tokenizer()

@@ -20,6 +20,7 @@ from oatkit.errors import ArtifactError
 from oatkit.jobs.policy_calibration import calibrate_policy
 from oatkit.policies.generation.auto_execution import AutoExecution
 from oatkit.types import Execution, Sampling
+from tests.lerobot_policy_oat.sharding import sharded
 from tests.lerobot_policy_oat.small_oat import (
     CAMERA,
     batch,
@@ -226,6 +227,28 @@ def test_one_folder_for_lerobot_and_oatkit(
     assert {"oatkit.json", "config.json", "model.safetensors"} <= {
         p.name for p in tmp_path.iterdir()
     }
+
+
+@pytest.mark.filterwarnings("ignore:FSDP2-wrapped module .* returned a view")  # nothing changes it
+def test_a_sharded_policy_trains_alike_and_saves_what_was_gathered(
+    dataset: Dataset, tokenizer_path: str, tmp_path: Path
+) -> None:
+    policy = make_policy(dataset, make_config(tokenizer_path, CAMERA)).eval()
+    given, weights = batch(dataset), {k: v.clone() for k, v in policy.state_dict().items()}
+    loss, _ = policy(given)
+    loss.backward()
+    expected = {name: p.grad for name, p in policy.named_parameters() if p.grad is not None}
+    policy.zero_grad()
+    with sharded(policy) as shards:
+        again, _ = shards(given)
+        again.backward()
+        grads = {name: p.grad for name, p in shards.named_parameters() if name in expected}
+        for name, grad in grads.items():
+            torch.testing.assert_close(grad.full_tensor(), expected[name])
+        shards._save_pretrained(tmp_path, state_dict=weights)
+    torch.testing.assert_close(again, loss)
+    saved = {f"net.{k}": v for k, v in oatkit.load_policy(tmp_path).net.state_dict().items()}
+    torch.testing.assert_close(saved, weights)
 
 
 def test_the_folder_names_no_path_of_the_machine(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from tests.policies.tiny import ACTION_DIM, HORIZON
@@ -34,7 +35,7 @@ def likeliest(policy: Any, batch: dict[str, Tensor], num_tokens: int) -> Tensor:
             images, image_masks, prompt, mask, suffix, torch.ones_like(suffix, dtype=torch.bool)
         )
         (hidden, _), _ = model.paligemma_with_expert.forward(
-            attention_mask=model._prepare_attention_masks_4d(allowed, dtype=torch.float32),
+            attention_mask=torch.where(allowed[:, None], 0.0, -1e38),
             position_ids=torch.cumsum(is_real, dim=1) - 1,
             past_key_values=None,
             inputs_embeds=[inputs, None],
@@ -114,6 +115,7 @@ def test_actions_are_executed_one_by_one(folders: dict[str, str]) -> None:
 @pytest.mark.usefixtures("small_network")
 def test_a_checkpoint_has_its_tokenizer(folders: dict[str, str], tmp_path: Path) -> None:
     from lerobot_policy_oat.modeling_pi0_fast_oat import PI0FastOATPolicy
+    from lerobot_policy_oat.versions import IS_BEFORE_0_6
 
     policy = make_policy(make_config(folders))
     policy.save_pretrained(tmp_path)
@@ -126,6 +128,17 @@ def test_a_checkpoint_has_its_tokenizer(folders: dict[str, str], tmp_path: Path)
     other = make_policy(make_config(folders, weights_path=str(tmp_path)))
     assert other.config.weights_path is None
     torch.testing.assert_close(other.predict_action_chunk(batch), chunk)
+
+    if not IS_BEFORE_0_6:  # it gathers the weights of a sharded policy
+        gathered = {name: value.clone() for name, value in policy.state_dict().items()}
+        other.save_pretrained(tmp_path / "gathered", state_dict=gathered)
+        again = PI0FastOATPolicy.from_pretrained(tmp_path / "gathered")
+        torch.testing.assert_close(again.predict_action_chunk(batch), chunk)
+
+    weights = load_file(tmp_path / "model.safetensors")
+    save_file(dict(list(weights.items())[1:]), tmp_path / "model.safetensors")
+    with pytest.raises(RuntimeError, match="Missing key"):
+        PI0FastOATPolicy.from_pretrained(tmp_path)
 
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"type": "pi0_fast"}))

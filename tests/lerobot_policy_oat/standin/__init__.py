@@ -1,7 +1,7 @@
-"""As much of LeRobot 0.4.4 as the plugin touches, for tests where LeRobot is not installed.
+"""As much of LeRobot as the plugin touches, for tests where LeRobot is not installed.
 
-Written from its signatures, which `tests/lerobot/test_standin.py` compares with the real ones. The
-tests of the plugin run on either.
+Written from the signatures of 0.4.4 and 0.6.1, which `tests/lerobot/test_standin.py` compares with
+the real ones. The tests of the plugin run on both, or on the one that is installed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,17 @@ from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-from tests.lerobot_policy_oat.standin import constants, pi0_fast, policies, processor
+from tests.lerobot_policy_oat.standin import (
+    constants,
+    lerobot_0_6,
+    pi0_fast,
+    policies,
+    processor,
+)
 
-MODULES: dict[str, tuple[Any, ...]] = {
+VERSIONS = ("0.4.4", "0.6.1")
+
+_MODULES: dict[str, tuple[Any, ...]] = {
     "lerobot.configs.policies": (policies.PreTrainedConfig,),
     "lerobot.configs.types": (
         policies.FeatureType,
@@ -52,11 +60,21 @@ MODULES: dict[str, tuple[Any, ...]] = {
 CONSTANTS = {name: value for name, value in vars(constants).items() if name.isupper()}
 
 
+def modules(version: str) -> dict[str, dict[str, Any]]:
+    """Contents of the modules of a version, by their names."""
+    changed = lerobot_0_6.CHANGED if version == "0.6.1" else {}
+    return {
+        module: {thing.__name__: changed.get(thing.__name__, thing) for thing in things}
+        for module, things in _MODULES.items()
+    }
+
+
 @contextmanager
-def installed() -> Iterator[None]:
+def installed(version: str) -> Iterator[None]:
     """The stand-in in the place of LeRobot, and the plugin imported anew on it."""
     before = dict(sys.modules)
-    contents = {name: {thing.__name__: thing for thing in MODULES[name]} for name in MODULES}
+    contents = modules(version)
+    contents["lerobot"] = {"__version__": version}
     contents["lerobot.utils.constants"] = CONSTANTS
     for name, things in contents.items():
         parts = name.split(".")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,6 +15,8 @@ from tests.lerobot_policy_oat.standin.policies import (
     PreTrainedConfig,
     PreTrainedPolicy,
 )
+
+WIDTH = 16
 
 
 @dataclass
@@ -63,17 +64,24 @@ class PI0FastConfig(PreTrainedConfig):
 
 
 class TinyPaliGemma(nn.Module):
-    """One layer of attention with a cache, in the place of the vision-language model."""
+    """One layer of attention with a cache, in the place of the vision-language model.
 
-    def __init__(self, num_ids: int, width: int = 16) -> None:
+    Args:
+        num_ids: Size of the text vocabulary.
+        scale: Factor of the embeddings.
+        width: Width of the slots.
+    """
+
+    def __init__(self, num_ids: int, scale: float, width: int = WIDTH) -> None:
         super().__init__()
+        self.scale = scale
         self.paligemma = nn.Module()
         self.paligemma.lm_head = nn.Linear(width, num_ids, bias=False)
         self.embedding = nn.Embedding(num_ids, width)
         self.mix = nn.Linear(width, 3 * width)
 
     def embed_language_tokens(self, tokens: Tensor) -> Tensor:
-        return self.embedding(tokens)
+        return self.embedding(tokens) * self.scale
 
     def forward(
         self,
@@ -96,14 +104,15 @@ class TinyPaliGemma(nn.Module):
 
 
 class PI0FastPytorch(nn.Module):
+    scales_in_layer = False
+
     def __init__(
         self, config: PI0FastConfig, rtc_processor: Any = None, paligemma_tokenizer: Any = None
     ) -> None:
         super().__init__()
-        self.paligemma_with_expert = TinyPaliGemma(len(paligemma_tokenizer))
-
-    def _prepare_attention_masks_4d(self, att_2d_masks: Tensor, dtype: Any = None) -> Tensor:
-        return torch.where(att_2d_masks[:, None], 0.0, -1e9).to(dtype or torch.float32)
+        scales = (WIDTH**0.5, 1.0) if self.scales_in_layer else (1.0, WIDTH**0.5)
+        self.paligemma_with_expert = TinyPaliGemma(len(paligemma_tokenizer), scales[0])
+        self.scale = scales[1]
 
     def embed_prefix_fast(
         self,
@@ -115,10 +124,9 @@ class PI0FastPytorch(nn.Module):
         fast_action_masks: Any = None,
     ) -> tuple[Any, ...]:
         embed = self.paligemma_with_expert.embed_language_tokens
-        width = self.paligemma_with_expert.embedding.embedding_dim
-        shown = [image.mean(dim=(1, 2, 3))[:, None, None].expand(-1, 1, width) for image in images]
+        shown = [image.mean(dim=(1, 2, 3))[:, None, None].expand(-1, 1, WIDTH) for image in images]
         ids = torch.cat([tokens, fast_action_tokens], dim=1)
-        inputs = torch.cat([*shown, embed(ids) * width**0.5], dim=1)
+        inputs = torch.cat([*shown, embed(ids) * self.scale], dim=1)
         seen = [mask[:, None] for mask in img_masks]
         is_real = torch.cat([*seen, masks.bool(), fast_action_masks], dim=1)
         length, num_fast = is_real.shape[1], fast_action_tokens.shape[1]
@@ -155,28 +163,6 @@ class PI0FastPolicy(PreTrainedPolicy):
             chunk = self.predict_action_chunk(batch)[:, : self.config.n_action_steps]
             self._action_queue.extend(chunk.unbind(1))
         return self._action_queue.popleft()
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        pretrained_name_or_path: str | Path,
-        *,
-        config: PreTrainedConfig | None = None,
-        force_download: bool = False,
-        resume_download: bool | None = None,
-        proxies: dict[Any, Any] | None = None,
-        token: str | bool | None = None,
-        cache_dir: str | Path | None = None,
-        local_files_only: bool = False,
-        revision: str | None = None,
-        strict: bool = True,
-        **kwargs: Any,
-    ) -> Any:
-        from safetensors.torch import load_file
-
-        policy = cls(config, **kwargs)
-        policy.load_state_dict(load_file(Path(pretrained_name_or_path) / "model.safetensors"))
-        return policy
 
 
 @dataclass

@@ -107,7 +107,7 @@ class PreTrainedConfig:
         revision: str | None = None,
         **policy_kwargs: Any,
     ) -> Any:
-        if cls is not PreTrainedConfig:
+        if cls.__name__ != "PreTrainedConfig":
             raise TypeError("draccus takes the type of a configuration for a field of it")
         values = json.loads((Path(pretrained_name_or_path) / "config.json").read_text())
         return _decoded(cls.get_choice_class(values.pop("type")), values)

@@ -64,6 +64,11 @@ class PI0FastOATConfig(PI0FastConfig):
                 "pi0_fast_oat needs a tokenizer: train one with `oatkit tokenizer train`, and name "
                 "its folder with --policy.action_tokenizer_name"
             )
+        if getattr(self, "use_relative_actions", False):  # a setting of LeRobot 0.6
+            raise ValueError(
+                "pi0_fast_oat encodes the actions that the dataset has: leave "
+                "--policy.use_relative_actions out"
+            )
         tokenizer = load_tokenizer(
             self.action_tokenizer_name, normalized_input=self.normalized_input
         )

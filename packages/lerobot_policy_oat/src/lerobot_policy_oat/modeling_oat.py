@@ -13,11 +13,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from huggingface_hub import snapshot_download
 from lerobot.configs.policies import PreTrainedConfig
 from lerobot.policies.pretrained import PreTrainedPolicy
 from lerobot.utils.constants import ACTION, OBS_STATE
@@ -25,6 +24,7 @@ from oatkit import load_policy, load_tokenizer
 from oatkit.data import Normalizer, Statistics
 from oatkit.evaluation.action_plan import ActionPlan
 from oatkit.nn.sample_random import SampleRandom
+from oatkit.nn.weight_loading import WithoutWeights, place_weights
 from oatkit.policies import LightPolicy, Prediction
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.policies.observation.observation_spec import ObservationSpec
@@ -34,6 +34,7 @@ from oatkit.types import Execution, Tokens
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
 from torch import Tensor, nn
 
+from lerobot_policy_oat.checkpoints import checkpoint_folder
 from lerobot_policy_oat.configuration_oat import OATConfig
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class OATPolicy(PreTrainedPolicy):
 
     config_class = OATConfig
     name = "oat"
+    _fsdp_wrap_modules: ClassVar[list[str]] = ["SelfAttention", "CrossAttention", "Mlp"]
 
     def __init__(
         self,
@@ -168,11 +170,26 @@ class OATPolicy(PreTrainedPolicy):
 
     # The artifact
 
-    def _save_pretrained(self, save_directory: Path) -> None:
+    def _save_pretrained(
+        self, save_directory: Path, state_dict: dict[str, Tensor] | None = None
+    ) -> None:
+        """Write the folder, with the weights that LeRobot 0.6 gathered from several processes where
+        it did."""
+        light = self.light if state_dict is None else self._light_with(state_dict)
         with replacing(Path(save_directory)) as aside:
-            self.light.save_pretrained(aside)
+            light.save_pretrained(aside)
             (aside / "config.json").rename(aside / CONFIG_BESIDE_LEROBOT)
             self.config._save_pretrained(aside)
+
+    def _light_with(self, state_dict: dict[str, Tensor]) -> LightPolicy:
+        """A copy of the light policy with the weights of another state of this policy."""
+        light = self.light
+        with WithoutWeights():
+            copy = LightPolicy.make(light.net.config, light.tokenizer, light.spec)
+        copy.auto, copy.execution, copy.extras = light.auto, light.execution, light.extras
+        state = {key.removeprefix("net."): value for key, value in state_dict.items()}
+        place_weights(copy.net, state, dtype=None, device=torch.device("cpu"))
+        return copy
 
     @classmethod
     def from_pretrained(
@@ -180,35 +197,16 @@ class OATPolicy(PreTrainedPolicy):
         pretrained_name_or_path: str | Path,
         *,
         config: OATConfig | None = None,
-        force_download: bool = False,
-        resume_download: bool | None = None,
-        proxies: dict[str, str] | None = None,
-        token: str | bool | None = None,
-        cache_dir: str | Path | None = None,
-        local_files_only: bool = False,
-        revision: str | None = None,
-        strict: bool = True,
         dataset_stats: Mapping[str, Mapping[str, Any]] | None = None,
         dataset_meta: Any = None,
+        **options: Any,
     ) -> OATPolicy:
         """Open a folder, or a repository of the hub by its id; further tasks of a dataset are added
         to those of the policy.
 
-        The arguments are LeRobot's. The weights must always fit, whatever `strict` is;
-        `resume_download` and `proxies` have no effect.
+        The arguments are LeRobot's. The weights must always fit, whatever `strict` is.
         """
-        folder = Path(pretrained_name_or_path)
-        if not folder.is_dir():
-            folder = Path(
-                snapshot_download(
-                    str(pretrained_name_or_path),
-                    force_download=force_download,
-                    token=token,
-                    cache_dir=cache_dir,
-                    local_files_only=local_files_only,
-                    revision=revision,
-                )
-            )
+        folder = checkpoint_folder(pretrained_name_or_path, options)
         if config is None:
             config = PreTrainedConfig.from_pretrained(folder)
         if config.tokenizer_path is not None:

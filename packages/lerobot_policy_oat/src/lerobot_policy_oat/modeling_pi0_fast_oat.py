@@ -13,23 +13,27 @@ Shape letters: B batch, L slots, K token slot, N text vocabulary, V action vocab
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from lerobot.configs.policies import PreTrainedConfig
 from lerobot.policies.pi0_fast.modeling_pi0_fast import PI0FastPolicy, PI0FastPytorch
 from lerobot.policies.pretrained import PreTrainedPolicy
-from lerobot.utils.constants import OBS_LANGUAGE_ATTENTION_MASK, OBS_LANGUAGE_TOKENS
-from oatkit.storage.artifact import local_folder
+from lerobot.utils.constants import (
+    OBS_LANGUAGE_ATTENTION_MASK,
+    OBS_LANGUAGE_TOKENS,
+    OPENPI_ATTENTION_MASK_VALUE,
+)
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoTokenizer
 from transformers.utils import cached_file
 
+from lerobot_policy_oat.checkpoints import checkpoint_folder
 from lerobot_policy_oat.configuration_pi0_fast_oat import PI0FastOATConfig
 from lerobot_policy_oat.processor_pi0_fast_oat import ACTION_LEAD
+from lerobot_policy_oat.versions import PALIGEMMA_LAYERS, embed_text
 
 TOKENIZER_FOLDER = "action_tokenizer"
 """Folder of a checkpoint in which the tokenizer travels with the policy."""
@@ -45,6 +49,7 @@ class PI0FastOATPolicy(PI0FastPolicy):
 
     config_class = PI0FastOATConfig
     name = "pi0_fast_oat"
+    _fsdp_wrap_modules: ClassVar[list[str]] = PALIGEMMA_LAYERS
 
     def __init__(self, config: PI0FastOATConfig, **kwargs: Any) -> None:
         # not PI0FastPolicy's own, which loads a FAST tokenizer
@@ -108,7 +113,9 @@ class PI0FastOATPolicy(PI0FastPolicy):
         dtype = vlm.paligemma.lm_head.weight.dtype
         for k in range(num_tokens):
             (hidden_BLD, _), cache = vlm.forward(
-                attention_mask=self.model._prepare_attention_masks_4d(mask_BLL, dtype=dtype),
+                attention_mask=torch.where(mask_BLL[:, None], 0.0, OPENPI_ATTENTION_MASK_VALUE).to(
+                    dtype
+                ),
                 position_ids=positions_BL,
                 past_key_values=cache,
                 inputs_embeds=[inputs_BLD.to(dtype), None],
@@ -117,8 +124,7 @@ class PI0FastOATPolicy(PI0FastPolicy):
             )
             ids.append(self._choose(vlm.paligemma.lm_head(hidden_BLD[:, -1])))
             if k + 1 < num_tokens:
-                embedded_BLD = vlm.embed_language_tokens(self._text_id(ids[-1])[:, None])
-                inputs_BLD = embedded_BLD * math.sqrt(embedded_BLD.shape[-1])
+                inputs_BLD = embed_text(vlm, self._text_id(ids[-1])[:, None])
                 is_real_BL = torch.cat([is_real_BL, is_real_BL.new_ones(num_rows, 1)], dim=1)
                 mask_BLL, positions_BL = is_real_BL[:, None], positions_BL[:, -1:] + 1
         return torch.stack(ids, dim=1)
@@ -153,16 +159,23 @@ class PI0FastOATPolicy(PI0FastPolicy):
         named = {k if k.startswith("model.") else f"model.{k}": v for k, v in state.items()}
         self.load_state_dict(self._fix_pytorch_state_dict_keys(named, self.config))
 
-    def _save_pretrained(self, save_directory: Path) -> None:
-        super()._save_pretrained(save_directory)
+    def _save_pretrained(
+        self, save_directory: Path, state_dict: dict[str, Tensor] | None = None
+    ) -> None:
+        """Write the weights, or those that LeRobot 0.6 gathered from several processes."""
+        gathered = {} if state_dict is None else {"state_dict": state_dict}
+        super()._save_pretrained(save_directory, **gathered)
         self.action_tokenizer.save_pretrained(save_directory / TOKENIZER_FOLDER)
 
     @classmethod
     def from_pretrained(
-        cls, pretrained_name_or_path: str | Path, *, config: Any = None, **kwargs: Any
+        cls, pretrained_name_or_path: str | Path, *, config: Any = None, **options: Any
     ) -> PI0FastOATPolicy:
-        """Open a checkpoint of this type with its tokenizer."""
-        folder = local_folder(pretrained_name_or_path)
+        """Open a checkpoint of this type with its tokenizer.
+
+        The weights must fit, whatever `strict` is: LeRobot's own method goes on with random ones.
+        """
+        folder = checkpoint_folder(pretrained_name_or_path, options)
         kind = json.loads((folder / "config.json").read_text()).get("type")
         if kind != cls.name:
             raise ValueError(
@@ -171,4 +184,6 @@ class PI0FastOATPolicy(PI0FastPolicy):
             )
         config = config or PreTrainedConfig.from_pretrained(folder)
         config.action_tokenizer_name = str(folder / TOKENIZER_FOLDER)
-        return super().from_pretrained(folder, config=config, **kwargs)
+        policy = cls(config)
+        policy._take_weights(str(folder))
+        return policy.eval()

@@ -1,0 +1,3 @@
+"""Of `lerobot`."""
+
+__version__ = "0.4.4"
