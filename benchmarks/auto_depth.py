@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from rich.console import Console
 
 from benchmarks.record import read_results, write_result
 from benchmarks.timing import median_ms_in_turns
@@ -75,7 +76,8 @@ def title(policy: Policy) -> str:
 
 def measure(policy: Policy, data: str, num_observations: int, repeats: int) -> dict[str, Any]:
     """Milliseconds, calls and distance to the chunk of all tokens, by budget."""
-    held_out = select_episodes(policy.extras, DatasetOptions().open_for(policy, data), "val")
+    dataset = DatasetOptions().open_for(policy, data, Console(quiet=True))
+    held_out = select_episodes(policy.extras, dataset, "val")
     seen, unseen = held_out.split(0.5, seed=SEED)
     budgets: list[int | Auto] = [*policy.tokenizer.budgets, *calibrated(policy, seen)]
     observations, actions_BTA, _ = observations_to_measure(policy, unseen, num_observations)

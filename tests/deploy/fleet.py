@@ -1,4 +1,4 @@
-"""The services of `deploy/compose.yaml` without Docker: the same processes, on ports of their own."""
+"""The services of `deploy/compose.yaml` without Docker: the same processes, on their own ports."""
 
 from __future__ import annotations
 
