@@ -122,7 +122,9 @@ def make_policy(preset: str, schedule: Schedule, dataset: Dataset) -> LightPolic
     )
     tokenizer = ActionTokenizer.for_dataset(config, dataset)
     net = replace(policy_preset(preset).net, endpoints=schedule.endpoints)
-    return LightPolicy.for_dataset(net, tokenizer, dataset, history=HISTORY)
+    policy = LightPolicy.for_dataset(net, tokenizer, dataset, history=HISTORY)
+    policy.extras, tokenizer.extras = {}, {}  # time is measured, and not what it gives
+    return policy
 
 
 def parts(policy: LightPolicy) -> dict[str, Job]:

@@ -14,6 +14,7 @@ from tests.policies import tiny
 folder = Path(tempfile.mkdtemp())
 dataset = oatkit.open_dataset(tiny.write_dataset(folder / "npz"), cache_dir=folder / "cache")
 policy = tiny.make_policy("oat-pow2", dataset)
+policy.extras, policy.tokenizer.extras = {}, {}  # nothing says any more that it is untrained
 batch = tiny.batch(policy, dataset, 1)
 observation = {key: batch[key] for key in (STATE, TASK)}
 for _ in range(2):

@@ -307,7 +307,7 @@ export class Model {
         }
       };
       include(chunk.actions);
-      const span = Math.max(high - low, std * 0.3, 1e-9);
+      const span = Math.max(high - low, std, 1e-9); // a joint that hardly moves is not blown up
       const [lowest, highest] = [low - ROOM * span, high + ROOM * span];
       for (const t of this.facts.tokenizers) this.decoded(t.name).chunks.forEach(include);
       return {

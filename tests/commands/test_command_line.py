@@ -86,6 +86,9 @@ def test_a_command_line_parses_to_its_options(
         ("out/batch_size/a.batch_size is gone", "out/batch_size/a.batch_size is gone"),
         ("unknown column 'state_key'", "unknown column 'state_key'"),
         ("all steps is too many", "all steps is too many"),
+        ("horizon 550 is longer", "--horizon 550 is longer"),
+        ("made with another preset (was tiny)", "made with another --preset (was tiny)"),
+        ("made with another preset", "made with another preset"),
         ("top_k is -1", "top_k is -1"),
     ],
 )

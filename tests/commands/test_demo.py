@@ -98,7 +98,7 @@ def test_the_whole_story_and_again(tmp_path: Path, capsys: pytest.CaptureFixture
 
     check_half_chunks(read_parts(out)[1])
     assert cli.main(["demo", "--out", str(out), "--minutes", "7"]) == 2
-    assert "made with another minutes (was 10.0, now 7.0)" in capsys.readouterr().err
+    assert "made with another --minutes (was 10.0, now 7.0)" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("_tiny")

@@ -49,6 +49,14 @@ def test_a_tokenizers_decoder(
         LocalPolicy(tmp_path / "onnx")
 
 
+def test_what_to_call_next_is_named(
+    dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny.make_policy("oat-pow2", dataset, history=1).save_pretrained(tmp_path / "policy")
+    assert main(["export", str(tmp_path / "policy")]) == 0
+    assert "next: oatkit_client.LocalPolicy(" in capsys.readouterr().out
+
+
 def test_what_cannot_be_exported(
     dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

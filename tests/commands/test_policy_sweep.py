@@ -108,7 +108,7 @@ def test_one_ablation_and_wrong_options(
     assert [row.ablation for row in read(out).rows] == ["levels"]
     capsys.readouterr()
     assert sweep(data, out, "--only", "levels", "--temperature", "0") == 2
-    assert "made with another temperature (was 1.0, now 0.0)" in capsys.readouterr().err
+    assert "made with another --temperature (was 1.0, now 0.0)" in capsys.readouterr().err
     assert sweep(data, out, "--only", "levels", "--top-k", "3") == 2
     assert "made with another top_k (was None, now 3)" in capsys.readouterr().err
     assert sweep(data, tmp_path / "s.txt") == 2

@@ -50,7 +50,7 @@ def test_what_is_wrong_is_said_before_listening(
     empty = tmp_path / "empty"
     empty.write_text("\n")
     for flags, problem in (
-        (["--budget", "9"], "budget 9 is outside 1 .. 8"),
+        (["--budget", "9"], "--budget 9 is outside 1 .. 8"),
         (["--decoding", "strict"], "strict or relaxed decoding is for fast, not for oat"),
         (["--map", "x=y"], "--map x=y: unknown key 'y'"),
         (["--api-key-file", str(empty)], "holds no API key"),

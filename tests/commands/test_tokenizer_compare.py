@@ -206,7 +206,7 @@ def test_other_settings_are_refused(
     assert compare(data, out, "--kinds", "bin") == 0
     assert compare(data, out, "--kinds", "bin", "--horizon", "4") == 2
     err = capsys.readouterr().err
-    assert "comparison.json was made with another horizon (was 8, now 4)" in err
+    assert "comparison.json was made with another --horizon (was 8, now 4)" in err
     assert "use the same options, another --out, or remove it" in err
     (out / "comparison.json").unlink()
     assert compare(data, out, "--kinds", "bin", "--horizon", "4") == 2

@@ -100,7 +100,7 @@ def test_flags_of_the_sweep(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert config["split"] == {"held_out": 0.2, "seed": 3}
     capsys.readouterr()
     assert sweep(data, out, *flags, "--seed", "5") == 2
-    assert "s.json was made with another seed (was 4, now 5)" in capsys.readouterr().err
+    assert "s.json was made with another --seed (was 4, now 5)" in capsys.readouterr().err
     assert sweep(data, tmp_path / "s.txt") == 2
     assert "expected a name that ends in .json" in capsys.readouterr().err
     out.unlink()

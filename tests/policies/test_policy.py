@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from oatkit.data import Dataset
+from oatkit.nn.sample_random import SampleRandom
 from oatkit.policies import LightFlowPolicy, LightPolicy, VlmPolicy, load_policy
 from oatkit.policies.policy import ActingPolicy, Policy
 from tests.policies.tiny import batch, make_flow_policy, make_policy
@@ -48,3 +50,17 @@ def test_one_that_was_never_trained_says_so(
     for policy in (made, opened):
         with pytest.warns(UserWarning, match=f"this {policy.kind} policy is not trained: its"):
             policy.predict_action_chunk(batch(policy, dataset))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("make", [partial(make_policy, "bin"), make_flow_policy])
+def test_one_that_a_loop_of_your_own_trains_is_silent(
+    dataset: Dataset, make: Callable[[Dataset], Policy]
+) -> None:
+    policy = make(dataset)
+    chunk = batch(policy, dataset)
+    tokens = policy.tokenizer.encode(chunk["action"])
+    actions_BTA = torch.from_numpy(chunk["action"])
+    random = SampleRandom(torch.arange(len(actions_BTA)))
+    policy.loss(policy.read(chunk), tokens, actions_BTA, random).total.backward()
+    policy.predict_action_chunk(chunk)

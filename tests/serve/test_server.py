@@ -45,7 +45,8 @@ def test_many_clients_are_batched(light: LightPolicy) -> None:
     assert all(chunk.shape == (8, 3) for some in chunks for chunk in some)
     assert sum(policy.batches) == 48
     first, second, *_ = policy.batches
-    assert second == min(8, 12 - first), "all that gathered meanwhile, up to the largest batch"
+    # those of the first batch may have asked again
+    assert min(8, 12 - first) <= second <= 8, "all that gathered meanwhile, up to the largest batch"
 
 
 def depth(url: str) -> int:

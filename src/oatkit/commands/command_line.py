@@ -32,7 +32,8 @@ def with_flags(message: str, options: type[Any]) -> str:
         batch_size is 0, expected at least 1                --batch-size is 0, expected at least 1
         name it with --state-key (state_key=)               name it with --state-key
 
-    A name of one word may be any word of a sentence: only "steps is" at the beginning is one.
+    A name of one word may be any word of a sentence: "steps is 0" and "budget 9" at the beginning
+    are meant, and "another minutes (was 3, now 5)".
 
     Args:
         message: Message for callers from Python.
@@ -44,7 +45,8 @@ def with_flags(message: str, options: type[Any]) -> str:
         if "_" in name:
             message = re.sub(rf"(?<![\w\-/.'\"]){name}(?![\w=/.'\"])", flag, message)
         else:
-            message = re.sub(rf"^{name}(?= (is|are) )", flag, message)
+            message = re.sub(rf"^{name}(?= (is |are |\d|'))", flag, message)
+            message = re.sub(rf"(?<=another ){name}(?= \(was )", flag, message)
     return message
 
 

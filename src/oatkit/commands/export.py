@@ -54,7 +54,7 @@ def run(options: Export, console: Console) -> int:
         print_lines(console, f"a {kind} policy stays where torch is: only its decoder was written")
     folder = repr(str(options.folder))
     call = f"oatkit_client.LocalDecoder({folder}).decode(tokens)"
-    if "decoder.onnx" not in {path.name for path in exported.file_bytes}:
+    if "encoder.onnx" in {path.name for path in exported.file_bytes}:
         call = f"oatkit_client.LocalPolicy({folder}).infer(observation)"
     print_lines(console, f"next: {call}")
     return 0

@@ -11,7 +11,8 @@ def require_same_actions(tokenizer: ActionTokenizer, dataset: Dataset) -> None:
     if tokenizer.action_dim != dataset.action_dim:
         raise ValueError(
             f"the tokenizer is for {tokenizer.action_dim} action dimensions, {dataset.path} "
-            f"has {dataset.action_dim}"
+            f"has {dataset.action_dim}: name the columns with --action-key and --action-dims, or "
+            "train a tokenizer on this data"
         )
 
 

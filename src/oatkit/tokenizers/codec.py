@@ -231,7 +231,7 @@ def tokens_of_lists(rows: Sequence[Sequence[int]], device: torch.device | None =
     return Tokens(torch.from_numpy(ids_BK).to(lengths.device), lengths)
 
 
-def as_tokens(ids: Tensor | NDArray[np.integer] | Sequence[Sequence[int]]) -> Tokens:
+def as_tokens(ids: Tensor | NDArray[np.integer] | Sequence[Any]) -> Tokens:
     """Ids in a tensor or an array (B, K), or in lists of any lengths."""
     if isinstance(ids, Tensor):
         return Tokens.full(ids.long())

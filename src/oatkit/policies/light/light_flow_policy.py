@@ -153,6 +153,7 @@ class LightFlowPolicy:
     ) -> TrainingLoss:
         """The training loss on raw actions. The tokens are unused."""
         normal_BTA = self.tokenizer.normalizer.normalize(actions_BTA)
+        self.extras.pop(UNTRAINED, None)  # whoever trains it knows
         return self.net.loss(observations, normal_BTA, random, self._masked(is_pad_BT))
 
     def flow_loss(

@@ -163,6 +163,7 @@ class LightPolicy:
         is_pad_BT: Tensor | None = None,
     ) -> TrainingLoss:
         """The training loss. The actions are unused: this policy learns from tokens only."""
+        self.extras.pop(UNTRAINED, None)  # whoever trains it knows
         return self.net.loss(observations, tokens, self.schedule, random)
 
     def flow_loss(

@@ -226,6 +226,7 @@ class VlmPolicy:
     ) -> TrainingLoss:
         """The training loss on raw actions."""
         normal_BTA = self.actions.normalize(actions_BTA)
+        self.extras.pop(UNTRAINED, None)  # whoever trains it knows
         masked_BT = self._masked(is_pad_BT)
         return self.net.loss(observations, tokens, normal_BTA, self.schedule, random, masked_BT)
 
