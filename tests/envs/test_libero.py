@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import zipfile
+from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -100,13 +101,13 @@ def test_official_states_are_read_without_torch(package: Path) -> None:
     folder = package / "init_files/libero_object"
     folder.mkdir(parents=True)
     states = np.arange(6.0).reshape(2, 3)
-    for value in (states, subprocess.Popen):
+    for value in (states, OrderedDict()):
         with zipfile.ZipFile(folder / f"{TASK}.pruned_init", "w") as archive:
             archive.writestr("archive/data.pkl", pickle.dumps(value, protocol=2))
             archive.writestr("archive/version", "3")
         if value is states:
             np.testing.assert_array_equal(official_states("libero-object", TASK), states)
-    with pytest.raises(pickle.UnpicklingError, match=r"subprocess\.Popen is no part of an array"):
+    with pytest.raises(pickle.UnpicklingError, match=r"OrderedDict is no part of an array"):
         official_states("libero-object", TASK)
 
 

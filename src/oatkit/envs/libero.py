@@ -24,6 +24,7 @@ import json
 import os
 import pickle
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Iterator
 from functools import cache, partial
@@ -290,8 +291,13 @@ def _configure(root: Path, assets: Path) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """LIBERO and robosuite print what nobody asked for."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    """LIBERO and robosuite print, and warn of, what nobody asked for."""
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
         yield
 
 

@@ -1,0 +1,133 @@
+"""LIBERO from state: demonstrations of a scripted expert, and what a light policy makes of them.
+
+    L=.venv-libero/bin  O=out/libero                  # `make test-libero` makes that environment
+    $L/python -m benchmarks.libero demonstrate --suite libero-object --episodes 4
+    oatkit tokenizer train --data $O/libero-object --kind oat-pow2 --out $O/oat-pow2 ...
+    oatkit policy train --data $O/libero-object --tokenizer $O/oat-pow2 --out $O/policy ...
+    oatkit serve $O/policy
+    $L/oatkit policy eval --remote ws://127.0.0.1:8000 --env libero-object --out $O/eval ...
+    python -m benchmarks.libero record --suite libero-object --assets repaired
+
+Attempts are kept, so that a run that was stopped goes on.
+
+Shape letters: A action.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+import numpy as np
+
+from oatkit.data.lerobot_writer import LeRobotWriter
+from oatkit.data.source import Feature
+from oatkit.envs.libero import ACTION_DIM, FPS, LIBERO, TASKS, Libero
+from oatkit.envs.libero_experts import PickAndPlace
+from oatkit.envs.simulator import demonstration_seed
+from oatkit.storage.atomic_write import atomic_write
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
+
+NAME = "libero"
+SUITES = ("libero-object", "libero-spatial")
+"""Suites that the expert is for."""
+FEATURES = {
+    STATE: Feature((8,)),
+    ENVIRONMENT_STATE: Feature((28,)),
+    "action": Feature((ACTION_DIM,)),
+}
+STEPS_AFTER_SUCCESS = 5
+
+
+def main() -> None:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("demonstrate", "record"))
+    parser.add_argument("--suite", choices=SUITES, default=SUITES[0])
+    parser.add_argument("--episodes", type=int, default=5, help="successes of each task")
+    parser.add_argument("--out", type=Path, default=Path("out/libero"))
+    parser.add_argument("--assets", choices=("official", "repaired"), default="official")
+    args = parser.parse_args()
+    {"demonstrate": demonstrate, "record": record}[args.what](args)
+
+
+def demonstrate(args: Namespace) -> None:
+    """Try until every task has its successes; then write them as a dataset of LeRobot."""
+    attempts = args.out / f"{args.suite}.attempts"
+    for task in TASKS[args.suite]:
+        make_attempts(args.suite, task, attempts / task, args.episodes)
+    root = args.out / args.suite
+    if root.exists():
+        rmtree(root)
+    writer = LeRobotWriter(root, fps=FPS, features=FEATURES, robot_type="panda")
+    for task, instruction in TASKS[args.suite].items():
+        for path in sorted((attempts / task).glob("*.npz"))[: args.episodes]:
+            with np.load(path) as columns:
+                writer.add_episode({key: columns[key] for key in FEATURES}, task=instruction)
+    writer.close()
+    print(f"wrote {root}")
+
+
+def make_attempts(suite: str, task: str, folder: Path, num_wanted: int) -> None:
+    """Run the expert on one placement after the other, at most five times as often as asked for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    environment: Libero | None = None
+    for number in range(5 * num_wanted):
+        if len(list(folder.glob("*.npz"))) >= num_wanted:
+            break
+        if any(folder.glob(f"{number:03d}.*")):
+            continue
+        environment = environment or Libero(suite, task)
+        columns = run_expert(environment, demonstration_seed(0, number))
+        print(task, number, "failed" if columns is None else f"{len(columns['action'])} steps")
+        if columns is None:
+            (folder / f"{number:03d}.failed").touch()
+            continue
+        with atomic_write(folder / f"{number:03d}.npz") as path:
+            np.savez(path, **columns)
+    if environment is not None:
+        environment.close()
+
+
+def run_expert(environment: Libero, seed: int) -> dict[str, Any] | None:
+    """The columns of one episode until some steps after success; None if it fails."""
+    expert, rows, num_left = PickAndPlace(), [], None
+    observation, is_over = environment.reset(seed), False
+    while not is_over and num_left != 0:
+        action_A = expert.act(observation)
+        rows.append({**observation, "action": action_A})
+        result = environment.step(action_A)
+        observation, is_over = result.observation, result.is_over
+        if num_left is not None:
+            num_left -= 1
+        elif result.is_success:
+            num_left = STEPS_AFTER_SUCCESS
+    if num_left is None:
+        return None
+    return {key: np.stack([row[key] for row in rows]) for key in FEATURES}
+
+
+def record(args: Namespace) -> None:
+    """Keep how often the expert succeeded, and the policy's evaluation."""
+    from benchmarks.record import write_result  # where git and torch are
+
+    expert = {}
+    for task in TASKS[args.suite]:
+        folder = args.out / f"{args.suite}.attempts" / task
+        solved, failed = (len(list(folder.glob(f"*.{end}"))) for end in ("npz", "failed"))
+        expert[task] = {"solved": solved, "failed": failed}
+    evaluation = json.loads((args.out / "eval/evaluation.json").read_text())
+    kept = ("settings", "kind", "versions", "budgets", "command")
+    write_result(
+        NAME,
+        seed=0,
+        settings={"suite": args.suite, "episodes": args.episodes, "assets": args.assets},
+        results={"expert": expert, "policy": {key: evaluation[key] for key in kept}},
+    )
+
+
+if __name__ == "__main__":
+    assert set(SUITES) <= set(LIBERO)
+    main()

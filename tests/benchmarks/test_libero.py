@@ -1,0 +1,63 @@
+"""The demonstrations of LIBERO's benchmark, made in a stand-in for its simulator."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oatkit
+from benchmarks import libero
+from oatkit.envs.libero import TASKS
+from oatkit.envs.libero_experts import STEP_METERS
+from oatkit.envs.simulator import Observation, StepResult
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
+
+SUITE = "libero-object"
+
+
+class Bench:
+    """A hand without mass; every second placement fails."""
+
+    made: list[str] = []  # noqa: RUF012  counts for all
+
+    def __init__(self, suite: str, task: str) -> None:
+        self.made.append(task)
+
+    def reset(self, seed: int) -> Observation:
+        self._hand, self._steps, self._can_solve = np.array([0.0, 0.0, 0.3]), 0, seed % 4 == 0
+        return self._observe()
+
+    def step(self, action: Any) -> StepResult:
+        self._hand = self._hand + STEP_METERS * np.asarray(action)[:3]
+        self._steps += 1
+        is_success = self._can_solve and self._steps > 20 and action[6] < 0
+        return StepResult(self._observe(), bool(is_success), self._steps == 60)
+
+    def close(self) -> None:
+        pass
+
+    def _observe(self) -> Observation:
+        state = np.zeros(28, np.float32)
+        state[:3], state[7:10] = (0.1, 0.1, 0.05), (-0.1, 0.2, 0)
+        return {STATE: np.append(self._hand, np.zeros(5)).astype("f4"), ENVIRONMENT_STATE: state}
+
+
+def test_successes_become_a_dataset_and_a_stopped_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(libero, "Libero", Bench)
+    args = Namespace(suite=SUITE, episodes=2, out=tmp_path)
+    libero.demonstrate(args)
+    dataset = oatkit.open_dataset(tmp_path / SUITE)
+    assert len(dataset) == 20
+    assert set(dataset.tasks) == set(TASKS[SUITE].values())
+    assert dataset.action_dim == 7
+    first = tmp_path / f"{SUITE}.attempts" / next(iter(TASKS[SUITE]))
+    assert sorted(path.name for path in first.iterdir()) == ["000.npz", "001.failed", "002.npz"]
+    Bench.made.clear()
+    libero.demonstrate(args)
+    assert Bench.made == []
