@@ -58,9 +58,7 @@ class Scene:
 
 SCENES = {
     "lift": Scene("Lift", "Lift the cube.", "cube_main"),
-    "stack": Scene(
-        "Stack", "Put the red cube on the green cube.", "cubeA_main", goal="cubeB_main"
-    ),
+    "stack": Scene("Stack", "Put the red cube on the green cube.", "cubeA_main", goal="cubeB_main"),
     "can": Scene("PickPlaceCan", "Put the can into its bin.", "Can_main", goal="VisualCan_main"),
     "square": Scene(
         "NutAssemblySquare", "Put the square nut over its peg.", "SquareNut_main", goal="peg1"
@@ -94,7 +92,7 @@ CAMERAS = {
     "agentview": "The table and the arm from the front.",
     "robot0_eye_in_hand": "The table between the two fingers, from the wrist.",
 }
-"""Camera, as robosuite calls it, to what it sees. Images are upright, as in RoboMimic's datasets."""
+"""Camera, as robosuite calls it, to what it sees. Images are upright, as RoboMimic's are."""
 
 
 class Robosuite:

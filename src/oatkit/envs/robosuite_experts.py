@@ -31,6 +31,8 @@ START_LINE = np.array([0.0, 1.0, 0.0])
 """The line of the fingers with which the arm starts; it turns no more than it must from there."""
 BASE = np.array([-0.56, 0.0])
 """Where the arm stands on the plane, in all tasks but `can`."""
+BEFORE_MIDDLE = np.array([-0.045, -0.055, 0.03])
+"""Where in its bin the can is let go, from the bin's middle."""
 NEAR = 0.01
 """Meters aside within which the hand comes all the way to what it grasps."""
 AROUND = 0.015
@@ -116,7 +118,7 @@ def _stack(state: StateView) -> Vector:
 def _can(state: StateView) -> Vector:
     """The middle of the bin is where the arm hardly reaches: the can goes before it."""
     grasp = Grasp(state.body + 0.02 * UP, START_LINE, width=0.05, hover=0.1)
-    where = state.goal + [-0.045, -0.055, 0.03]
+    where = state.goal + BEFORE_MIDDLE
     off = state.body - where
     if np.hypot(*off[:2]) < 0.04 and off[2] < 0.01:
         return _release(state, grasp)
@@ -145,10 +147,11 @@ def _door(state: StateView) -> Vector:
     if not grasp.is_held(state):
         return _take(state, grasp)
     opened, pressed = state.angles
-    about, arm = (outward, lever) if opened < 0.02 and abs(pressed) < 0.9 else (UP, state.body - hinge)
-    onward = np.cross(about, arm)
-    if about is outward and onward @ UP > 0:
-        onward = -onward
+    if opened < 0.02 and abs(pressed) < 0.9:
+        onward = np.cross(outward, lever)
+        onward *= -np.sign(onward @ UP)
+    else:
+        onward = np.cross(UP, state.body - hinge)
     return _move(state, state.hand + STEP * onward / np.linalg.norm(onward), grasp.turn, CLOSE)
 
 
@@ -216,7 +219,7 @@ def _carry(
 def _release(state: StateView, grasp: Grasp) -> Vector:
     """Open the fingers where they are, and go up when they are open."""
     has_let_go = _opening(state) > grasp.width + 0.015
-    return _move(state, state.hand + has_let_go * STEP * UP, grasp.turn, OPEN)
+    return _move(state, state.hand + float(has_let_go) * STEP * UP, grasp.turn, OPEN)
 
 
 def _move(
