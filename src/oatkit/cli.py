@@ -65,7 +65,10 @@ OATKIT = Group(
             {
                 "make": Group(
                     "make demonstrations in a simulator",
-                    {"metaworld": Command("scripted experts of MetaWorld", "data_make_metaworld")},
+                    {
+                        "metaworld": Command("its own scripted experts", "data_make_metaworld"),
+                        "robosuite": Command("scripted experts of ours", "data_make_robosuite"),
+                    },
                     "oatkit data make metaworld --episodes 10 --out out/metaworld",
                 ),
                 "info": Command("show a dataset at a glance", "data_info"),

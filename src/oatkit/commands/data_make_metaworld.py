@@ -36,6 +36,11 @@ def run(options: MakeMetaWorld, console: Console) -> int:
         workers=options.workers,
         show_progress=not console.quiet,
     )
+    return print_made(folder, console)
+
+
+def print_made(folder: Path, console: Console) -> int:
+    """Say where the dataset is and what to do next; returns the exit code."""
     next_command = f"oatkit data info {shlex.quote(str(folder))}"
     print_lines(console, f"{folder} is ready", f"next: {next_command}")
     return 0

@@ -11,7 +11,7 @@ The goal is visible, as in MetaWorld's MT1 benchmark. An episode is a function o
 seed and its actions alone, bit for bit: what an environment object, or anything else in the
 process, did before does not matter.
 
-This is the only file that imports metaworld and mujoco.
+This is the only file that imports metaworld.
 
 Shape letters: S proprioception (4), E environment state (39), G goal, A action (4),
 H W C image.
@@ -19,14 +19,8 @@ H W C image.
 
 from __future__ import annotations
 
-import atexit
-import importlib
-import os
-import sys
 import warnings
-import weakref
 from collections.abc import Callable
-from ctypes.util import find_library
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -34,16 +28,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oatkit.envs.mujoco_cameras import MujocoCameras, choose_graphics_library
 from oatkit.envs.simulator import (
     Cameras,
-    ImageSize,
     Observation,
     SimulatorKind,
     StepResult,
     checked_action,
-    require_cameras,
 )
-from oatkit.errors import MissingExtraError, OatkitError
+from oatkit.errors import MissingExtraError
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
 TASKS = {
@@ -136,10 +129,9 @@ class MetaWorld:
     def __init__(self, task: str, cameras: Cameras | None = None, *, shadows: bool = True) -> None:
         self.task = METAWORLD.task_name(task)
         self.instruction = TASKS[self.task]
-        self._cameras = METAWORLD.checked_cameras(cameras or {})
-        self._shadows = shadows
-        self._renderers: dict[ImageSize, Any] = {}
+        checked = METAWORLD.checked_cameras(cameras or {})
         self._environment = _make_environment(self.task)
+        self._cameras = MujocoCameras(self._environment.model, checked, shadows=shadows)
         self._steps_left = 0
 
     @property
@@ -186,24 +178,14 @@ class MetaWorld:
 
     def render(self) -> dict[str, NDArray[np.uint8]]:
         """Camera to image, (H, W, 3) RGB, of the cameras that it was made with."""
-        require_cameras(self._cameras)
-        return {name: self._render(name, size) for name, size in self._cameras.items()}
-
-    def _render(self, camera: str, size: ImageSize) -> NDArray[np.uint8]:
-        if size not in self._renderers:
-            self._renderers[size] = _make_renderer(
-                self._environment.model, size, shadows=self._shadows
-            )
-        renderer = self._renderers[size]
-        renderer.update_scene(self._environment.data, camera=camera)
-        image_HWC: NDArray[np.uint8] = renderer.render()
-        return np.ascontiguousarray(image_HWC[::-1, ::-1]) if camera in UPSIDE_DOWN else image_HWC
+        images = self._cameras.render(self._environment.data)
+        for camera in UPSIDE_DOWN & images.keys():
+            images[camera] = np.ascontiguousarray(images[camera][::-1, ::-1])
+        return images
 
     def close(self) -> None:
         """Free the simulator's memory and the graphics contexts."""
-        for renderer in self._renderers.values():
-            renderer.close()
-        self._renderers.clear()
+        self._cameras.close()
         self._environment.close()
 
 
@@ -258,57 +240,16 @@ def _make_environment(name: str) -> Any:
     return environment
 
 
-def _make_renderer(model: Any, size: ImageSize, *, shadows: bool) -> Any:
-    import mujoco
-
-    height, width = size
-    frame = model.vis.global_
-    frame.offheight, frame.offwidth = max(frame.offheight, height), max(frame.offwidth, width)
-    try:
-        renderer = mujoco.Renderer(model, height, width)
-    except (mujoco.FatalError, AttributeError, RuntimeError) as error:
-        raise OatkitError(
-            f"MuJoCo cannot render here (MUJOCO_GL={os.environ.get('MUJOCO_GL', '')}): {error}; "
-            "on a machine without a display set MUJOCO_GL=egl (apt-get install libegl1) or "
-            "MUJOCO_GL=osmesa (apt-get install libosmesa6)"
-        ) from error
-    if not shadows:
-        renderer.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = 0
-    # After MuJoCo's own, so before it: a context that outlives the display ends with a traceback.
-    atexit.register(_close_if_alive, weakref.ref(renderer))
-    return renderer
-
-
-def _close_if_alive(renderer: weakref.ref[Any]) -> None:
-    alive = renderer()
-    if alive is not None:
-        alive.close()
-
-
 def _to_observation(observation_E: NDArray[np.float64]) -> Observation:
     environment_state_E = observation_E.astype(np.float32)
     return {STATE: environment_state_E[:4].copy(), ENVIRONMENT_STATE: environment_state_E}
 
 
 def _import_metaworld() -> ModuleType:
-    _choose_graphics_library()
+    choose_graphics_library()
     try:
         import metaworld
         import metaworld.policies
     except ModuleNotFoundError as error:
         raise MissingExtraError("metaworld") from error
     return metaworld
-
-
-def _choose_graphics_library() -> None:
-    """Let MuJoCo render without a display, also where it was imported before."""
-    has_display = "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
-    if sys.platform != "linux" or has_display or "MUJOCO_GL" in os.environ:
-        return
-    for name, library in (("egl", "EGL"), ("osmesa", "OSMesa")):
-        if find_library(library):
-            os.environ["MUJOCO_GL"] = name
-            # It reads the variable once, when first imported.
-            if chosen := sys.modules.get("mujoco.gl_context"):
-                importlib.reload(chosen)
-            return

@@ -6,14 +6,14 @@ Shape letters: A action, H W C image.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oatkit.errors import MissingExtraError, unknown_name
+from oatkit.errors import MissingExtraError, OatkitError, unknown_name
 
 GOALS_PER_SEED = 1_000_000
 
@@ -85,6 +85,8 @@ class SimulatorKind:
         task_suffix: What the simulator's own names of tasks end with; users may leave it out.
         make_without_shadows: The same as `make` for images without shadows, which render faster;
             None where images have no shadows.
+        works_with: Package to how the versions begin that it works with, such as "3.3"; any version
+            of the packages that are not named.
     """
 
     name: str
@@ -100,6 +102,7 @@ class SimulatorKind:
     cameras: dict[str, str]
     task_suffix: str = ""
     make_without_shadows: Make | None = None
+    works_with: Mapping[str, str] = field(default_factory=dict)
 
     def task_name(self, task: str) -> str:
         """The key of `task` in `tasks`; an unknown task is an error."""
@@ -121,11 +124,24 @@ class SimulatorKind:
         return dict(cameras)
 
     def package_versions(self) -> dict[str, str]:
-        """Package to its version; where one is missing, the error names the extra."""
+        """Package to its version; where one is missing or does not fit, the error says so."""
         try:
-            return {name: version(name) for name in self.packages}
+            found = {name: version(name) for name in self.packages}
         except PackageNotFoundError as error:
             raise MissingExtraError(self.extra) from error
+        if misfits := self.misfits(found):
+            raise OatkitError(
+                f"{self.name} does not work here: {misfits}; pip install 'oatkit[{self.extra}]'"
+            )
+        return found
+
+    def misfits(self, found: Mapping[str, str]) -> str:
+        """What to say of the packages whose versions do not fit; empty where all of them do."""
+        return ", ".join(
+            f"{name} is {found[name]}, expected {beginning}"
+            for name, beginning in self.works_with.items()
+            if name in found and not f"{found[name]}.".startswith(f"{beginning}.")
+        )
 
     @property
     def bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from oatkit.envs.libero import LIBERO
 from oatkit.envs.metaworld import METAWORLD
 from oatkit.envs.pusht import PUSHT
+from oatkit.envs.robosuite import ROBOSUITE
 from oatkit.envs.simulator import SimulatorKind
 from oatkit.errors import unknown_name
 
 _KINDS = (
     METAWORLD,
     PUSHT,
+    ROBOSUITE,
     *LIBERO.values(),
 )
 

@@ -1,7 +1,7 @@
 """The folder of finished attempts at demonstrations, from which a killed run is completed.
 
     demonstrations.partial/plan.json               what was asked for
-    demonstrations.partial/box-close/00003.npz     a success (and 00003.mp4 with images)
+    demonstrations.partial/box-close/00003.npz     a success (and 00003.corner2.mp4 with images)
     demonstrations.partial/box-close/00004.failed
     demonstrations.partial/dataset                 being assembled
 

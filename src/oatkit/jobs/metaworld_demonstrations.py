@@ -1,52 +1,36 @@
 """Demonstrations from MetaWorld's scripted experts, written as a LeRobot v3.0 dataset.
 
-    make_metaworld(Path("demonstrations"), Demonstrations(("box-close",), episodes=50))
-
-Every attempt is a function of what is asked for and its number alone, and the episodes of a task
-are its first successful attempts, so the number of workers changes nothing. Finished attempts
-are kept beside the dataset until it is complete (`demonstration_attempts.py`), so that a run that
-is killed at any moment is completed by the same call.
+make_metaworld(Path("demonstrations"), Demonstrations(("box-close",), episodes=50))
 """
 
 from __future__ import annotations
 
-import json
-import math
-import os
-import shutil
-import warnings
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial as bound
 from pathlib import Path
-from typing import Any
 
-from rich.console import Console
-
-from oatkit.data.lerobot_writer import LeRobotWriter
-from oatkit.envs.metaworld import CAMERA, FPS, METAWORLD, PAPER_TASKS, TASKS
-from oatkit.envs.simulator import demonstration_seed
-from oatkit.errors import OatkitError
-from oatkit.jobs.demonstration_attempts import (
-    PLAN_PATH,
-    Attempts,
-    attempt_path,
-    read_plan,
-    remove_folder,
-    require_plan,
-    sole_use_of,
-    start_or_continue,
+from oatkit.data.source import Feature
+from oatkit.envs.metaworld import ACTION_DIM, CAMERA, METAWORLD, PAPER_TASKS, scripted_expert
+from oatkit.jobs.demonstration_job import (
+    DemonstrationJob,
+    checked_tasks,
+    common_plan,
+    make_dataset,
 )
-from oatkit.jobs.episode_bar import episode_bar
-from oatkit.jobs.expert_episodes import FEATURES, make_attempt, read_attempt
-from oatkit.jobs.worker_pool import worker_pool
-from oatkit.types.observation_keys import IMAGES
+from oatkit.jobs.expert_episodes import ACTION_KEY, Teacher
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
-CAMERA_KEY = f"{IMAGES}{CAMERA}"
-PLAN_PATH_IN_DATASET = "meta/oatkit_plan.json"
+TEACHER = Teacher(
+    METAWORLD,
+    scripted_expert,
+    features={
+        STATE: Feature((4,), names=("x", "y", "z", "gripper")),
+        ENVIRONMENT_STATE: Feature((39,)),
+        ACTION_KEY: Feature((ACTION_DIM,), names=("x", "y", "z", "gripper")),
+    },
+    cameras=(CAMERA,),
+    robot_type="sawyer",
+    last_push=110,
+)
 
 
 @dataclass(frozen=True)
@@ -93,147 +77,7 @@ def make_metaworld(
             dataset.
         show_progress: Whether to show a progress bar.
     """
-    wanted, out = _checked(wanted), _named(out)
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers is {workers}, expected 1 or more")
-    plan = _plan(wanted)
-    partial = out.with_name(f"{out.name}.partial")
-    console = Console(stderr=True, quiet=not show_progress)
-    if out.exists() and not _is_empty(out):
-        require_plan(out, PLAN_PATH_IN_DATASET, plan)
-        console.print(f"{out} is already finished", highlight=False, markup=False, soft_wrap=True)
-        if read_plan(partial / PLAN_PATH) == plan:
-            remove_folder(partial)
-        return out
-    partial.mkdir(parents=True, exist_ok=True)
-    with sole_use_of(partial), _stops_explained(partial):
-        start_or_continue(partial, plan)
-        attempts = Attempts(partial, wanted.tasks, wanted.episodes)
-        total = len(wanted.tasks) * wanted.episodes
-        with episode_bar(console, total, "attempts") as show:
-
-            def show_attempts(last: str) -> None:
-                show(last, attempts.num_successes, attempts.num_finished)
-
-            show_attempts("starting")
-            num_workers = workers or os.cpu_count() or 1
-            _make_attempts(wanted, partial, attempts, num_workers, show_attempts)
-            show_attempts("writing")
-            _assemble(wanted, partial, attempts, plan).rename(out)
-        remove_folder(partial)
-    return out
-
-
-def _named(out: Path) -> Path:
-    """The path with a name of its own, which `.` and `..` do not have."""
-    return out if out.name not in ("", "..") else out.resolve()
-
-
-def _is_empty(folder: Path) -> bool:
-    return folder.is_dir() and not any(folder.iterdir())
-
-
-def _checked(wanted: Demonstrations) -> Demonstrations:
-    """What is wanted, with canonical task names; a wrong setting is a `ValueError`."""
-    asked = tuple(TASKS) if wanted.tasks == ("all",) else wanted.tasks
-    tasks = tuple(METAWORLD.task_name(task) for task in asked)
-    if not tasks or len(set(tasks)) < len(tasks):
-        raise ValueError(f"tasks are [{', '.join(tasks)}], expected one or more, each once")
-    if wanted.episodes < 1:
-        raise ValueError(f"episodes is {wanted.episodes}, expected 1 or more")
-    if not 0 <= wanted.noise < math.inf:
-        raise ValueError(f"noise is {wanted.noise}, expected a finite number of 0 or more")
-    if wanted.clean_labels and not wanted.noise:
-        raise ValueError("clean_labels needs noise: without it, the labels are clean already")
-    if wanted.pushes < 0:
-        raise ValueError(f"pushes is {wanted.pushes}, expected 0 or more")
-    if wanted.images and any(side < 2 or side % 2 for side in wanted.image_size):
-        raise ValueError(f"image_size is {wanted.image_size}, expected two even numbers for video")
-    default = Demonstrations.image_size, Demonstrations.shadows
-    if not wanted.images and (wanted.image_size, wanted.shadows) != default:
-        warnings.warn("image_size and shadows have no effect without images", stacklevel=3)
-    demonstration_seed(wanted.seed, attempt=0)
-    return replace(wanted, tasks=tasks)
-
-
-def _plan(wanted: Demonstrations) -> dict[str, Any]:
-    """All that decides what is in the dataset, as JSON values."""
-    plan: dict[str, Any] = {
-        "tasks": list(wanted.tasks),
-        "episodes": wanted.episodes,
-        "seed": wanted.seed,
-        "noise": wanted.noise,
-        "images": wanted.images,
-    }
-    if wanted.clean_labels:
-        plan["clean_labels"] = True
-    if wanted.pushes:
-        plan["pushes"] = wanted.pushes
-    if wanted.images:
-        plan |= {"image_size": list(wanted.image_size), "shadows": wanted.shadows}
-    return plan | METAWORLD.package_versions()
-
-
-@contextmanager
-def _stops_explained(partial: Path) -> Iterator[None]:
-    """Say how to go on when the work stops halfway."""
-    hint = f"finished attempts are kept in {partial}, the same command again continues"
-    try:
-        yield
-    except BrokenProcessPool as error:
-        raise OatkitError(f"a worker process died (killed, or out of memory?); {hint}") from error
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"stopped; {hint}") from None
-
-
-def _make_attempts(
-    wanted: Demonstrations,
-    partial: Path,
-    attempts: Attempts,
-    num_workers: int,
-    show: Callable[[str], None],
-) -> None:
-    """Let worker processes make attempts until every task has its successes."""
-    for task in wanted.tasks:
-        (partial / task).mkdir(exist_ok=True)
-    attempt_once = bound(
-        make_attempt,
-        partial,
-        seed=wanted.seed,
-        noise=wanted.noise,
-        clean_labels=wanted.clean_labels,
-        pushes=wanted.pushes,
-        image_size=wanted.image_size if wanted.images else None,
-        shadows=wanted.shadows,
-    )
-    num_workers = min(num_workers, len(wanted.tasks) * wanted.episodes)
-    with worker_pool(num_workers) as pool:
-        under_way: dict[Future[bool], tuple[str, int]] = {}
-        while True:
-            while len(under_way) < num_workers and (attempt := attempts.start_next()):
-                under_way[pool.submit(attempt_once, *attempt)] = attempt
-            if not under_way:
-                return
-            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                task, number = under_way.pop(future)
-                attempts.finish(task, number, is_success=future.result())
-                show(task)
-
-
-def _assemble(
-    wanted: Demonstrations, partial: Path, attempts: Attempts, plan: dict[str, Any]
-) -> Path:
-    """Write the dataset among the attempts; returns its folder, to be moved to its place."""
-    root = partial / "dataset"
-    if root.exists():
-        shutil.rmtree(root)
-    cameras = {CAMERA_KEY: wanted.image_size} if wanted.images else {}
-    writer = LeRobotWriter(root, fps=FPS, features=FEATURES, cameras=cameras, robot_type="sawyer")
-    for task in wanted.tasks:
-        for number in attempts.successes(task):
-            videos = {camera: attempt_path(partial, task, number, "mp4") for camera in cameras}
-            columns = read_attempt(attempt_path(partial, task, number, "npz"))
-            writer.add_episode(columns, task=TASKS[task], videos=videos)
-    writer.close()
-    (root / PLAN_PATH_IN_DATASET).write_text(json.dumps(plan, indent=2))
-    return root
+    wanted = replace(wanted, tasks=checked_tasks(wanted, METAWORLD))
+    plan = common_plan(wanted) | METAWORLD.package_versions()
+    job = DemonstrationJob(wanted, TEACHER, plan)
+    return make_dataset(job, out, workers=workers, show_progress=show_progress)

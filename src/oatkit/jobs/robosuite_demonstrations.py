@@ -1,0 +1,90 @@
+"""Demonstrations of robosuite's tasks, written as a LeRobot v3.0 dataset.
+
+make_robosuite(Path("demonstrations"), RobosuiteDemonstrations(("lift", "can"), episodes=50))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from oatkit.data.source import Feature
+from oatkit.envs.robosuite import (
+    ACTION_DIM,
+    CAMERAS,
+    ENVIRONMENT_STATE_DIM,
+    PAPER_TASKS,
+    ROBOSUITE,
+    STATE_DIM,
+)
+from oatkit.envs.robosuite_experts import scripted_expert
+from oatkit.jobs.demonstration_job import (
+    DemonstrationJob,
+    checked_tasks,
+    common_plan,
+    make_dataset,
+)
+from oatkit.jobs.expert_episodes import ACTION_KEY, Teacher
+from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
+
+TEACHER = Teacher(
+    ROBOSUITE,
+    scripted_expert,
+    features={
+        STATE: Feature(
+            (STATE_DIM,), names=("x", "y", "z", "qx", "qy", "qz", "qw", "finger1", "finger2")
+        ),
+        ENVIRONMENT_STATE: Feature((ENVIRONMENT_STATE_DIM,)),
+        ACTION_KEY: Feature((ACTION_DIM,), names=("x", "y", "z", "rx", "ry", "rz", "gripper")),
+    },
+    cameras=tuple(CAMERAS),
+    robot_type="panda",
+    last_push=60,
+)
+
+
+@dataclass(frozen=True)
+class RobosuiteDemonstrations:
+    """What decides a dataset of demonstrations in robosuite."""
+
+    tasks: tuple[str, ...] = PAPER_TASKS
+    """Task names, such as lift, or `all` for all five. The default is the paper's three."""
+    episodes: int = 50
+    """Successful episodes per task."""
+    seed: int = 0
+    """Seed of the start poses and the noise. No seed has a start pose that an evaluation uses."""
+    noise: float = 0.0
+    """Standard deviation of noise on the expert's actions in [-1, 1]; recorded as executed."""
+    clean_labels: bool = False
+    """Record what the expert would have done without the noise, instead of what was executed."""
+    pushes: int = 0
+    """Largest number of pushes in an episode: for about eight steps a random action is executed and
+    the expert's own is recorded. The data then show how to come back, also from a missed grasp."""
+    images: bool = False
+    """Record both cameras too: agentview and robot0_eye_in_hand."""
+    image_size: tuple[int, int] = (84, 84)
+    """Height and width of the images."""
+    shadows: bool = True
+    """Whether images have shadows; without them rendering is faster."""
+
+
+def make_robosuite(
+    out: Path,
+    wanted: RobosuiteDemonstrations = RobosuiteDemonstrations(),
+    *,
+    workers: int | None = None,
+    show_progress: bool = False,
+) -> Path:
+    """Make a dataset of demonstrations, or complete it, and return its path.
+
+    Args:
+        out: Folder of the dataset.
+        wanted: What decides the dataset.
+        workers: Number of worker processes, one per core by default; it changes nothing in the
+            dataset.
+        show_progress: Whether to show a progress bar.
+    """
+    wanted = replace(wanted, tasks=checked_tasks(wanted, ROBOSUITE))
+    plan = common_plan(wanted) | ROBOSUITE.package_versions()
+    job = DemonstrationJob(wanted, TEACHER, plan)
+    return make_dataset(job, out, workers=workers, show_progress=show_progress)
