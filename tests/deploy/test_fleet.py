@@ -112,7 +112,7 @@ def test_robots_go_on_when_a_replica_hangs_and_when_it_dies(running: Fleet) -> N
         robot.start()
     try:
         wait_until_all_act(robots, time.monotonic())
-        assert [connections(running, name) for name in REPLICAS] == [2, 2], "they are shared out"
+        assert all(connections(running, name) > 0 for name in REPLICAS), "they are shared out"
         victim = running.processes["one"]
         victim.send_signal(signal.SIGSTOP)
         running.wait_for_replicas(1)

@@ -46,14 +46,17 @@ class Metrics:
             "Requests answered together.",
             [2**k for k in range(max_batch.bit_length())],
         )
-        self._deadlines = self._counter(
-            "deadlines", "Deadlines that were met or missed.", "outcome"
-        )
+        deadlines = self._counter("deadlines", "Deadlines that were met or missed.", "outcome")
         self._out_of_range = self._counter(
             "out_of_range",
             "Requests whose state is far outside of the training data, by the worst dimension.",
             "dimension",
         )
+        # looked up once, and there with 0 before anything happens
+        self._ok = self._requests.labels("ok")
+        self._deadlines_by = {
+            is_met: deadlines.labels("met" if is_met else "missed") for is_met in (True, False)
+        }
         self._gauge("queue_depth", "Requests that wait.", queue_depth)
         self._gauge("connections", "Clients that are connected.", connections)
 
@@ -87,13 +90,13 @@ class Metrics:
             batch_size: Number of requests that were answered together.
             is_in_time: Whether the deadline was met; None where there was none.
         """
-        self._requests.labels("ok").inc()
+        self._ok.inc()
         self._request_s.observe(request_s)
         self._infer_s.observe(infer_s)
         self._budget_used.observe(budget_used)
         self._batch_size.observe(batch_size)
         if is_in_time is not None:
-            self._deadlines.labels("met" if is_in_time else "missed").inc()
+            self._deadlines_by[is_in_time].inc()
 
     def render(self) -> str:
         """All numbers as text."""
