@@ -116,7 +116,7 @@ def make_rollout(
         sampling=replace(sampling, seed=sampling.seed or 0),
         state_keys=tuple(state_keys) or tuple(trained_on),
         endpoints=None if schedule is None else schedule.endpoints,
-        scale=tuple(policy.tokenizer.normalizer.scale.tolist()),
+        scale=tuple(policy.tokenizer.raw_normalizer.scale.tolist()),
     )
 
 

@@ -26,6 +26,7 @@ from rich.console import Console
 
 from oatkit.data import Dataset
 from oatkit.jobs.policy_probe import PolicyProbe
+from oatkit.jobs.representation_comparison import RepresentationPlan
 from oatkit.jobs.tokenizer_training import (
     DEFAULT_HORIZON,
     prepare_tokenizer,
@@ -57,6 +58,7 @@ SAMPLE_QUANTILES = (0.5, 0.8, 0.97)
 """Which held-out chunks are shown, by how much they move."""
 MAX_LOSS_POINTS = 50
 LAB_CHUNKS = 6
+ReportWriter = Callable[[TokenizerComparison, Path], Sequence[Path]]
 
 
 def compare(
@@ -71,6 +73,7 @@ def compare(
     correct: bool = False,
     minutes: float | None = None,
     policy_minutes: float | None = None,
+    representations: Sequence[str] = (),
     train: TrainConfig | Mapping[str, Any] | None = None,
     held_out: float = 0.1,
     split_seed: int = 0,
@@ -92,6 +95,7 @@ def compare(
         minutes: Training time of each learned kind: steps are counted from a short timed trial.
         policy_minutes: Training time of a small policy on the tokens of each kind, which reads the
             state: all for as many steps as the slowest has time for. None trains no policies.
+        representations: Ways to represent actions ("absolute", "delta", ...) to measure too.
         train: How the learned kinds are trained: a whole `TrainConfig`, or settings that differ
             from the preset's, such as `{"steps": 500}`.
         held_out: Share of the episodes that is never trained on, and measured.
@@ -103,9 +107,9 @@ def compare(
     names = tuple(KINDS) if kinds is None else tuple(kinds)
     sizes = {"horizon": horizon, "num_tokens": num_tokens, "levels": tuple(levels)}
     sizes |= {"correct": True} if correct else {}
-    split = {"held_out": held_out, "split_seed": split_seed}
-    place = resolve_device(device)
-    plan = ComparisonPlan(dataset, names, preset, sizes, split, minutes, train, place)
+    split, place = {"held_out": held_out, "split_seed": split_seed}, resolve_device(device)
+    represented = RepresentationPlan.of(dataset, representations, names)
+    plan = ComparisonPlan(dataset, names, preset, sizes, split, minutes, train, place, represented)
     plan.check()
     probe = plan.probe(policy_minutes)
     console = Console(highlight=False, quiet=not show_progress)
@@ -115,13 +119,21 @@ def compare(
         if probe is not None:
             comparison = probe.run(comparison, names, folder / RECORD, console)
         if write_report is not None:
-            console.rule("report")
-            _write_lab(comparison, folder, dataset)
-            _say_written(folder, write_report(comparison, folder), console)
+            _write_all(write_report, comparison, folder, dataset, console)
     return comparison
 
 
-def _say_written(folder: Path, written: Sequence[Path], console: Console) -> None:
+def _write_all(
+    write_report: ReportWriter,
+    comparison: TokenizerComparison,
+    folder: Path,
+    dataset: Dataset,
+    console: Console,
+) -> None:
+    """Write the lab, then the report that shows it, and say what was written."""
+    console.rule("report")
+    _write_lab(comparison, folder, dataset)
+    written = write_report(comparison, folder)
     listed = ", ".join(path.name for path in (*written, folder / RECORD))
     console.print(f"wrote into {folder}: {listed}", markup=False, soft_wrap=True)
 
@@ -140,6 +152,7 @@ class ComparisonPlan:
         minutes: Training time of each learned kind, if the recipe does not say the steps.
         train: How the learned kinds are trained, where not as the preset says.
         device: Where they are trained and measured.
+        represented: The dataset in other representations.
     """
 
     dataset: Dataset
@@ -150,6 +163,7 @@ class ComparisonPlan:
     minutes: float | None
     train: TrainConfig | Mapping[str, Any] | None
     device: Device = "cpu"
+    represented: RepresentationPlan = RepresentationPlan()
 
     def check(self) -> None:
         """Refuse wrong settings now, not after an hour of training."""
@@ -176,6 +190,7 @@ class ComparisonPlan:
             **self.split,
             "fingerprint": self.dataset.fingerprint,
             "action_dims": self.dataset.action.names,
+            **({"actions": str(self.dataset.transform)} if self.dataset.transform else {}),
             **{f"train.{name}": value for name, value in recipe.settings().items()},
             "train.precision": with_precision(recipe, None, resolve_device(self.device)).precision,
         }
@@ -191,7 +206,7 @@ class ComparisonPlan:
     def codec_config(self, kind: str) -> Any:
         """The config of a kind."""
         sizes = self.kind_sizes(kind)
-        return tokenizer_config(kind, self.dataset.action_dim, self.preset, **sizes)
+        return tokenizer_config(kind, self.dataset.represented_dim, self.preset, **sizes)
 
     def steps(self, kind: str, console: Console) -> int:
         """Number of steps of a kind; decided once, and kept when a comparison goes on."""
@@ -244,20 +259,25 @@ def _compare_kinds(
         kinds = sorted((*kept, found), key=lambda k: order.index(k.measurement.kind))
         comparison = replace(comparison, kinds=tuple(kinds))
         write_record(path, comparison)
+    known = comparison.representations
+    found = plan.represented.run(known, plan.split, plan.kind_sizes, console.rule)
+    comparison = replace(comparison, representations=found)
     write_record(path, comparison)
     return comparison
 
 
 def _begin(plan: ComparisonPlan, held_out: Dataset) -> TokenizerComparison:
     dataset = plan.dataset
-    actions_BTA, is_pad_BT = chunks_to_measure(held_out, plan.sizes["horizon"])
+    actions_BTA, is_pad_BT, state_BS = chunks_to_measure(held_out, plan.sizes["horizon"])
+    rows = _moving_rows(actions_BTA, is_pad_BT)
     return TokenizerComparison(
         data=str(dataset.path),
         num_episodes=len(held_out),
         dimensions=dataset.action.names,
         std=tuple(dataset.action_statistics().std.tolist()),
         variance=float(eigenvalues(actions_BTA).mean()),
-        samples=tuple(map(_rounded, _moving_chunks(actions_BTA, is_pad_BT))),
+        samples=tuple(map(_rounded, actions_BTA[rows])),
+        sample_states=() if state_BS is None else _rounded(state_BS[rows]),
         settings=plan.settings(),
         steps={},
         versions=package_versions(),
@@ -307,21 +327,24 @@ def _compare_kind(
     )
 
 
-def _moving_chunks(actions_BTA: NDArray[np.float32], is_pad_BT: NDArray[np.bool_]) -> list[Any]:
-    """Chunks without padding that move a little, much and most."""
-    unpadded_BTA = actions_BTA[~is_pad_BT.any(axis=1)]
-    if not len(unpadded_BTA):
-        unpadded_BTA = actions_BTA
+def _moving_rows(
+    actions_BTA: NDArray[np.float32], is_pad_BT: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Which chunks without padding move a little, much and most."""
+    (unpadded,) = np.nonzero(~is_pad_BT.any(axis=1))
+    if not len(unpadded):
+        unpadded = np.arange(len(actions_BTA))
     scale_A = np.maximum(actions_BTA.std(axis=(0, 1)), 1e-12)
-    moved_B = (unpadded_BTA.std(axis=1) / scale_A).sum(axis=1)
-    ranks = (np.array(SAMPLE_QUANTILES) * (len(unpadded_BTA) - 1)).astype(int)
-    return list(unpadded_BTA[np.argsort(moved_B)[ranks]])
+    moved_B = (actions_BTA[unpadded].std(axis=1) / scale_A).sum(axis=1)
+    ranks = (np.array(SAMPLE_QUANTILES) * (len(unpadded) - 1)).astype(int)
+    return unpadded[np.argsort(moved_B)[ranks]]
 
 
 def _reconstructions(
     tokenizer: ActionTokenizer, comparison: TokenizerComparison
 ) -> tuple[Reconstruction, ...]:
-    tokens = tokenizer.encode(torch.tensor(comparison.samples))
+    state_BS = torch.tensor(comparison.sample_states) if tokenizer.needs_state else None
+    tokens = tokenizer.encode(torch.tensor(comparison.samples), state_BS)
     return tuple(
         Reconstruction(sample, budget, _rounded(chunk_TA))
         for budget in doubling(tokenizer.max_tokens)
@@ -342,7 +365,7 @@ def _mean_losses(log: list[dict[str, float]]) -> list[LossPoint]:
     ]
 
 
-def _report_writer() -> Callable[[TokenizerComparison, Path], Sequence[Path]]:
+def _report_writer() -> ReportWriter:
     """The function that writes the report; says at once what to install if it cannot."""
     from oatkit.measure.reports.comparison_report import write_comparison_report
 

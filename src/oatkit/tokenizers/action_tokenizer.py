@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from oatkit.data import Dataset, Normalizer
+from oatkit.data.action_normalizer import fit_action_normalizer
 from oatkit.errors import DecodeError
 from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.weight_loading import WithoutWeights, place_weights
@@ -35,12 +36,13 @@ from oatkit.tokenizers.codec import (
     HasFiles,
     decode_in_parts,
     encode_in_parts,
-    tokens_of_lists,
+    to_tokens,
     written_settings,
 )
 from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.tokenizers.fast import Decoding, Fast
 from oatkit.tokenizers.kind_table import kind_named, make_codec, make_config
+from oatkit.tokenizers.model_card import model_card
 from oatkit.types import NormalizationMode, Schedule, Tokens
 
 FORMAT_VERSION = 1
@@ -75,6 +77,11 @@ class ActionTokenizer:
                 f"the normalizer has {normalizer.dim} dimensions and the codec "
                 f"{codec.config.action_dim}"
             )
+        if normalized_input and normalizer.transform is not None:
+            raise ValueError(
+                f"actions that are represented as {normalizer.transform} come in raw units: let "
+                "the tokenizer normalize them"
+            )
         self.codec = codec
         self.normalizer = normalizer
         self.data = data
@@ -86,14 +93,17 @@ class ActionTokenizer:
         cls, config: Any, dataset: Dataset, normalization: NormalizationMode | None = None
     ) -> ActionTokenizer:
         """An untrained tokenizer whose normalizer and facts are those of `dataset`."""
-        if config.action_dim != dataset.action_dim:
+        if config.action_dim != dataset.represented_dim:
             raise ValueError(
                 f"the tokenizer is for {config.action_dim} action dimensions, {dataset.path} has "
-                f"{dataset.action_dim}"
+                f"{dataset.represented_dim}"
             )
         facts = DataFacts.of_dataset(dataset)
         mode = normalization or kind_named(config.kind).normalization
-        return cls(make_codec(config), Normalizer.fit(facts.statistics, mode), facts)
+        normalizer = fit_action_normalizer(
+            dataset, facts.statistics, mode, dataset.transform, config.horizon
+        )
+        return cls(make_codec(config), normalizer, facts)
 
     @property
     def kind(self) -> str:
@@ -105,7 +115,21 @@ class ActionTokenizer:
 
     @property
     def action_dim(self) -> int:
-        return int(self.codec.config.action_dim)
+        """Number of raw action dimensions; a representation may have others."""
+        return self.normalizer.raw_dim
+
+    @property
+    def needs_state(self) -> bool:
+        """Whether actions are relative to the state at the start of their chunk."""
+        transform = self.normalizer.transform
+        return transform is not None and transform.needs_state
+
+    @property
+    def raw_normalizer(self) -> Normalizer:
+        """The normalizer of raw actions, however they are represented; errors are in its units."""
+        if self.normalizer.transform is None:
+            return self.normalizer
+        return Normalizer.fit(self.data.statistics, self.normalizer.mode)
 
     @property
     def vocab_size(self) -> int:
@@ -160,33 +184,46 @@ class ActionTokenizer:
         )
 
     @torch.inference_mode()
-    def encode(self, actions: ArrayLike | Tensor) -> Tokens:
-        """Tokens of raw chunks, (B, horizon, action_dim)."""
+    def encode(self, actions: ArrayLike | Tensor, state: Any = None) -> Tokens:
+        """Tokens of raw chunks, (B, horizon, action_dim).
+
+        Args:
+            actions: The chunks, in raw units.
+            state: State at the start of each chunk, (B, state_dim) in raw units, where
+                `needs_state`; the tokens keep it, so that they decode with it.
+        """
         actions_BTA = self._as_tensor(actions)
         if not self.normalized_input:
-            actions_BTA = self.normalizer.normalize(actions_BTA)
+            actions_BTA = self.normalizer.normalize(actions_BTA, state)
         tokens = encode_in_parts(self.codec, actions_BTA)
+        if self.needs_state:
+            tokens = replace(tokens, state=torch.as_tensor(state).expand(len(tokens), -1))
         return tokens if isinstance(actions, Tensor) else replace(tokens, is_numpy=True)
 
     @overload
-    def decode(self, tokens: Tensor, budget: int | None = None) -> Tensor: ...
+    def decode(self, tokens: Tensor, budget: int | None = None, state: Any = None) -> Tensor: ...
 
     @overload
-    def decode(self, tokens: Tokens, budget: int | None = None) -> Any: ...
+    def decode(self, tokens: Tokens, budget: int | None = None, state: Any = None) -> Any: ...
 
     @overload
     def decode(
-        self, tokens: Sequence[Sequence[int]] | NDArray[np.integer], budget: int | None = None
+        self,
+        tokens: Sequence[Sequence[int]] | NDArray[np.integer],
+        budget: int | None = None,
+        state: Any = None,
     ) -> NDArray[np.float32]: ...
 
     @torch.inference_mode()
-    def decode(self, tokens: Any, budget: int | None = None) -> Any:
+    def decode(self, tokens: Any, budget: int | None = None, state: Any = None) -> Any:
         """Raw chunks of tokens, (B, horizon, action_dim).
 
         Args:
             tokens: `Tokens`, an integer tensor or array (B, K), or a list of lists of ids. Tokens
                 that were encoded from numpy, arrays and lists give numpy.
             budget: Number of leading tokens that count; all by default.
+            state: State at the start of each chunk, (B, state_dim) in raw units, where
+                `needs_state`; the one that `tokens` keep by default.
         """
         is_torch = isinstance(tokens, Tensor)
         if isinstance(tokens, Tokens):
@@ -194,7 +231,8 @@ class ActionTokenizer:
         checked = self._checked(tokens, budget)
         chunks_BTA = decode_in_parts(self.codec, checked)
         if not self.normalized_input:
-            chunks_BTA = self.normalizer.unnormalize(chunks_BTA)
+            kept = checked.state if state is None else state
+            chunks_BTA = self.normalizer.unnormalize(chunks_BTA, kept)
         return chunks_BTA if is_torch else chunks_BTA.cpu().numpy()
 
     def decode_rows(self, tokens: Tokens) -> tuple[Tensor, dict[int, str]]:
@@ -210,8 +248,7 @@ class ActionTokenizer:
         chunks_BTA, reasons = torch.full(shape, torch.nan, device=tokens.ids.device), {}
         for row in range(len(tokens)):
             try:
-                one = Tokens(tokens.ids[row : row + 1], tokens.lengths[row : row + 1])
-                chunks_BTA[row] = self.decode(one)[0]
+                chunks_BTA[row] = self.decode(tokens.rows(slice(row, row + 1)))[0]
             except DecodeError as error:
                 reasons[row] = str(error)
         return chunks_BTA, reasons
@@ -221,11 +258,11 @@ class ActionTokenizer:
         chunks_BTA, reasons = self.decode_rows(tokens)
         return [None if row in reasons else chunk for row, chunk in enumerate(chunks_BTA)]
 
-    def __call__(self, actions: ArrayLike | Tensor) -> list[list[int]]:
+    def __call__(self, actions: ArrayLike | Tensor, state: Any = None) -> list[list[int]]:
         """Ids as lists, one per chunk; a single chunk (horizon, action_dim) is a batch of one."""
         if np.ndim(actions) == 2:
             actions = actions[None] if isinstance(actions, Tensor) else np.asarray(actions)[None]
-        tokens = self.encode(actions)
+        tokens = self.encode(actions, state)
         rows = zip(tokens.ids.tolist(), tokens.lengths.tolist(), strict=True)
         return [ids[:length] for ids, length in rows]
 
@@ -262,7 +299,7 @@ class ActionTokenizer:
     def _checked(self, tokens: Any, budget: int | None) -> Tokens:
         """The tokens, once their ids and lengths are found to be those that this kind decodes."""
         if not isinstance(tokens, Tokens):
-            tokens = _to_tokens(tokens)
+            tokens = to_tokens(tokens)
         if budget is not None:
             if not 1 <= budget <= self.max_tokens:
                 raise ValueError(f"budget {budget} is outside 1 .. {self.max_tokens}")
@@ -277,7 +314,7 @@ class ActionTokenizer:
                 f"vocabulary 0 .. {self.vocab_size - 1}"
             )
         self._check_lengths(tokens)
-        return Tokens(tokens.ids * is_real_BK, tokens.lengths)
+        return replace(tokens, ids=tokens.ids * is_real_BK)
 
     def _check_lengths(self, tokens: Tokens) -> None:
         if not len(tokens.ids):
@@ -314,7 +351,7 @@ class ActionTokenizer:
         path, files = Path(folder), {}
         if isinstance(self.codec, HasFiles):
             files = self.codec.learned_files() | self.codec.other_files()
-        write_artifact(path, self.to_json(), self.codec.state_dict(), self._card(), files)
+        write_artifact(path, self.to_json(), self.codec.state_dict(), model_card(self), files)
         return path
 
     @classmethod
@@ -347,31 +384,6 @@ class ActionTokenizer:
         """Upload the artifact to the Hugging Face hub; returns its address."""
         return upload(self.save_pretrained, repo_id, private=private)
 
-    def _card(self) -> str:
-        lines = [
-            "---",
-            "library_name: oatkit",
-            "tags: [robotics, action-tokenizer]",
-            "---",
-            f"# {self.kind} action tokenizer",
-            "",
-            f"Chunks of {self.horizon} x {self.action_dim} actions in up to {self.max_tokens} "
-            f"tokens out of {self.vocab_size}; normalization `{self.normalizer.mode}`.",
-            "",
-            "```python",
-            "import oatkit",
-            "",
-            'tokenizer = oatkit.load_tokenizer("this folder or hub id")',
-            "tokens = tokenizer.encode(actions)",
-            "actions = tokenizer.decode(tokens, budget=4)",
-            "```",
-        ]
-        rows = self.extras.get("rate_distortion", [])
-        if rows:
-            lines += ["", "| budget | bits | MSE, raw units |", "|---|---|---|"]
-            lines += [f"| {r['budget']:g} | {r['bits']:.0f} | {r['mse']:.3g} |" for r in rows]
-        return "\n".join(lines) + "\n"
-
 
 def load_tokenizer(
     folder: str | os.PathLike[str], *, normalized_input: bool = False, device: Device = "cpu"
@@ -385,11 +397,3 @@ def load_tokenizer(
     """
     place = resolve_device(device)
     return ActionTokenizer.from_pretrained(folder, normalized_input=normalized_input).to(place)
-
-
-def _to_tokens(ids: Any) -> Tokens:
-    if isinstance(ids, Tensor):
-        return Tokens.full(ids.long())
-    if isinstance(ids, np.ndarray) and ids.ndim == 2:
-        return _to_tokens(torch.from_numpy(ids.astype(np.int64)))
-    return tokens_of_lists(ids)

@@ -204,6 +204,15 @@ def doubling(num_tokens: int) -> tuple[int, ...]:
     return (*powers, num_tokens)
 
 
+def to_tokens(ids: Any) -> Tokens:
+    """Ids in a tensor, an array or lists as tokens that all count."""
+    if isinstance(ids, Tensor):
+        return Tokens.full(ids.long())
+    if isinstance(ids, np.ndarray) and ids.ndim == 2:
+        return to_tokens(torch.from_numpy(ids.astype(np.int64)))
+    return tokens_of_lists(ids)
+
+
 def tokens_of_lists(rows: Sequence[Sequence[int]], device: torch.device | None = None) -> Tokens:
     """Sequences of different lengths as one batch, padded with 0."""
     ids_BK = np.zeros((len(rows), max(map(len, rows), default=0)), np.int64)

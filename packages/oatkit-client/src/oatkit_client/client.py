@@ -19,6 +19,7 @@ from dataclasses import asdict
 from ssl import SSLCertVerificationError
 from typing import Any, cast
 
+import numpy as np
 from websockets.exceptions import (
     ConnectionClosed,
     InvalidHandshake,
@@ -35,6 +36,7 @@ from oatkit_client.errors import (
     ServerBusy,
     ServerError,
 )
+from oatkit_client.key_map import STATE
 from oatkit_client.local_decoder import LocalDecoder
 from oatkit_client.protocol import BUSY, KEY_SCHEME, Budget, Metadata, Reply, RequestOptions
 from oatkit_client.sampling import Sampling
@@ -147,7 +149,8 @@ class Client:
             if self._num_losses > losses_before:
                 reply["stale"] = True
         if self._decoder is not None:
-            reply["actions"] = self._decoder.decode(reply["tokens"])
+            state = _state(obs) if self._decoder.state_dim else None
+            reply["actions"] = self._decoder.decode(reply["tokens"], state=state)
         return reply
 
     def reset(self) -> None:
@@ -330,3 +333,9 @@ def _refusal(url: str, status: int) -> str:
     if status in (401, 403):
         return f"{url} refuses this client ({status}): the API key is missing or wrong"
     return f"{url} is no policy server: it answered with {status}"
+
+
+def _state(obs: Mapping[str, Any]) -> Any:
+    """The latest state of an observation by openpi's or LeRobot's key."""
+    state: Any = next((obs[key] for key in ("observation/state", STATE) if key in obs), None)
+    return state if np.ndim(state) < 2 else state[-1]

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from oatkit.data import Dataset, Normalizer
+from oatkit.data.action_normalizer import fit_action_normalizer
 from oatkit.errors import ArtifactError
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
@@ -138,7 +139,10 @@ class VlmPolicy:
         spec = ObservationSpec.for_dataset(
             dataset, history=history, cameras=cameras, reads_state=reads_state
         )
-        actions = Normalizer.fit(dataset.action_statistics())
+        statistics, transform = dataset.action_statistics(), tokenizer.normalizer.transform
+        actions = fit_action_normalizer(
+            dataset, statistics, "min_max", transform, tokenizer.horizon
+        )
         loaded = load_backbone(backbone, config.backbone)
         return cls.make(config, loaded, tokenizer, spec, actions)
 
@@ -224,7 +228,7 @@ class VlmPolicy:
         is_pad_BT: Tensor | None = None,
     ) -> TrainingLoss:
         """The training loss on raw actions."""
-        normal_BTA = self.actions.normalize(actions_BTA)
+        normal_BTA = self.actions.normalize(actions_BTA, self.spec.start_state(observations))
         masked_BT = self._masked(is_pad_BT)
         return self.net.loss(observations, tokens, normal_BTA, self.schedule, random, masked_BT)
 
@@ -239,7 +243,7 @@ class VlmPolicy:
         """The flow part of the loss on raw actions, a scalar; images stay as they are."""
         if context is None:
             context = self.net.encode(observations)
-        normal_BTA = self.actions.normalize(actions_BTA)
+        normal_BTA = self.actions.normalize(actions_BTA, self.spec.start_state(observations))
         return self.net.flow_loss(context, normal_BTA, random, self._masked(is_pad_BT))
 
     def _masked(self, is_pad_BT: Tensor | None) -> Tensor | None:
