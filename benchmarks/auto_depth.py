@@ -82,7 +82,7 @@ def measure(policy: Policy, data: str, num_observations: int, repeats: int) -> d
     budgets: list[int | Auto] = [*policy.tokenizer.budgets, *calibrated(policy, seen)]
     observations, actions_BTA, _ = observations_to_measure(policy, unseen, num_observations)
     times_NB, predictions = time_budgets(policy, list(observations.split(1)), budgets, repeats)
-    scale_A = np.asarray(policy.tokenizer.normalizer.scale)
+    scale_A = np.asarray(policy.tokenizer.raw_normalizer.scale)
     coded_BTA = policy.tokenizer.decode(policy.tokenizer.encode(actions_BTA)).cpu()
     lost = float(np.square((coded_BTA - actions_BTA).numpy() / scale_A).mean())
     chunks = [np.concatenate([one.chunk for one in found]) for found in predictions]

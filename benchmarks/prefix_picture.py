@@ -31,7 +31,7 @@ def main() -> None:
     options = parser.parse_args()
     tokenizer = oatkit.load_tokenizer(options.tokenizer)
     held_out = oatkit.open_dataset(options.data or metaworld()).split(0.1, seed=0)[1]
-    actions_BTA, is_pad_BT = chunks_to_measure(held_out, tokenizer.horizon)
+    actions_BTA, is_pad_BT, _ = chunks_to_measure(held_out, tokenizer.horizon)
     unpadded_BTA = actions_BTA[~is_pad_BT.any(axis=1)]
     order = np.argsort(unpadded_BTA.std(axis=1).sum(axis=1))
     chosen_1TA = torch.from_numpy(unpadded_BTA[order[[int(QUANTILE * len(order))]]])

@@ -61,7 +61,7 @@ OATKIT = Group(
     {
         "demo": Command("make data and show the whole story on a small scale", "demo"),
         "data": Group(
-            "make, inspect and check robot datasets",
+            "make, inspect, check and convert robot datasets",
             {
                 "make": Group(
                     "make demonstrations in a simulator",
@@ -74,6 +74,7 @@ OATKIT = Group(
                 "info": Command("show a dataset at a glance", "data_info"),
                 "check": Command("find what ruins training", "data_check"),
                 "view": Command("look at episodes in the Rerun viewer", "data_view"),
+                "convert": Command("write a mended LeRobot dataset", "data_convert"),
             },
             "oatkit data info path/to/dataset",
         ),

@@ -18,7 +18,7 @@ def test_chunks_are_spread_over_a_large_dataset(
 ) -> None:
     dataset = walks(tmp_path)
     monkeypatch.setattr(encoded_chunks, "MAX_CHUNKS", 4)
-    actions_BTA, is_pad_BT = chunks_to_measure(dataset, HORIZON)
+    actions_BTA, is_pad_BT, _ = chunks_to_measure(dataset, HORIZON)
     assert actions_BTA.shape == (4, HORIZON, 3)
     for row, (episode, step) in enumerate([(0, 0), (0, 1), (11, -2), (11, -1)]):
         np.testing.assert_array_equal(actions_BTA[row, 0], dataset[episode].actions[step])

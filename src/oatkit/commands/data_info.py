@@ -66,6 +66,7 @@ def render_info(info: DatasetInfo) -> Group:
         ("cameras", _cameras(info)),
         ("tasks", _tasks(info)),
         ("other columns", ", ".join(info.other_columns) or "none"),
+        ("actions", info.actions),
         ("fingerprint", info.fingerprint),
     ]
     for name, value in rows:

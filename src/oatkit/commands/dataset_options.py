@@ -30,6 +30,9 @@ class DatasetOptions:
     """Columns to read as the state; the format's own by default."""
     action_dims: tuple[str, ...] = ()
     """Dimensions of the action to keep, by index or name; all by default."""
+    actions: tuple[str, ...] = ()
+    """How actions are represented in training, such as `relative:0-5 binary:6` or `unwrap:3-5`
+    (docs/data.md has all); as they are by default, or as the dataset declares."""
     fps: float | None = None
     """Number of frames in a second, where the files do not say."""
     episodes: tuple[str, ...] = ()
@@ -55,6 +58,7 @@ class DatasetOptions:
             action_key=self.action_key or None,
             state_key=self.state_key or None,
             action_dims=self.action_dims or None,
+            actions=self.actions or None,
             fps=self.fps,
             allow_nonfinite=allow_nonfinite,
         )
@@ -66,7 +70,7 @@ class DatasetOptions:
         console: Console,
         state_keys: Sequence[str] = (),
     ) -> Dataset:
-        """Open a dataset as it was for a tokenizer; what the flags say goes before that.
+        """Open a dataset as it was for a tokenizer; what the flags say of columns goes before that.
 
         Args:
             tokenizer: Tokenizer that knows the columns it was made from.
@@ -75,7 +79,14 @@ class DatasetOptions:
             state_keys: Columns that are the state, unless a flag names others.
         """
         facts, source = tokenizer.data, open_source(path, self._opening(console))
-        columns = replace(self, state_key=self.state_key or tuple(state_keys))
+        if self.actions:
+            own = tokenizer.normalizer.transform or "absolute"
+            raise ValueError(f"the tokenizer represents actions as {own}: leave --actions out")
+        columns = replace(
+            self,
+            state_key=self.state_key or tuple(state_keys) or facts.state_keys,
+            actions=(str(tokenizer.normalizer.transform or "absolute"),),
+        )
         has_known = all(key in source.features for key in facts.action_keys)
         if facts.action_keys and has_known and not self.action_key:
             dims = tuple(str(dim) for dim in facts.action_dims or ())

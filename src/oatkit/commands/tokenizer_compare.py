@@ -15,13 +15,18 @@ from oatkit.commands.choices import CORRECTION, KindName, TokenizerPresetName, k
 from oatkit.commands.command_line import command_line
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
-from oatkit.commands.text_output import print_lines, table_row
+from oatkit.commands.text_output import print_lines, table, table_row
 from oatkit.jobs.tokenizer_comparison import compare
 from oatkit.measure.reports.comparison_findings import cautions, sentences, trained
 from oatkit.measure.reports.probe_findings import (
     best_for_policy,
     probe_baselines,
     probed_budgets,
+)
+from oatkit.measure.reports.representation_findings import (
+    HEADINGS,
+    representation_rows,
+    representation_sentences,
 )
 from oatkit.tokenizers import KINDS
 from oatkit.types import TokenizerComparison
@@ -34,6 +39,8 @@ class CompareTokenizers:
     Example:
         oatkit tokenizer compare --data out/metaworld --out out/compared
         oatkit tokenizer compare --data out/metaworld --out out/compared --policy-minutes 3
+        oatkit tokenizer compare --data out/metaworld --out out/compared --kinds klt fast \
+            --representations absolute delta relative
     """
 
     data: Annotated[str, arg(metavar="PATH")]
@@ -52,6 +59,9 @@ class CompareTokenizers:
     policy_minutes: float | None = None
     """Also train a small policy from the state on the tokens of each kind, for so long at most and
     all for the same steps, and recommend a kind and a budget by its error."""
+    representations: tuple[str, ...] = ()
+    """Also measure klt and fast with actions in these representations, such as `absolute delta
+    relative` (one word or quoted words each): which costs fewest tokens."""
     horizon: int = 32
     """Number of actions in a chunk."""
     num_tokens: Annotated[
@@ -93,6 +103,7 @@ def run(options: CompareTokenizers, console: Console) -> int:
         correct=options.correct,
         minutes=options.minutes,
         policy_minutes=options.policy_minutes,
+        representations=options.representations,
         train={"seed": options.seed, **{k: v for k, v in changes.items() if v is not None}},
         held_out=options.held_out,
         split_seed=options.split_seed,
@@ -136,12 +147,21 @@ def render_comparison(comparison: TokenizerComparison) -> Text:
             )
             name = kind.measurement.kind if number == 0 else ""
             text.append(f"{name:<10}" + table_row(*numbers))
+    if comparison.representations:
+        _append_representations(text, comparison)
     if any(kind.policy for kind in comparison.kinds):
         _append_policies(text, comparison)
     text.append(f"{sentences(comparison)[0]}\n", style="bold")
     for caution in cautions(comparison):
         text.append(f"note: {caution}\n", style="yellow")
     return text
+
+
+def _append_representations(text: Text, comparison: TokenizerComparison) -> None:
+    """A line for each kind in each representation, then which needs fewest tokens."""
+    text.append_text(table([HEADINGS, *representation_rows(comparison)]))
+    for sentence in representation_sentences(comparison):
+        text.append(f"{sentence}\n", style="bold")
 
 
 def _append_policies(text: Text, comparison: TokenizerComparison) -> None:

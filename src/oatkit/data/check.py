@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from oatkit.data.action_steps import Unwrap
+from oatkit.data.action_words import print_actions
 from oatkit.data.columns import Table
 from oatkit.data.dataset import Dataset
 from oatkit.data.statistics import Statistics
@@ -199,15 +201,43 @@ def _wrapping_angles(
     def jumps(values_TA: NDArray[np.float32]) -> NDArray[np.bool_]:
         return np.abs(np.diff(values_TA, axis=0, prepend=values_TA[:1])) > 0.9 * turn
 
-    for dim, at in enumerate(_places(dataset, table, jumps)):
-        if at.num_frames:
-            yield Finding(
-                "wrapping-angle",
-                f"{word} '{table.names[dim]}' jumps by a full turn ({turn[dim]:.4g}) {at}",
-                "unwrap the angle, or store its sine and cosine",
-                at.episode,
-                at.frame,
-            )
+    mended = _mended_dims(dataset) if word == "action" else set()
+    places = {
+        dim: at
+        for dim, at in enumerate(_places(dataset, table, jumps))
+        if at.num_frames and dim not in mended
+    }
+    remedy = "store its sine and cosine, or leave it out (--state-key with other columns)"
+    if word == "action":
+        remedy = f"unwrap it: --actions {_unwrap_words(statistics, turn, list(places))}"
+    for dim, at in places.items():
+        yield Finding(
+            "wrapping-angle",
+            f"{word} '{table.names[dim]}' jumps by a full turn ({turn[dim]:.4g}) {at}",
+            remedy,
+            at.episode,
+            at.frame,
+        )
+
+
+def _mended_dims(dataset: Dataset) -> set[int]:
+    """Action dimensions that are represented without jumps: unwrapped, or as rotations."""
+    if dataset.transform is None:
+        return set()
+    unwrapped = [step.dims for step in dataset.transform.steps if isinstance(step, Unwrap)]
+    turned = [turn.dims for turn in dataset.transform.turns]
+    return {dim for dims in (*unwrapped, *turned) for dim in dims}
+
+
+def _unwrap_words(statistics: Statistics, turn: NDArray[np.float64], dims: list[int]) -> str:
+    """What to type for angles that jump: `unwrap:0-2`, with their range where it is not usual."""
+    steps = []
+    for dim in dims:
+        is_positive = statistics.min[dim] > -0.05 * turn[dim]
+        low = 0.0 if is_positive else -turn[dim] / 2
+        is_usual = turn[dim] < 7 and not is_positive
+        steps.append(Unwrap((dim,)) if is_usual else Unwrap((dim,), low, low + turn[dim]))
+    return print_actions(steps, ())
 
 
 def _idle(dataset: Dataset, word: str, table: Table, statistics: Statistics) -> Iterator[Finding]:
@@ -253,8 +283,8 @@ def _action_is_state(dataset: Dataset, action: Statistics, state: Statistics) ->
             "action-is-state",
             f"action '{dataset.action.names[a]}' equals state '{dataset.state.names[s]}' of the "
             "same frame, from episode 0 frame 0 to the end",
-            "a policy learns to stand still from it: record commands, or use the next frame's "
-            "state as the action",
+            "a policy learns to stand still from it: record commands, or take the next frame's "
+            "action: oatkit data convert IN OUT --shift-actions 1",
             0,
             0,
         )
@@ -306,7 +336,8 @@ def _timestamps(dataset: Dataset) -> Iterator[Finding]:
         yield Finding(
             "timestamps",
             f"timestamps are not 1/{fps:g} s apart {at}",
-            "frames were dropped or the fps is wrong: resample, or give the right --fps",
+            "frames were dropped or the fps is wrong: give the right --fps, or resample with "
+            "oatkit data convert IN OUT --resample RATE",
             at.episode,
             at.frame,
         )

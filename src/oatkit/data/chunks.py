@@ -118,6 +118,15 @@ class Chunks:
         lengths_B = data.episode_lengths[episode_B]
         return self._actions(data.episode_starts[episode_B], frame_B, lengths_B)
 
+    def start_states(
+        self, indices: Sequence[int] | NDArray[np.int64]
+    ) -> NDArray[np.float32] | None:
+        """The raw state at the start of each chunk, (B, S); None where there is no state."""
+        if self.dataset.state is None:
+            return None
+        episode_B, frame_B = self._locate(np.asarray(indices, np.int64))
+        return self.dataset.state.take(self.dataset.episode_starts[episode_B] + frame_B)
+
     def _locate(self, index_B: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Episode and frame where each chunk starts."""
         if len(index_B) and not 0 <= index_B.min() <= index_B.max() < len(self):

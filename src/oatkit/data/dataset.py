@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oatkit.data.action_transform import ActionTransform
 from oatkit.data.chunks import Chunks
 from oatkit.data.column_cache import ROWS_PER_BLOCK, ColumnCache
 from oatkit.data.columns import Table
@@ -33,6 +35,8 @@ class Dataset:
         cameras: Name to every camera.
         action: Table of the actions; `action.names` are its dimensions.
         state: Table of the states, None where the dataset has no state.
+        transform: How actions are represented where something is trained on them; None for as they
+            are. Actions are read in raw units all the same.
         episode_ids: (episodes,) index of each episode in the files.
         episode_numbers: (episodes,) number of each episode in the files; the same unless some are
             missing.
@@ -48,6 +52,7 @@ class Dataset:
         action: Table,
         state: Table | None,
         fps: float | None,
+        transform: ActionTransform | None = None,
         episode_ids: NDArray[np.int64] | None = None,
     ) -> None:
         self._source = source
@@ -55,6 +60,7 @@ class Dataset:
         self.action = action
         self.state = state
         self.fps = fps
+        self.transform = transform
         num_episodes = len(source.episode_lengths)
         self.episode_ids = np.arange(num_episodes) if episode_ids is None else episode_ids
         starts = np.cumsum(source.episode_lengths) - source.episode_lengths
@@ -93,6 +99,11 @@ class Dataset:
     @property
     def action_dim(self) -> int:
         return self.action.dim
+
+    @property
+    def represented_dim(self) -> int:
+        """Number of dimensions of an action as it is represented."""
+        return self.action_dim if self.transform is None else self.transform.dim
 
     @property
     def state_dim(self) -> int:
@@ -199,8 +210,23 @@ class Dataset:
             action=self.action,
             state=self.state,
             fps=self.fps,
+            transform=self.transform,
             episode_ids=self.episode_ids[chosen.astype(np.int64)],
         )
+
+    def represented_as(self, actions: str | Sequence[str] | None) -> Dataset:
+        """The same episodes with actions in another representation, such as "relative:0-5".
+
+        Args:
+            actions: Words of `oatkit.data.action_words`; None for actions as they are.
+        """
+        changed = copy.copy(self)
+        changed.transform = None
+        if actions:
+            state_names = () if self.state is None else self.state.names
+            found = ActionTransform.parse(actions, self.action.names, state_names)
+            changed.transform = found if found.steps or found.turns else None
+        return changed
 
     def action_statistics(self) -> Statistics:
         return self.statistics(self.action)

@@ -33,6 +33,7 @@ def summarize_dataset(dataset: Dataset) -> DatasetInfo:
         state=_dimensions(dataset, dataset.state) if dataset.state else (),
         other_columns=tuple(key for key in dataset.columns if key not in used),
         fingerprint=dataset.fingerprint,
+        actions=str(dataset.transform or "absolute"),
     )
 
 

@@ -11,7 +11,7 @@ videos/<camera>/chunk-000/file-000.mp4    the images, episodes joined
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ DATA_FILE_MB = 100
 VIDEO_FILE_MB = 200
 QUANTILES = {"q01": 0.01, "q10": 0.10, "q50": 0.50, "q90": 0.90, "q99": 0.99}
 MAX_IMAGES_FOR_STATISTICS = 100
+MAX_ROWS_READ_BACK = 2**20
 BOOKKEEPING = {
     "timestamp": Feature((1,), dtype="float32"),
     "frame_index": Feature((1,), dtype="int64"),
@@ -235,10 +236,12 @@ class LeRobotWriter:
         }
 
     def _total_statistics(self) -> dict[str, dict[str, Any]]:
-        """Statistics of all episodes as LeRobot pools them, but quantiles of numbers are exact."""
+        """Statistics of all episodes as LeRobot pools them, but quantiles of numbers are exact, or
+        of every n-th row of more than `MAX_ROWS_READ_BACK`."""
         pooled = {key: self._pool(key) for key in (*self._features, *self._cameras)}
+        step = -(-self._num_frames // MAX_ROWS_READ_BACK)
         for key in self._features:
-            rows = np.concatenate(self._read_back(key))
+            rows = np.concatenate([rows[::step].copy() for rows in self._read_back(key)])
             pooled[key] |= _quantiles(rows)
         return pooled
 
@@ -261,14 +264,13 @@ class LeRobotWriter:
         }
         return {name: value.tolist() for name, value in values.items()}
 
-    def _read_back(self, key: str) -> list[NDArray[Any]]:
-        rows = []
+    def _read_back(self, key: str) -> Iterator[NDArray[Any]]:
+        """The rows of a column, file after file."""
         for number in range(self._data_slot.number):
             path = self.root / DATA_PATH.format(**_FileSlot(number).indices)
             column = pq.read_table(path, columns=[key]).column(key).combine_chunks()
             flat = column.flatten() if pa.types.is_fixed_size_list(column.type) else column
-            rows.append(flat.to_numpy().reshape(len(column), -1))
-        return rows
+            yield flat.to_numpy().reshape(len(column), -1)
 
     def _write_tasks(self) -> None:
         """Write the tasks as pandas writes a frame indexed by text, which is what LeRobot reads."""

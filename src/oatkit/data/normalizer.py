@@ -1,4 +1,8 @@
-"""Raw units to normalized units and back, by LeRobot's modes."""
+"""Raw units to normalized units and back, by LeRobot's modes.
+
+Actions may be represented in another way first, such as relative to the state: see
+`oatkit.data.action_transform`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from oatkit.data.action_transform import ActionTransform
 from oatkit.data.statistics import Statistics
 from oatkit.errors import unknown_name
 from oatkit.types import NormalizationMode
@@ -37,11 +42,15 @@ class Normalizer:
 
     A dimension whose scale would be 0 (below `SMALLEST_SCALE`) takes scale 1: a constant becomes
     0 and comes back exact. (LeRobot divides by 1e-8 there, and float noise becomes huge.)
+
+    With a `transform`, actions are represented by it first. `offset` and `scale` are (steps, dim)
+    where the first step of a chunk is of another size than the others.
     """
 
     mode: NormalizationMode
     offset: NDArray[np.float64]
     scale: NDArray[np.float64]
+    transform: ActionTransform | None = None
 
     @classmethod
     def fit(cls, statistics: Statistics, mode: NormalizationMode = "min_max") -> Normalizer:
@@ -60,19 +69,33 @@ class Normalizer:
 
     @property
     def dim(self) -> int:
-        return len(self.offset)
+        """Number of normalized dimensions."""
+        return int(self.offset.shape[-1])
 
-    def normalize(self, values: ArrayT) -> ArrayT:
-        """Raw to normalized; (..., dim) numpy or torch, float dtype and device are kept."""
+    @property
+    def raw_dim(self) -> int:
+        """Number of raw dimensions, which a transform may make others of."""
+        return self.dim if self.transform is None else self.transform.action_dim
+
+    def normalize(self, values: ArrayT, state: Any = None) -> ArrayT:
+        """Raw to normalized; (..., dim) numpy or torch, float dtype and device are kept.
+
+        Args:
+            values: What is normalized.
+            state: Raw state at the start of each chunk, (B, state_dim), where a transform needs it.
+        """
         values = _as_floats(values)
+        if self.transform is not None:
+            values = self.transform.apply(values, state)
         offset, scale = self._constants_like(values)
         return (values - offset) / scale
 
-    def unnormalize(self, values: ArrayT) -> ArrayT:
+    def unnormalize(self, values: ArrayT, state: Any = None) -> ArrayT:
         """Normalized to raw: the inverse of `normalize`."""
         values = _as_floats(values)
         offset, scale = self._constants_like(values)
-        return values * scale + offset
+        raw: ArrayT = values * scale + offset
+        return raw if self.transform is None else self.transform.invert(raw, state)
 
     def _constants_like(self, values: Any) -> tuple[Any, Any]:
         if values.shape[-1:] != (self.dim,):
@@ -89,13 +112,20 @@ class Normalizer:
             "mode": self.mode,
             "offset": self.offset.tolist(),
             "scale": self.scale.tolist(),
+            **({} if self.transform is None else {"transform": self.transform.to_json()}),
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Normalizer:
         if values["mode"] not in MODES:
             raise ValueError(unknown_name("normalization mode", values["mode"], MODES))
-        return cls(values["mode"], np.asarray(values["offset"]), np.asarray(values["scale"]))
+        transform = values.get("transform")
+        return cls(
+            values["mode"],
+            np.asarray(values["offset"]),
+            np.asarray(values["scale"]),
+            None if transform is None else ActionTransform.from_json(transform),
+        )
 
 
 def _as_floats(values: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from oatkit.data.episode_numbers import indices_of
 from oatkit.data.formats.arrays import Arrays, Given
 from oatkit.data.formats.format_table import FORMATS
 from oatkit.data.formats.lerobot_meta import INFO_PATH
-from oatkit.data.source import Fetch, Opening, Source
+from oatkit.data.source import DeclaresActions, Fetch, Opening, Source
+from oatkit.data.well_known import find_action, find_state
 from oatkit.errors import DatasetError
 
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
@@ -30,6 +31,7 @@ def open_dataset(
     action_key: str | Sequence[str] | None = None,
     state_key: str | Sequence[str] | None = None,
     action_dims: Sequence[int | str] | None = None,
+    actions: str | Sequence[str] | None = None,
     fps: float | None = None,
     episodes: Container[int] | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
@@ -45,9 +47,12 @@ def open_dataset(
         path: A file or folder, or a dataset id of the Hugging Face hub (`org/name`, or
             `org/name@revision`), whose numbers are downloaded at once and videos when read; or
             arrays in memory, see `oatkit.data.formats.arrays`.
-        action_key: The column to read as the action; several are joined side by side.
+        action_key: The column to read as the action; several are joined side by side. By default
+            the format's own, or the one with a well-known name (`oatkit.data.well_known`).
         state_key: The same for the state.
         action_dims: Which dimensions of the action to keep, by index or name.
+        actions: How actions are represented in training, such as "relative:0-5 binary:6" (see
+            `oatkit.data.action_words`); as the dataset declares by default.
         fps: Frames a second, where the files do not say or say it wrong.
         episodes: Numbers of the episodes to open, such as `range(50)`; of a LeRobot dataset on the
             hub only the files that hold them are downloaded.
@@ -63,6 +68,7 @@ def open_dataset(
         action_key=action_key,
         state_key=state_key,
         action_dims=action_dims,
+        actions=actions,
         fps=fps,
         allow_nonfinite=allow_nonfinite,
     )
@@ -75,6 +81,7 @@ def dataset_of(
     action_key: str | Sequence[str] | None = None,
     state_key: str | Sequence[str] | None = None,
     action_dims: Sequence[int | str] | None = None,
+    actions: str | Sequence[str] | None = None,
     fps: float | None = None,
     allow_nonfinite: bool = False,
 ) -> Dataset:
@@ -96,11 +103,11 @@ def dataset_of(
         parts = [(key, source.features[key], column) for key, column in columns]
         return Table(parts, dims)
 
-    state_keys = _keys(state_key, source.state_keys)
+    state_keys = _keys(state_key, lambda: source.state_keys or find_state(source.features))
     dataset = Dataset(
         source,
         cache,
-        action=table(_keys(action_key, source.action_keys), action_dims),
+        action=table(_keys(action_key, lambda: _own_action_keys(source)), action_dims),
         state=table(state_keys) if state_keys else None,
         fps=fps if fps is not None else source.fps,
         episode_ids=None
@@ -109,7 +116,9 @@ def dataset_of(
     )
     if not allow_nonfinite:
         dataset.require_finite()
-    return dataset
+    if actions is None and isinstance(source, DeclaresActions):
+        actions = source.declared_actions
+    return dataset.represented_as(actions)
 
 
 def open_source(path: str | os.PathLike[str], opening: Opening | None = None) -> Source:
@@ -150,9 +159,18 @@ def _require_episodes(source: Source) -> None:
         )
 
 
-def _keys(asked: str | Sequence[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
+def _own_action_keys(source: Source) -> tuple[str, ...]:
+    """The columns that are the action by the format, or the one with a well-known name."""
+    if all(key in source.features for key in source.action_keys):
+        return source.action_keys
+    return (find_action(source.features, source.root),)
+
+
+def _keys(
+    asked: str | Sequence[str] | None, default: Callable[[], tuple[str, ...]]
+) -> tuple[str, ...]:
     if asked is None:
-        return default
+        return default()
     return (asked,) if isinstance(asked, str) else tuple(asked)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,3 +115,12 @@ class Source(Protocol):
         self, camera: str, episode: int, frames: NDArray[np.int64]
     ) -> NDArray[np.uint8]:
         """The asked `frames` of one episode, (frames, height, width, 3); decodes only those."""
+
+
+@runtime_checkable
+class DeclaresActions(Protocol):
+    """A dataset that may say itself how its actions are to be represented."""
+
+    @property
+    def declared_actions(self) -> str | None:
+        """Words of `oatkit.data.action_words`; None where it says nothing."""

@@ -41,7 +41,7 @@ class Grip:
     """Where the hand takes an object.
 
     Attributes:
-        offset: From the object's position to where the fingers close, in meters.
+        offset: Vector from the object to where the fingers close, in meters.
         hover: How far above the object the hand comes first.
         carry: Height of the hand while it carries.
         drop: Height of the hand over the goal where it opens.

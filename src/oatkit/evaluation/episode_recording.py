@@ -28,7 +28,8 @@ class EpisodeRecorder:
     def add_query(self, episode: RunningEpisode, found: Prediction, row: int) -> None:
         """What the policy read, and the chunk and tokens that it predicted, before execution."""
         name, step, recording = self._name(episode), episode.steps, self._recording
-        for key, values in episode.history.frames()[-1].items():
+        frame = episode.history.frames()[-1]
+        for key, values in frame.items():
             if key.startswith(IMAGES):
                 recording.add_image(name, key.removeprefix(IMAGES), values, step=step)
             elif key == STATE:
@@ -40,7 +41,7 @@ class EpisodeRecorder:
         if ids:  # a flow expert has none
             recording.add_text(name, "tokens", " ".join(map(str, ids)), step=step)
         if ids and self._policy.prefix_chunks is not None:
-            for budget, decoded_TA in self._policy.prefix_chunks(ids).items():
+            for budget, decoded_TA in self._policy.prefix_chunks(ids, frame.get(STATE)).items():
                 what = f"budget-{budget}"
                 recording.add_chunk(name, what, decoded_TA, dimensions, step=step)
 

@@ -86,8 +86,8 @@ class EvaluatedPolicy:
         has_execute_steps: Whether predictions say how many of their steps are worth executing.
         device: Where it runs, in words; empty where that is unknown.
         action_names: Names of the action dimensions; empty where they are unknown.
-        prefix_chunks: Gives the chunk of each number of leading ids; None where the tokenizer is
-            not here.
+        prefix_chunks: Gives the chunk of each number of leading ids that were generated for a raw
+            state; None where the tokenizer is not here.
     """
 
     acting: QueriedPolicy
@@ -104,7 +104,7 @@ class EvaluatedPolicy:
     has_execute_steps: bool = False
     device: str = ""
     action_names: tuple[str, ...] = ()
-    prefix_chunks: Callable[[Sequence[int]], Mapping[int, NDArray[np.float32]]] | None = None
+    prefix_chunks: Callable[[Sequence[int], Any], Mapping[int, NDArray[np.float32]]] | None = None
 
 
 @runtime_checkable

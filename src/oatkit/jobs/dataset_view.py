@@ -84,12 +84,14 @@ class _View:
         name, dimensions = self._name(index), self._dataset.action.names
         chunks = self._dataset.subset([index]).chunks(tokenizer.horizon, stride=stride)
         actions_BTA, _ = chunks.actions(range(len(chunks)))
-        for number, ids in enumerate(tokenizer(actions_BTA)):
+        state_BS = chunks.start_states(range(len(chunks))) if tokenizer.needs_state else None
+        for number, ids in enumerate(tokenizer(actions_BTA, state_BS)):
             step = number * stride
+            state_S = None if state_BS is None else state_BS[number]
             true_TA = actions_BTA[number]
             self._recording.add_chunk(name, "true", true_TA, dimensions, step=step)
             self._recording.add_text(name, "tokens", " ".join(map(str, ids)), step=step)
-            for budget, decoded_TA in prefix_chunks(tokenizer, ids).items():
+            for budget, decoded_TA in prefix_chunks(tokenizer, ids, state_S).items():
                 what = f"budget-{budget}"
                 self._recording.add_chunk(name, what, decoded_TA, dimensions, step=step)
 

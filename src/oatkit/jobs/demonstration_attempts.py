@@ -31,7 +31,7 @@ def require_plan(folder: Path, plan_path: str, plan: dict[str, Any]) -> None:
     found = read_plan(folder / plan_path)
     if found is None:
         raise DatasetError(
-            f"{folder} exists and is not from this command; choose another --out or remove it"
+            f"{folder} exists and is not from this command; choose another folder or remove it"
         )
     different = [
         f"{key} was {found.get(key)}, is {plan.get(key)}"
@@ -41,7 +41,7 @@ def require_plan(folder: Path, plan_path: str, plan: dict[str, Any]) -> None:
     if different:
         raise DatasetError(
             f"{folder} was made with other options ({'; '.join(different)}): "
-            "use those, choose another --out, or remove it"
+            "use those, choose another folder, or remove it"
         )
 
 

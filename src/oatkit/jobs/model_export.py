@@ -72,6 +72,7 @@ def export_model(
     flow = opened if isinstance(opened, LightFlowPolicy) else None
     policy_facts: dict[str, Any] | None = None
     if flow is not None:
+        _require_raw(flow)
         models = {"encoder": flow_encoder_model(flow), "step": flow_step_model(flow)}
         differences = _flow_differences(flow, models)
         policy_facts = _policy_facts(flow, flow_facts(flow), models)
@@ -125,6 +126,16 @@ def _open(folder: Path) -> Policy | ActionTokenizer:
     return load_tokenizer(folder) if schema == "oatkit/tokenizer" else load_policy(folder)
 
 
+def _require_raw(policy: LightFlowPolicy) -> None:
+    """Refuse actions that the client, which integrates in numpy, could not turn back."""
+    transform = policy.tokenizer.normalizer.transform
+    if transform is not None:
+        raise ValueError(
+            f"a {policy.kind} policy whose actions are {transform} cannot be exported: serve it, "
+            "or train it on actions as they are"
+        )
+
+
 def _tokenizer_facts(tokenizer: ActionTokenizer) -> dict[str, Any]:
     return {
         "schema": "oatkit/export",
@@ -164,7 +175,8 @@ def _file(name: str, models: Mapping[str, bytes]) -> dict[str, Any]:
 def _decoder_difference(tokenizer: ActionTokenizer, model: bytes) -> float:
     """Largest difference for random tokens of every budget, in normalized units."""
     rng, largest = np.random.default_rng(0), 0.0
-    session = open_session(model)
+    session, transform = open_session(model), tokenizer.normalizer.transform
+    state_dim = 0 if transform is None else transform.state_dim
     names = [value.name for value in session.get_inputs()]
     for batch_size in BATCH_SIZES:
         for budget in tokenizer.budgets:
@@ -172,10 +184,12 @@ def _decoder_difference(tokenizer: ActionTokenizer, model: bytes) -> float:
             inputs = {
                 "tokens": rng.integers(tokenizer.vocab_size, size=shape),
                 "lengths": np.full(batch_size, budget),
+                "state": rng.normal(size=(batch_size, state_dim)).astype(np.float32),
             }
             (found,) = session.run(None, {name: inputs[name] for name in names})
-            wanted = tokenizer.decode(Tokens.full(torch.from_numpy(inputs["tokens"])), budget)
-            scaled = (found - wanted.numpy()) / tokenizer.normalizer.scale
+            tokens = Tokens.full(torch.from_numpy(inputs["tokens"]))
+            wanted = tokenizer.decode(tokens, budget, inputs["state"])
+            scaled = (found - wanted.numpy()) / tokenizer.raw_normalizer.scale
             largest = max(largest, float(np.abs(scaled).max()))
     return largest
 

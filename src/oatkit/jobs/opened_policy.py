@@ -41,7 +41,7 @@ def open_for_evaluation(
         horizon=opened.tokenizer.horizon,
         action_dim=opened.tokenizer.action_dim,
         digest=opened.digest,
-        scale=tuple(opened.tokenizer.normalizer.scale.tolist()),
+        scale=tuple(opened.tokenizer.raw_normalizer.scale.tolist()),
         state_keys=tuple(data.get("state_keys", (STATE,))),
         fps=data.get("fps"),
         head=opened.head if "flow" in opened.heads else None,

@@ -361,7 +361,9 @@ class PolicyJob:
         self.held_out, self.held_out_actions, self._held_out_is_pad = observations_to_measure(
             policy, held_out, MAX_CHUNKS_TO_EVALUATE
         )
-        self._held_out_tokens = policy.tokenizer.encode(self.held_out_actions)
+        self._held_out_tokens = policy.tokenizer.encode(
+            self.held_out_actions, spec.start_state(self.held_out)
+        )
 
     def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:
         """The policy's own loss."""

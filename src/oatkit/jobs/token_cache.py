@@ -69,7 +69,8 @@ def cached_tokens(
         with atomic_write(ids_path) as aside, aside.open("wb") as file:
             for start in range(0, len(chunks), CHUNKS_PER_BLOCK):
                 indices = np.arange(start, min(len(chunks), start + CHUNKS_PER_BLOCK))
-                tokens = tokenizer.encode(chunks.actions(indices)[0])
+                state_BS = chunks.start_states(indices) if tokenizer.needs_state else None
+                tokens = tokenizer.encode(chunks.actions(indices)[0], state_BS)
                 is_real = np.arange(tokens.ids.shape[1]) < tokens.lengths.numpy()[:, None]
                 file.write(tokens.ids.numpy()[is_real].astype(np.int32).tobytes())
                 lengths.append(tokens.lengths.numpy())

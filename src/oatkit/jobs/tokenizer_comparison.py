@@ -26,6 +26,7 @@ from rich.console import Console
 
 from oatkit.data import Dataset
 from oatkit.jobs.policy_probe import PolicyProbe
+from oatkit.jobs.representation_comparison import RepresentationPlan
 from oatkit.jobs.tokenizer_training import (
     DEFAULT_HORIZON,
     TokenizerTraining,
@@ -60,6 +61,7 @@ MAX_LOSS_POINTS = 50
 MIN_STEPS_TO_ESTIMATE = 500
 """Number of training steps from which it is worth finding out how long they take."""
 LAB_CHUNKS = 6
+ReportWriter = Callable[[TokenizerComparison, Path], Sequence[Path]]
 
 
 def compare(
@@ -74,6 +76,7 @@ def compare(
     correct: bool = False,
     minutes: float | None = None,
     policy_minutes: float | None = None,
+    representations: Sequence[str] = (),
     train: TrainConfig | Mapping[str, Any] | None = None,
     held_out: float = 0.1,
     split_seed: int = 0,
@@ -95,6 +98,7 @@ def compare(
         minutes: Time of each kind: steps, or chunks to fit to, are counted from a short trial.
         policy_minutes: Training time of a small policy on the tokens of each kind, which reads the
             state: all for as many steps as the slowest has time for. None trains no policies.
+        representations: Ways to represent actions ("absolute", "delta", ...) to measure too.
         train: How the learned kinds are trained: a whole `TrainConfig`, or settings that differ
             from the preset's, such as `{"steps": 500}`.
         held_out: Share of the episodes that is never trained on, and measured.
@@ -106,9 +110,9 @@ def compare(
     names = tuple(KINDS) if kinds is None else tuple(kinds)
     sizes = {"horizon": horizon, "num_tokens": num_tokens, "levels": tuple(levels)}
     sizes |= {"correct": True} if correct else {}
-    split = {"held_out": held_out, "split_seed": split_seed}
-    place = resolve_device(device)
-    plan = ComparisonPlan(dataset, names, preset, sizes, split, minutes, train, place)
+    split, place = {"held_out": held_out, "split_seed": split_seed}, resolve_device(device)
+    represented = RepresentationPlan.of(dataset, representations, names)
+    plan = ComparisonPlan(dataset, names, preset, sizes, split, minutes, train, place, represented)
     plan.check()
     probe = plan.probe(policy_minutes)
     console = Console(highlight=False, quiet=not show_progress)
@@ -118,13 +122,21 @@ def compare(
         if probe is not None:
             comparison = probe.run(comparison, names, folder / RECORD, console)
         if write_report is not None:
-            console.rule("report")
-            _write_lab(comparison, folder, dataset)
-            _say_written(folder, write_report(comparison, folder), console)
+            _write_all(write_report, comparison, folder, dataset, console)
     return comparison
 
 
-def _say_written(folder: Path, written: Sequence[Path], console: Console) -> None:
+def _write_all(
+    write_report: ReportWriter,
+    comparison: TokenizerComparison,
+    folder: Path,
+    dataset: Dataset,
+    console: Console,
+) -> None:
+    """Write the lab, then the report that shows it, and say what was written."""
+    console.rule("report")
+    _write_lab(comparison, folder, dataset)
+    written = write_report(comparison, folder)
     listed = ", ".join(path.name for path in (*written, folder / RECORD))
     console.print(f"wrote into {folder}: {listed}", markup=False, soft_wrap=True)
 
@@ -143,6 +155,7 @@ class ComparisonPlan:
         minutes: Time to train or fit each kind, if the recipe does not say the steps.
         train: How the learned kinds are trained, where not as the preset says.
         device: Where they are trained and measured.
+        represented: The dataset in other representations.
     """
 
     dataset: Dataset
@@ -153,6 +166,7 @@ class ComparisonPlan:
     minutes: float | None
     train: TrainConfig | Mapping[str, Any] | None
     device: Device = "cpu"
+    represented: RepresentationPlan = RepresentationPlan()
 
     def check(self) -> None:
         """Refuse wrong settings now, not after an hour of training."""
@@ -179,6 +193,7 @@ class ComparisonPlan:
             **self.split,
             "fingerprint": self.dataset.fingerprint,
             "action_dims": self.dataset.action.names,
+            **({"actions": str(self.dataset.transform)} if self.dataset.transform else {}),
             **{f"train.{name}": value for name, value in recipe.settings().items()},
             "train.precision": with_precision(recipe, None, resolve_device(self.device)).precision,
         }
@@ -194,7 +209,7 @@ class ComparisonPlan:
     def codec_config(self, kind: str) -> Any:
         """The config of a kind."""
         sizes = self.kind_sizes(kind)
-        return tokenizer_config(kind, self.dataset.action_dim, self.preset, **sizes)
+        return tokenizer_config(kind, self.dataset.represented_dim, self.preset, **sizes)
 
     def steps(self, kind: str, console: Console) -> int:
         """Number of steps of a kind; decided once, and kept when a comparison goes on."""
@@ -222,8 +237,7 @@ class ComparisonPlan:
             console.print(note, soft_wrap=True)
 
     def _prepared(self, kind: str) -> TokenizerTraining:
-        config = self.codec_config(kind)
-        return prepare_tokenizer(self.dataset, config, self.recipe(), **self.split)
+        return prepare_tokenizer(self.dataset, self.codec_config(kind), self.recipe(), **self.split)
 
     def probe(self, minutes: float | None) -> PolicyProbe | None:
         """How policies are trained on the kinds for so many minutes; None if they are not."""
@@ -265,20 +279,25 @@ def _compare_kinds(
         kinds = sorted((*kept, found), key=lambda k: order.index(k.measurement.kind))
         comparison = replace(comparison, kinds=tuple(kinds))
         write_record(path, comparison)
+    known = comparison.representations
+    represented = plan.represented.run(known, plan.split, plan.kind_sizes, console.rule)
+    comparison = replace(comparison, representations=represented)
     write_record(path, comparison)
     return comparison
 
 
 def _begin(plan: ComparisonPlan, held_out: Dataset) -> TokenizerComparison:
     dataset = plan.dataset
-    actions_BTA, is_pad_BT = chunks_to_measure(held_out, plan.sizes["horizon"])
+    actions_BTA, is_pad_BT, state_BS = chunks_to_measure(held_out, plan.sizes["horizon"])
+    rows = _moving_rows(actions_BTA, is_pad_BT)
     return TokenizerComparison(
         data=str(dataset.path),
         num_episodes=len(held_out),
         dimensions=dataset.action.names,
         std=tuple(dataset.action_statistics().std.tolist()),
         variance=float(eigenvalues(actions_BTA).mean()),
-        samples=tuple(map(_rounded, _moving_chunks(actions_BTA, is_pad_BT))),
+        samples=tuple(map(_rounded, actions_BTA[rows])),
+        sample_states=() if state_BS is None else _rounded(state_BS[rows]),
         settings=plan.settings(),
         steps={},
         versions=package_versions(),
@@ -329,21 +348,24 @@ def _compare_kind(
     )
 
 
-def _moving_chunks(actions_BTA: NDArray[np.float32], is_pad_BT: NDArray[np.bool_]) -> list[Any]:
-    """Chunks without padding that move a little, much and most."""
-    unpadded_BTA = actions_BTA[~is_pad_BT.any(axis=1)]
-    if not len(unpadded_BTA):
-        unpadded_BTA = actions_BTA
+def _moving_rows(
+    actions_BTA: NDArray[np.float32], is_pad_BT: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Which chunks without padding move a little, much and most."""
+    (unpadded,) = np.nonzero(~is_pad_BT.any(axis=1))
+    if not len(unpadded):
+        unpadded = np.arange(len(actions_BTA))
     scale_A = np.maximum(actions_BTA.std(axis=(0, 1)), 1e-12)
-    moved_B = (unpadded_BTA.std(axis=1) / scale_A).sum(axis=1)
-    ranks = (np.array(SAMPLE_QUANTILES) * (len(unpadded_BTA) - 1)).astype(int)
-    return list(unpadded_BTA[np.argsort(moved_B)[ranks]])
+    moved_B = (actions_BTA[unpadded].std(axis=1) / scale_A).sum(axis=1)
+    ranks = (np.array(SAMPLE_QUANTILES) * (len(unpadded) - 1)).astype(int)
+    return unpadded[np.argsort(moved_B)[ranks]]
 
 
 def _reconstructions(
     tokenizer: ActionTokenizer, comparison: TokenizerComparison
 ) -> tuple[Reconstruction, ...]:
-    tokens = tokenizer.encode(torch.tensor(comparison.samples))
+    state_BS = torch.tensor(comparison.sample_states) if tokenizer.needs_state else None
+    tokens = tokenizer.encode(torch.tensor(comparison.samples), state_BS)
     return tuple(
         Reconstruction(sample, budget, _rounded(chunk_TA))
         for budget in doubling(tokenizer.max_tokens)
@@ -364,7 +386,7 @@ def _mean_losses(log: list[dict[str, float]]) -> list[LossPoint]:
     ]
 
 
-def _report_writer() -> Callable[[TokenizerComparison, Path], Sequence[Path]]:
+def _report_writer() -> ReportWriter:
     """The function that writes the report; says at once what to install if it cannot."""
     from oatkit.measure.reports.comparison_report import write_comparison_report
 

@@ -142,7 +142,7 @@ def prepare_tokenizer(
     torch.manual_seed(train_config.seed)
     codec_config = config
     if isinstance(config, str):
-        codec_config = tokenizer_config(config, dataset.action_dim, preset, **settings)
+        codec_config = tokenizer_config(config, dataset.represented_dim, preset, **settings)
     elif settings:
         raise ValueError(f"{', '.join(settings)} can only change a preset, not a config")
     tokenizer = ActionTokenizer.for_dataset(codec_config, train_set, normalization)
@@ -160,7 +160,7 @@ def _use_published(tokenizer: ActionTokenizer, folder: Path, settings: Mapping[s
     own = [name for name in ("vocab_size", "scale") if name in settings]
     if own:
         raise ValueError(f"{folder} has its own {' and '.join(own)}: leave them out")
-    codec = read_published(folder, horizon=tokenizer.horizon, action_dim=tokenizer.action_dim)
+    codec = read_published(folder, horizon=tokenizer.horizon, action_dim=tokenizer.normalizer.dim)
     tokenizer.codec = codec.with_decoding(tokenizer.codec.config.decoding)
 
 
@@ -223,7 +223,7 @@ class TokenizerTraining:
             console.print(codec.describe(), soft_wrap=True)
         tokenizer.extras = extras
         extras["rate_distortion"] = rate_distortion(
-            tokenizer, held_out_chunks(tokenizer, self.held_out_set)
+            tokenizer, *held_out_chunks(tokenizer, self.held_out_set)
         )
         return tokenizer
 
@@ -316,7 +316,11 @@ class NormalizedBatches:
 
     def __call__(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
         """Normalized chunks, (B, T, A)."""
-        return (torch.from_numpy(self._normalizer.normalize(self._chunks.actions(indices)[0])),)
+        transform, state_BS = self._normalizer.transform, None
+        if transform is not None and transform.needs_state:
+            state_BS = self._chunks.start_states(indices)
+        actions_BTA = self._chunks.actions(indices)[0]
+        return (torch.from_numpy(self._normalizer.normalize(actions_BTA, state_BS)),)
 
 
 class TokenizerJob:
@@ -333,7 +337,7 @@ class TokenizerJob:
         chunks = train_set.chunks(tokenizer.horizon)
         self.batch = NormalizedBatches(chunks, tokenizer.normalizer)
         self.num_samples = len(chunks)
-        self._held_out_BTA = held_out_chunks(tokenizer, held_out_set)
+        self._held_out = held_out_chunks(tokenizer, held_out_set)
 
     def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:
         """The codec's own loss."""
@@ -347,7 +351,7 @@ class TokenizerJob:
 
     def evaluate(self, spread: Spread) -> dict[str, float]:
         """Raw mean squared error of held-out chunks at each trained budget."""
-        rows = rate_distortion(self._tokenizer, self._held_out_BTA)
+        rows = rate_distortion(self._tokenizer, *self._held_out)
         return {f"mse@{row['budget']}": row["mse"] for row in rows}
 
 
@@ -363,20 +367,26 @@ def normalized_chunks(
         yield read(indices[start : start + CHUNKS_PER_BLOCK])[0]
 
 
-def held_out_chunks(tokenizer: ActionTokenizer, held_out_set: Dataset) -> Tensor:
-    """Raw held-out chunks, evenly spread, (B, T, A)."""
+def held_out_chunks(
+    tokenizer: ActionTokenizer, held_out_set: Dataset
+) -> tuple[Tensor, NDArray[np.float32] | None]:
+    """Raw held-out chunks, evenly spread, (B, T, A), and the states that they start from."""
     chunks = held_out_set.chunks(tokenizer.horizon)
-    return torch.from_numpy(chunks.actions(chunks.spread(MAX_CHUNKS_TO_EVALUATE))[0])
+    indices = chunks.spread(MAX_CHUNKS_TO_EVALUATE)
+    return torch.from_numpy(chunks.actions(indices)[0]), chunks.start_states(indices)
 
 
-def rate_distortion(tokenizer: ActionTokenizer, actions_BTA: Tensor) -> list[dict[str, float]]:
+def rate_distortion(
+    tokenizer: ActionTokenizer, actions_BTA: Tensor, state_BS: NDArray[np.float32] | None = None
+) -> list[dict[str, float]]:
     """Budget, bits and raw mean squared error of the chunks at each trained budget.
 
-    Where lengths vary, the budget is the mean length.
+    Where lengths vary, the budget is the mean length. The states are those that the chunks start
+    from.
     """
     state = tokenizer.codec.state_dict().values()
     wanted_BTA = actions_BTA.to(next((tensor.device for tensor in state), "cpu"))
-    tokens = tokenizer.encode(wanted_BTA)
+    tokens = tokenizer.encode(wanted_BTA, state_BS)
     rows = []
     for budget in tokenizer.budgets:
         error_BTA = tokenizer.decode(tokens, budget=budget) - wanted_BTA

@@ -222,5 +222,5 @@ def open_tokenizer(
     if "tokens" in policy_kind(config.kind).heads:
         raise ValueError("name a tokenizer, or a policy to start from")
     train_set = dataset.split(**start.split({}))[0]
-    sizes = {"horizon": start.horizon, "action_dim": dataset.action_dim}
+    sizes = {"horizon": start.horizon, "action_dim": dataset.represented_dim}
     return ActionTokenizer.for_dataset(make_config("bin", **sizes), train_set)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -58,6 +59,7 @@ class Lab:
         self.dataset = dataset
         self.horizon = next(iter(horizons.values()))
         self._chunks = dataset.chunks(self.horizon)
+        self._state_BS: torch.Tensor | None = None
         self._statistics = dataset.action_statistics()
         self._scale_A = np.maximum(self._statistics.std, 1e-12)
 
@@ -117,7 +119,11 @@ class Lab:
 
     def chunk(self, episode: int, frame: int) -> dict[str, Any]:
         """A chunk, its tokens from every tokenizer, and what their prefixes decode to."""
-        actions_BTA, is_pad_BT = self._chunks.actions([self._index(episode, frame)])
+        index = self._index(episode, frame)
+        actions_BTA, is_pad_BT = self._chunks.actions([index])
+        state_BS = self._chunks.start_states([index])
+        # what is decoded next is of the chunk that the page shows
+        self._state_BS = None if state_BS is None else torch.from_numpy(state_BS)
         return {
             "actions": packed(actions_BTA[0]),
             "num_padded": int(is_pad_BT.sum()),
@@ -130,7 +136,7 @@ class Lab:
         budgets = shown_budgets(tokenizer, len(row))
         tokens = Tokens(row.repeat(len(budgets), 1), torch.tensor(budgets))
         try:
-            chunks_BTA = tokenizer.decode(tokens).numpy()
+            chunks_BTA = tokenizer.decode(tokens, state=self._state_BS).numpy()
         except DecodeError as error:
             return {"budgets": budgets, "chunks": "", "error": str(error)}
         return {"budgets": budgets, "chunks": packed(chunks_BTA), "error": None}
@@ -142,7 +148,7 @@ class Lab:
         deviations of the dimension; NaN where no replacement decodes.
         """
         tokenizer, row = self._tokenizer(name), _checked_ids(ids)
-        (truth,) = tokenizer.try_decode(Tokens.full(row[None]))
+        (truth,) = tokenizer.try_decode(self._tokens(row[None]))
         count = len(row)
         if truth is None:
             nothing = np.full((count, tokenizer.action_dim), np.nan)
@@ -153,7 +159,7 @@ class Lab:
         ids_KRK = row.expand(*size, count).clone()
         slots = torch.arange(count)
         ids_KRK[slots, :, slots] = (row[:, None] + shift) % tokenizer.vocab_size
-        found = tokenizer.try_decode(Tokens.full(ids_KRK.reshape(-1, count)))
+        found = tokenizer.try_decode(self._tokens(ids_KRK.reshape(-1, count)))
         lost = torch.full_like(truth, torch.nan)
         moved = [(lost if chunk is None else chunk) - truth for chunk in found]
         moved_NTA = torch.stack(moved).double().numpy() / self._scale_A
@@ -197,8 +203,15 @@ class Lab:
         }
 
     def _encode(self, name: str, actions_BTA: NDArray[np.float32]) -> dict[str, Any]:
-        (ids,) = self.tokenizers[name](actions_BTA)
+        (ids,) = self.tokenizers[name](actions_BTA, self._state_BS)
         return {"ids": ids, "decoded": self.decode(name, ids)}
+
+    def _tokens(self, ids_BK: torch.Tensor) -> Tokens:
+        """Ids with the state at the start of the chunk that the page shows."""
+        state = self._state_BS
+        return replace(
+            Tokens.full(ids_BK), state=None if state is None else state.expand(len(ids_BK), -1)
+        )
 
     def _tokenizer(self, name: str) -> ActionTokenizer:
         if name not in self.tokenizers:

@@ -10,6 +10,7 @@ because epsilon(K) is epsilon(0) less the first K gains, and gain i is among the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oatkit.measure.encoded_chunks import EncodedChunks, decode_prefix
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Allocation, TokenizerMeasurement, Tokens
+from oatkit.types import Allocation, TokenizerMeasurement
 
 
 def survival_weights(budgets: Sequence[int], num_tokens: int) -> NDArray[np.float64]:
@@ -58,7 +59,10 @@ def _expected_error(tokenizer: ActionTokenizer, encoded: EncodedChunks) -> float
     """Mean over chunks and K of the normalized error; rows of one batch differ in K."""
     count = len(tokenizer.budgets)
     kept_N = torch.tensor(tokenizer.budgets).repeat(len(encoded.tokens))
-    prefixes = Tokens(encoded.tokens.ids.repeat_interleave(count, dim=0), kept_N)
+    prefixes = replace(
+        encoded.tokens.rows(torch.arange(len(encoded.tokens)).repeat_interleave(count)),
+        lengths=kept_N,
+    )
     wanted_NTA = encoded.actions.repeat_interleave(count, dim=0)
     error_NTA = decode_prefix(tokenizer, prefixes) - wanted_NTA
-    return float(np.square(error_NTA.double().numpy() / tokenizer.normalizer.scale).mean())
+    return float(np.square(error_NTA.double().numpy() / tokenizer.raw_normalizer.scale).mean())

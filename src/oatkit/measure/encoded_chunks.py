@@ -36,23 +36,26 @@ class EncodedChunks:
 
 def encode_chunks(tokenizer: ActionTokenizer, dataset: Dataset) -> EncodedChunks:
     """Read and encode the chunks that are measured."""
-    actions_BTA, is_pad_BT = chunks_to_measure(dataset, tokenizer.horizon)
+    actions_BTA, is_pad_BT, state_BS = chunks_to_measure(dataset, tokenizer.horizon)
     wanted_BTA = torch.from_numpy(actions_BTA)
-    return EncodedChunks(wanted_BTA, is_pad_BT, tokenizer.encode(wanted_BTA))
+    return EncodedChunks(wanted_BTA, is_pad_BT, tokenizer.encode(wanted_BTA, state_BS))
 
 
 def chunks_to_measure(
     dataset: Dataset, horizon: int
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Raw chunks (B, T, A), in the order of the dataset, and their padding (B, T)."""
+) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32] | None]:
+    """Raw chunks (B, T, A), in the order of the dataset, their padding (B, T), and the states that
+    they start from, (B, S), where there are states."""
     chunks = dataset.chunks(horizon)
-    if len(chunks) <= MAX_CHUNKS:
-        return chunks.actions(np.arange(len(chunks)))
-    first_P = np.linspace(0, len(chunks) - 2, MAX_CHUNKS // 2).astype(int)
-    return chunks.actions(np.stack([first_P, first_P + 1], axis=1).ravel())
+    indices = np.arange(len(chunks))
+    if len(chunks) > MAX_CHUNKS:
+        first_P = np.linspace(0, len(chunks) - 2, MAX_CHUNKS // 2).astype(int)
+        indices = np.stack([first_P, first_P + 1], axis=1).ravel()
+    return *chunks.actions(indices), chunks.start_states(indices)
 
 
 @torch.inference_mode()
 def decode_prefix(tokenizer: ActionTokenizer, tokens: Tokens) -> Tensor:
     """Raw chunks of tokens of any length, also of length 0, which `tokenizer.decode` refuses."""
-    return tokenizer.normalizer.unnormalize(decode_in_parts(tokenizer.codec, tokens))
+    decoded_BTA = decode_in_parts(tokenizer.codec, tokens)
+    return tokenizer.normalizer.unnormalize(decoded_BTA, tokens.state)

@@ -74,7 +74,7 @@ def check_insulation(
 def _expert_change(policy: VlmPolicy, observations: Observations, ids_BK: Tensor) -> float:
     """How much the expert's chunk changes after tokens were predicted from the same context."""
     context = policy.net.encode(observations)
-    shape = (len(ids_BK), policy.tokenizer.horizon, policy.tokenizer.action_dim)
+    shape = (len(ids_BK), policy.tokenizer.horizon, policy.tokenizer.normalizer.dim)
     noise_BTA = torch.zeros(shape, device=policy.device)
     before_BTA = policy.net.flow(context, noise_BTA)
     policy.net.logits(ids_BK, policy.schedule, context)

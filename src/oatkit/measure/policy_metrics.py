@@ -84,7 +84,7 @@ def measure_policy(
         max_chunks: Maximum number of chunks; they are spread evenly over a larger dataset.
     """
     observations, wanted_BTA, is_pad_BT = observations_to_measure(policy, dataset, max_chunks)
-    truth = _Truth(wanted_BTA, is_pad_BT, policy.tokenizer.encode(wanted_BTA))
+    truth = _Truth(wanted_BTA, is_pad_BT, _encode(policy, observations, wanted_BTA))
     losses = measure_losses(policy, observations, truth.tokens, wanted_BTA, is_pad_BT)
     generator = _seeded(sampling)
     sampled = _sample(policy, observations, generator, sampling)
@@ -120,6 +120,10 @@ def measure_policy(
     )
 
 
+def _encode(policy: Policy, observations: Observations, actions_BTA: Tensor) -> Tokens:
+    return policy.tokenizer.encode(actions_BTA, policy.spec.start_state(observations))
+
+
 def _seeded(sampling: Sampling) -> torch.Generator:
     """Random numbers of the seed; of none in particular without."""
     generator = torch.Generator()
@@ -134,7 +138,7 @@ def _training_loss(policy: Policy, train_set: Dataset) -> float:
     observations, actions_BTA, is_pad_BT = observations_to_measure(
         policy, train_set, MAX_TRAINING_CHUNKS
     )
-    tokens = policy.tokenizer.encode(actions_BTA)
+    tokens = _encode(policy, observations, actions_BTA)
     losses = measure_losses(policy, observations, tokens, actions_BTA, is_pad_BT)
     return losses.tokens + losses.flow
 
@@ -173,7 +177,11 @@ def _sample(
     ids_BK = torch.cat([F.pad(p.tokens.ids, (0, most - p.tokens.ids.shape[1])) for p in parts])
     return _Sampled(
         chunks=torch.cat([part.chunk for part in parts]).cpu(),
-        tokens=Tokens(ids_BK, torch.cat([part.tokens.lengths for part in parts])),
+        tokens=Tokens(
+            ids_BK,
+            torch.cat([part.tokens.lengths for part in parts]),
+            state=policy.spec.start_state(observations),
+        ),
         calls=float(torch.cat([part.calls for part in parts]).cpu().double().mean()),
         num_undecodable=sum(len(part.undecodable) for part in parts),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -23,12 +25,12 @@ def measure_robustness(tokenizer: ActionTokenizer, tokens: Tokens, seed: int) ->
     """
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randint(len(tokens), (NUM_PROBES,), generator=generator)
-    real = Tokens(tokens.ids[rows], tokens.lengths[rows])
+    real = tokens.rows(rows)
     random_ids = torch.randint(tokenizer.vocab_size, real.ids.shape, generator=generator)
-    random = tokenizer.try_decode(Tokens(random_ids, real.lengths))
+    random = tokenizer.try_decode(replace(real, ids=random_ids))
     slots = (torch.rand(NUM_PROBES, generator=generator) * real.lengths).long()
     corrupted_ids = real.ids.scatter(1, slots[:, None], random_ids.gather(1, slots[:, None]))
-    corrupted = tokenizer.try_decode(Tokens(corrupted_ids, real.lengths))
+    corrupted = tokenizer.try_decode(replace(real, ids=corrupted_ids))
     truth = tokenizer.try_decode(real)
     changes = [
         float((a - b).double().square().mean())

@@ -52,7 +52,7 @@ def measure_tokenizer(
         len(ids) / count * bits for ids, bits in zip(slot_ids, slot_entropy_bits, strict=True)
     )
     size = min(count, BLOCK)
-    block = Tokens(encoded.tokens.ids[:size], encoded.tokens.lengths[:size])
+    block = encoded.tokens.rows(slice(size))
     assert isinstance(tokenizer.codec, nn.Module)
     return TokenizerMeasurement(
         path=path,
@@ -71,7 +71,9 @@ def measure_tokenizer(
             for ids, bits in zip(slot_ids, slot_entropy_bits, strict=True)
         ),
         robustness=measure_robustness(tokenizer, encoded.tokens, seed),
-        encode_chunks_per_s=_chunks_per_s(lambda: tokenizer.encode(encoded.actions[:size]), size),
+        encode_chunks_per_s=_chunks_per_s(
+            lambda: tokenizer.encode(encoded.actions[:size], block.state), size
+        ),
         decode_chunks_per_s=_chunks_per_s(lambda: tokenizer.decode(block), size),
     )
 
@@ -90,7 +92,7 @@ def _measure_budgets(
             decoded=decode_prefix(tokenizer, kept),
             is_pad=encoded.is_pad,
             vocab_size=tokenizer.vocab_size,
-            scale=tokenizer.normalizer.scale,
+            scale=tokenizer.raw_normalizer.scale,
             eigenvalues=eigenvalues_D,
             entropy_bits=entropy_bits_K,
         )

@@ -43,7 +43,7 @@ def server_metadata(policy: Policy, keys: KeyMap, latencies: LatencyTable) -> Me
             if batch_size == 1
         },
         "normalization": {
-            "action": tokenizer.normalizer.to_json(),
+            "action": tokenizer.raw_normalizer.to_json(),
             "state": spec.state.to_json() if spec.state else None,
         },
         "fingerprint": policy.digest,

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from oatkit.data import Dataset, Normalizer
+from oatkit.data.action_normalizer import fit_action_normalizer
 from oatkit.errors import DecodeError
 from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.weight_loading import WithoutWeights, place_weights
@@ -36,7 +37,6 @@ from oatkit.tokenizers.codec import (
     HasCodePositions,
     HasFiles,
     LearnedCodec,
-    as_tokens,
     decode_in_parts,
     encode_in_parts,
     written_settings,
@@ -44,6 +44,8 @@ from oatkit.tokenizers.codec import (
 from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.tokenizers.fast import Fast
 from oatkit.tokenizers.kind_table import kind_named, make_codec, make_config
+from oatkit.tokenizers.model_card import model_card
+from oatkit.tokenizers.token_checks import checked_tokens
 from oatkit.types import Decoding, NormalizationMode, Schedule, Tokens
 
 FORMAT_VERSION = 1
@@ -78,6 +80,11 @@ class ActionTokenizer:
                 f"the normalizer has {normalizer.dim} dimensions and the codec "
                 f"{codec.config.action_dim}"
             )
+        if normalized_input and normalizer.transform is not None:
+            raise ValueError(
+                f"actions that are represented as {normalizer.transform} come in raw units: let "
+                "the tokenizer normalize them"
+            )
         self.codec = codec
         self.normalizer = normalizer
         self.data = data
@@ -89,16 +96,19 @@ class ActionTokenizer:
         cls, config: Any, dataset: Dataset, normalization: NormalizationMode | None = None
     ) -> ActionTokenizer:
         """An untrained tokenizer whose normalizer and facts are those of `dataset`."""
-        if config.action_dim != dataset.action_dim:
+        if config.action_dim != dataset.represented_dim:
             raise ValueError(
                 f"the tokenizer is for {config.action_dim} action dimensions, {dataset.path} has "
-                f"{dataset.action_dim}"
+                f"{dataset.represented_dim}"
             )
         facts = DataFacts.of_dataset(dataset)
         mode = normalization or kind_named(config.kind).normalization
+        normalizer = fit_action_normalizer(
+            dataset, facts.statistics, mode, dataset.transform, config.horizon
+        )
         codec = make_codec(config)
         extras = {UNTRAINED: True} if isinstance(codec, LearnedCodec) else {}
-        return cls(codec, Normalizer.fit(facts.statistics, mode), facts, extras)
+        return cls(codec, normalizer, facts, extras)
 
     @property
     def kind(self) -> str:
@@ -110,7 +120,21 @@ class ActionTokenizer:
 
     @property
     def action_dim(self) -> int:
-        return int(self.codec.config.action_dim)
+        """Number of raw action dimensions; a representation may have others."""
+        return self.normalizer.raw_dim
+
+    @property
+    def needs_state(self) -> bool:
+        """Whether actions are relative to the state at the start of their chunk."""
+        transform = self.normalizer.transform
+        return transform is not None and transform.needs_state
+
+    @property
+    def raw_normalizer(self) -> Normalizer:
+        """The normalizer of raw actions, however they are represented; errors are in its units."""
+        if self.normalizer.transform is None:
+            return self.normalizer
+        return Normalizer.fit(self.data.statistics, self.normalizer.mode)
 
     @property
     def vocab_size(self) -> int:
@@ -165,45 +189,59 @@ class ActionTokenizer:
         )
 
     @torch.inference_mode()
-    def encode(self, actions: ArrayLike | Tensor) -> Tokens:
-        """Tokens of raw chunks, (B, horizon, action_dim)."""
+    def encode(self, actions: ArrayLike | Tensor, state: Any = None) -> Tokens:
+        """Tokens of raw chunks, (B, horizon, action_dim).
+
+        Args:
+            actions: The chunks, in raw units.
+            state: State at the start of each chunk, (B, state_dim) in raw units, where
+                `needs_state`; the tokens keep it, so that they decode with it.
+        """
         if UNTRAINED in self.extras:
             warn_of_random_weights(f"{self.kind} tokenizer", "train_tokenizer")
         actions_BTA = self._as_tensor(actions)
         if not self.normalized_input:
-            actions_BTA = self.normalizer.normalize(actions_BTA)
+            actions_BTA = self.normalizer.normalize(actions_BTA, state)
         tokens = encode_in_parts(self.codec, actions_BTA)
+        if self.needs_state:
+            tokens = replace(tokens, state=torch.as_tensor(state).expand(len(tokens), -1))
         return tokens if isinstance(actions, Tensor) else replace(tokens, is_numpy=True)
 
     @overload
-    def decode(self, tokens: Tensor, budget: int | None = None) -> Tensor: ...
+    def decode(self, tokens: Tensor, budget: int | None = None, state: Any = None) -> Tensor: ...
 
     @overload
-    def decode(self, tokens: Tokens, budget: int | None = None) -> Any: ...
+    def decode(self, tokens: Tokens, budget: int | None = None, state: Any = None) -> Any: ...
 
     @overload
     def decode(
-        self, tokens: Sequence[Sequence[int]] | NDArray[np.integer], budget: int | None = None
+        self,
+        tokens: Sequence[Sequence[int]] | NDArray[np.integer],
+        budget: int | None = None,
+        state: Any = None,
     ) -> NDArray[np.float32]: ...
 
     @torch.inference_mode()
-    def decode(self, tokens: Any, budget: int | None = None) -> Any:
+    def decode(self, tokens: Any, budget: int | None = None, state: Any = None) -> Any:
         """Raw chunks of tokens, (B, horizon, action_dim).
 
         Args:
             tokens: `Tokens`, an integer tensor or array (B, K), or a list of lists of ids. Tokens
                 that were encoded from numpy, arrays and lists give numpy.
             budget: Number of leading tokens that count; all by default.
+            state: State at the start of each chunk, (B, state_dim) in raw units, where
+                `needs_state`; the one that `tokens` keep by default.
         """
         if UNTRAINED in self.extras:
             warn_of_random_weights(f"{self.kind} tokenizer", "train_tokenizer")
         is_torch = isinstance(tokens, Tensor)
         if isinstance(tokens, Tokens):
             is_torch = not tokens.is_numpy
-        checked = self._checked(tokens, budget)
+        checked = checked_tokens(self.codec, tokens, budget)
         chunks_BTA = decode_in_parts(self.codec, checked)
         if not self.normalized_input:
-            chunks_BTA = self.normalizer.unnormalize(chunks_BTA)
+            kept = checked.state if state is None else state
+            chunks_BTA = self.normalizer.unnormalize(chunks_BTA, kept)
         return chunks_BTA if is_torch else chunks_BTA.cpu().numpy()
 
     def decode_rows(self, tokens: Tokens) -> tuple[Tensor, dict[int, str]]:
@@ -219,8 +257,7 @@ class ActionTokenizer:
         chunks_BTA, reasons = torch.full(shape, torch.nan, device=tokens.ids.device), {}
         for row in range(len(tokens)):
             try:
-                one = Tokens(tokens.ids[row : row + 1], tokens.lengths[row : row + 1])
-                chunks_BTA[row] = self.decode(one)[0]
+                chunks_BTA[row] = self.decode(tokens.rows(slice(row, row + 1)))[0]
             except DecodeError as error:
                 reasons[row] = str(error)
         return chunks_BTA, reasons
@@ -230,11 +267,11 @@ class ActionTokenizer:
         chunks_BTA, reasons = self.decode_rows(tokens)
         return [None if row in reasons else chunk for row, chunk in enumerate(chunks_BTA)]
 
-    def __call__(self, actions: ArrayLike | Tensor) -> list[list[int]]:
+    def __call__(self, actions: ArrayLike | Tensor, state: Any = None) -> list[list[int]]:
         """Ids as lists, one per chunk; a single chunk (horizon, action_dim) is a batch of one."""
         if np.ndim(actions) == 2:
             actions = actions[None] if isinstance(actions, Tensor) else np.asarray(actions)[None]
-        tokens = self.encode(actions)
+        tokens = self.encode(actions, state)
         rows = zip(tokens.ids.tolist(), tokens.lengths.tolist(), strict=True)
         return [ids[:length] for ids, length in rows]
 
@@ -268,38 +305,6 @@ class ActionTokenizer:
             raise ValueError("actions are not finite")
         return actions.float()
 
-    def _checked(self, tokens: Any, budget: int | None) -> Tokens:
-        """The tokens, once their ids and lengths are found to be those that this kind decodes."""
-        if not isinstance(tokens, Tokens):
-            tokens = as_tokens(tokens)
-        if budget is not None:
-            if not 1 <= budget <= self.max_tokens:
-                raise ValueError(f"budget {budget} is outside 1 .. {self.max_tokens}")
-            tokens = tokens.prefix(budget)
-        slot_K = torch.arange(tokens.ids.shape[1], device=tokens.ids.device)
-        is_real_BK = slot_K < tokens.lengths[:, None]
-        is_bad_BK = is_real_BK & ((tokens.ids < 0) | (tokens.ids >= self.vocab_size))
-        if is_bad_BK.any():
-            row, slot = torch.nonzero(is_bad_BK)[0].tolist()
-            raise ValueError(
-                f"id {int(tokens.ids[row, slot])} at slot {slot} of sequence {row} is outside the "
-                f"vocabulary 0 .. {self.vocab_size - 1}"
-            )
-        self._check_lengths(tokens)
-        return Tokens(tokens.ids * is_real_BK, tokens.lengths)
-
-    def _check_lengths(self, tokens: Tokens) -> None:
-        if not len(tokens.ids):
-            return
-        shortest, longest = int(tokens.lengths.min()), int(tokens.lengths.max())
-        if longest > self.max_tokens and self.is_fixed_length:
-            raise ValueError(f"a sequence has {longest} tokens, {self.kind} has {self.max_tokens}")
-        if shortest < self.max_tokens and not self.codec.has_prefixes and self.is_fixed_length:
-            raise ValueError(
-                f"{self.kind} decodes only all of its tokens: budget {shortest} is none of "
-                f"{list(self.budgets)}"
-            )
-
     def check(self, dataset: Dataset) -> list[str]:
         """How `dataset` differs from the data of training, one sentence each."""
         return self.data.drift(dataset.action_statistics(), dataset.action.names, dataset.fps)
@@ -323,7 +328,7 @@ class ActionTokenizer:
         path, files = Path(folder), {}
         if isinstance(self.codec, HasFiles):
             files = self.codec.learned_files() | self.codec.other_files()
-        write_artifact(path, self.to_json(), self.codec.state_dict(), self._card(), files)
+        write_artifact(path, self.to_json(), self.codec.state_dict(), model_card(self), files)
         return path
 
     @classmethod
@@ -355,31 +360,6 @@ class ActionTokenizer:
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
         """Upload the artifact to the Hugging Face hub; returns its address."""
         return upload(self.save_pretrained, repo_id, private=private)
-
-    def _card(self) -> str:
-        lines = [
-            "---",
-            "library_name: oatkit",
-            "tags: [robotics, action-tokenizer]",
-            "---",
-            f"# {self.kind} action tokenizer",
-            "",
-            f"Chunks of {self.horizon} x {self.action_dim} actions in up to {self.max_tokens} "
-            f"tokens out of {self.vocab_size}; normalization `{self.normalizer.mode}`.",
-            "",
-            "```python",
-            "import oatkit",
-            "",
-            'tokenizer = oatkit.load_tokenizer("this folder or hub id")',
-            "tokens = tokenizer.encode(actions)",
-            "actions = tokenizer.decode(tokens, budget=4)",
-            "```",
-        ]
-        rows = self.extras.get("rate_distortion", [])
-        if rows:
-            lines += ["", "| budget | bits | MSE, raw units |", "|---|---|---|"]
-            lines += [f"| {r['budget']:g} | {r['bits']:.0f} | {r['mse']:.3g} |" for r in rows]
-        return "\n".join(lines) + "\n"
 
 
 def load_tokenizer(

@@ -24,6 +24,7 @@ from oatkit.tokenizers.klt_paths import LOG_GAINS
 from oatkit.tokenizers.oat import Oat
 from oatkit.tokenizers.quest import Quest
 from oatkit.tokenizers.refined import Refined
+from oatkit.tokenizers.transform_onnx import STATE, inverted
 
 TOKENS, LENGTHS, ACTIONS = "tokens", "lengths", "actions"
 
@@ -34,11 +35,14 @@ def decoder_model(tokenizer: ActionTokenizer) -> bytes:
 
     tokens   (B, max_tokens) int64, in the vocabulary; anything in it past a row's length
     lengths  (B,) int64, the budget of each row; missing where a kind has no prefixes
+    state    (B, state_dim) float32, raw units, at the start of the chunk; only where actions are
+             relative to it
     actions  (B, horizon, action_dim) float32, raw units
     """
     graph, codec = Graph(), tokenizer.codec
-    shape = (tokenizer.horizon, tokenizer.action_dim)
-    chunks = graph.reshape(decoder(codec, graph, TOKENS, LENGTHS), [-1, *shape])
+    transform, horizon = tokenizer.normalizer.transform, tokenizer.horizon
+    normalized = [-1, horizon, tokenizer.normalizer.dim]
+    chunks = graph.reshape(decoder(codec, graph, TOKENS, LENGTHS), normalized)
     scale, offset = (
         graph.weight(torch.tensor(values, dtype=torch.float32))
         for values in (tokenizer.normalizer.scale, tokenizer.normalizer.offset)
@@ -47,6 +51,11 @@ def decoder_model(tokenizer: ActionTokenizer) -> bytes:
     inputs = {TOKENS: Port("int64", ("B", tokenizer.max_tokens))}
     if codec.has_prefixes:
         inputs[LENGTHS] = Port("int64", ("B",))
+    if transform is not None:
+        actions = inverted(graph, transform, actions)
+        if transform.needs_state:
+            inputs[STATE] = Port("float32", ("B", transform.state_dim))
+    shape = (horizon, tokenizer.action_dim)
     return graph.model(
         inputs,
         {ACTIONS: (actions, Port("float32", ("B", *shape)))},

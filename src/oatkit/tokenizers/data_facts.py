@@ -30,10 +30,14 @@ class DataFacts:
     """Columns that were read as the action; none in older artifacts."""
     action_dims: tuple[int, ...] | None = None
     """Dimensions of these columns that were kept; None for all."""
+    state_keys: tuple[str, ...] = ()
+    """Columns that were read as the state, where actions are relative to it."""
 
     @classmethod
     def of_dataset(cls, dataset: Dataset) -> DataFacts:
         """The facts of a dataset."""
+        transform = dataset.transform
+        needs_state = transform is not None and transform.needs_state
         return cls(
             dataset.action_statistics(),
             dataset.fingerprint,
@@ -41,6 +45,7 @@ class DataFacts:
             dataset.fps,
             dataset.action.keys,
             dataset.action.dims,
+            dataset.state.keys if dataset.state and needs_state else (),
         )
 
     def drift(self, now: Statistics, names: Sequence[str], fps: float | None) -> list[str]:
@@ -77,6 +82,7 @@ class DataFacts:
             "action_keys": list(self.action_keys),
             "action_dims": None if self.action_dims is None else list(self.action_dims),
             "statistics": self.statistics.to_json(),
+            **({"state_keys": list(self.state_keys)} if self.state_keys else {}),
         }
 
     @classmethod
@@ -90,4 +96,5 @@ class DataFacts:
             values["fps"],
             tuple(values.get("action_keys", ())),
             None if dims is None else tuple(dims),
+            tuple(values.get("state_keys", ())),
         )

@@ -94,5 +94,7 @@ class DatasetInfo:
     state: tuple[DimensionSummary, ...]
     other_columns: tuple[str, ...]
     fingerprint: str
+    actions: str = "absolute"
+    """How actions are represented in training."""
     schema: str = field(default="oatkit/dataset-info")
     version: int = 1

@@ -167,6 +167,15 @@ class KindComparison:
 
 
 @dataclass(frozen=True)
+class RepresentationMeasurement:
+    """A kind on the same actions in one of several representations."""
+
+    actions: str
+    """How they are represented, as it was typed."""
+    measurement: TokenizerMeasurement
+
+
+@dataclass(frozen=True)
 class TokenizerComparison:
     """What `oatkit tokenizer compare` finds."""
 
@@ -192,6 +201,10 @@ class TokenizerComparison:
     """Training time that each policy was given; None where no policy was trained."""
     policy_steps: int = 0
     """Number of training steps of every policy."""
+    sample_states: tuple[tuple[float, ...], ...] = ()
+    """States at which the samples start, raw units, rounded; none where there is no state."""
+    representations: tuple[RepresentationMeasurement, ...] = ()
+    """Kinds that are fitted, in other representations of the actions."""
     schema: str = "oatkit/tokenizer-comparison"
     version: int = 3
 

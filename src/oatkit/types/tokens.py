@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import torch
@@ -21,11 +21,14 @@ class Tokens:
         ids: Ids (B, K) int64; slots past a row's length hold 0 and mean nothing.
         lengths: Number of slots of each row that count, (B,) int64.
         is_numpy: Whether they were encoded from numpy, so that they decode to numpy.
+        state: Raw state at the start of each chunk, (B, S), where actions are relative to it: what
+            tokens were encoded with, they decode with.
     """
 
     ids: torch.Tensor
     lengths: torch.Tensor
     is_numpy: bool = False
+    state: torch.Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.ids.ndim != 2 or self.lengths.shape != self.ids.shape[:1]:
@@ -47,7 +50,12 @@ class Tokens:
         """The first `k` tokens of every sequence; shorter ones stay as they are."""
         if k < 0:
             raise ValueError(f"a prefix has {k} tokens, expected 0 or more")
-        return Tokens(self.ids[:, :k], self.lengths.clamp(max=k), self.is_numpy)
+        return replace(self, ids=self.ids[:, :k], lengths=self.lengths.clamp(max=k))
+
+    def rows(self, which: Any) -> Tokens:
+        """Some of the sequences: a slice, or a tensor of indices."""
+        state = None if self.state is None else self.state[which]
+        return replace(self, ids=self.ids[which], lengths=self.lengths[which], state=state)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def test_columns_and_tasks() -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"actions": EPISODES}, "the arrays have no actions: .*actions"),
+        ({"moves": EPISODES}, "the arrays: unknown key .action.; known, closest first: moves"),
         ([np.zeros((4, 2)), np.zeros((4, 3))], r"'action' of episode 1 is \(4, 3\), expected"),
         (np.zeros(4), r"'action' of episode 0 is \(4,\), expected"),
         ({"action": EPISODES, "observation.state": EPISODES[0]}, "has other lengths than 'action'"),

@@ -13,8 +13,8 @@ from tests.data.datasets import make_demos
 
 
 def test_npz_rules(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", actions=np.zeros((3, 2)))
-    with pytest.raises(DatasetError, match=r"unknown key 'action'; known, closest first: actions"):
+    np.savez(tmp_path / "a.npz", moves=np.zeros((3, 2)))
+    with pytest.raises(DatasetError, match=r"unknown key 'action'; known, closest first: moves"):
         oatkit.open_dataset(tmp_path / "a.npz")
     np.savez(tmp_path / "b.npz", action=np.zeros((3, 2)), episode_ends=[2])
     with pytest.raises(DatasetError, match="integers that grow and end at the 3 rows"):

@@ -90,8 +90,9 @@ class OATPolicy(PreTrainedPolicy):
         random = None
         if self.training:
             random = SampleRandom(torch.randint(2**62, (len(actions_BTA),), device=device))
+        tokens = self._tokens(actions_BTA, self.light.spec.start_state(observations))
         loss = self.light.net.loss(
-            observations.to(device), self._tokens(actions_BTA), self.light.schedule, random
+            observations.to(device), tokens, self.light.schedule, random
         ).total
         return loss, {"loss": loss.item()}
 
@@ -123,11 +124,16 @@ class OATPolicy(PreTrainedPolicy):
         named |= {key: batch[key] for key in (STATE, TASK) if key in batch}
         return self.light.spec.select(named)
 
-    def _tokens(self, actions_BTA: Tensor) -> Tokens:
-        """The actions, encoded in full precision, as ordinary tensors that a loss can keep."""
+    def _tokens(self, actions_BTA: Tensor, state_BS: Tensor | None) -> Tokens:
+        """The actions, encoded in full precision, as ordinary tensors that a loss can keep.
+
+        Args:
+            actions_BTA: Chunks in raw units.
+            state_BS: Raw states at which they start, for actions that are relative to them.
+        """
         self.light.tokenizer.to(actions_BTA.device)
         with torch.autocast(actions_BTA.device.type, enabled=False):
-            tokens = self.light.tokenizer.encode(actions_BTA)
+            tokens = self.light.tokenizer.encode(actions_BTA, state_BS)
         return Tokens(tokens.ids.clone(), tokens.lengths.clone())
 
     def _execution(self) -> Execution:

@@ -19,6 +19,7 @@ from dataclasses import asdict
 from ssl import SSLCertVerificationError
 from typing import Any, cast
 
+import numpy as np
 from websockets.exceptions import (
     ConnectionClosed,
     InvalidHandshake,
@@ -36,6 +37,7 @@ from oatkit_client.errors import (
     ServerBusy,
     ServerError,
 )
+from oatkit_client.key_map import STATE
 from oatkit_client.local_decoder import LocalDecoder
 from oatkit_client.protocol import (
     BUSY,
@@ -157,7 +159,8 @@ class Client:
                 self._is_new_episode |= is_first
                 raise
         if self._decoder is not None:
-            reply["actions"] = self._decoder.decode(reply["tokens"])
+            state = _state(obs) if self._decoder.state_dim else None
+            reply["actions"] = self._decoder.decode(reply["tokens"], state=state)
         return reply
 
     def ask(self, message: Mapping[str, Any]) -> Reply:
@@ -353,3 +356,9 @@ def _refusal(url: str, status: int) -> str:
     if status in (401, 403):
         return f"{url} refuses this client ({status}): the API key is missing or wrong"
     return f"{url} is no policy server: it answered with {status}"
+
+
+def _state(obs: Mapping[str, Any]) -> Any:
+    """The latest state of an observation by openpi's or LeRobot's key."""
+    state: Any = next((obs[key] for key in ("observation/state", STATE) if key in obs), None)
+    return state if np.ndim(state) < 2 else state[-1]

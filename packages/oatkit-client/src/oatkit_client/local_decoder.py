@@ -49,18 +49,43 @@ class LocalDecoder:
         """Whether any number of leading tokens decodes to a chunk."""
         return "lengths" in self.facts["decoder"]["inputs"]
 
-    def decode(self, tokens: Any, budget: int | None = None) -> Any:
+    @property
+    def state_dim(self) -> int:
+        """Number of dimensions of the state that chunks are relative to; 0 where they are not."""
+        inputs = self.facts["decoder"]["inputs"]
+        return int(inputs["state"]["shape"][1]) if "state" in inputs else 0
+
+    def decode(self, tokens: Any, budget: int | None = None, state: Any = None) -> Any:
         """Raw actions, (horizon, action_dim), or (B, horizon, action_dim) of several sequences.
 
         Args:
             tokens: Ids of a chunk, or a list of such; fewer than all of a chunk where the kind of
                 tokenizer has prefixes.
             budget: Number of leading tokens that count; all by default.
+            state: State at the start of the chunk, (state_dim,) or (B, state_dim) in raw units,
+                where actions are relative to it.
         """
         is_batch = any(np.ndim(row) > 0 for row in tokens)
         rows = [np.asarray(row) for row in (tokens if is_batch else [tokens])]
-        (chunks_BTA,) = self._model.run(["actions"], self._inputs(rows, budget))
+        inputs = {**self._inputs(rows, budget), **self._state_input(state, len(rows))}
+        (chunks_BTA,) = self._model.run(["actions"], inputs)
         return chunks_BTA if is_batch else chunks_BTA[0]
+
+    def _state_input(self, state: Any, num_rows: int) -> dict[str, Any]:
+        """The state as an input, where the decoder has one."""
+        if not self.state_dim:
+            return {}
+        if state is None:
+            raise ValueError(
+                "this decoder's actions are relative to the state at the start of their chunk: "
+                f"give state=, {self.state_dim} numbers in raw units"
+            )
+        state_BS = np.atleast_2d(np.asarray(state, np.float32))
+        if state_BS.shape not in ((num_rows, self.state_dim), (1, self.state_dim)):
+            raise ValueError(
+                f"the state is {state_BS.shape}, expected ({num_rows}, {self.state_dim})"
+            )
+        return {"state": np.repeat(state_BS, num_rows // len(state_BS), axis=0)}
 
     def _inputs(self, rows: Sequence[Any], budget: int | None) -> dict[str, Any]:
         max_tokens, vocab_size = self.facts["max_tokens"], self.facts["vocab_size"]

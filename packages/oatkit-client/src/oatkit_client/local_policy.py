@@ -96,7 +96,8 @@ class LocalPolicy:
         if deadline_ms is not None and self.decoder.has_prefixes:
             deadline = began + self._measure_once(context) + deadline_ms / 1000
         choose = self._choice(self._sampling if sampling is None else sampling)
-        reply = self._generate(context, choose, max_tokens, thresholds, deadline)
+        state_S = self._start_state(obs)
+        reply = self._generate(context, choose, max_tokens, thresholds, deadline, state_S)
         execution = self.facts.get("execution")  # missing in folders that were exported earlier
         if execution is not None:
             entropy_bin = np.searchsorted(execution["entropy_bits"], np.mean(reply["entropy"]))
@@ -121,6 +122,13 @@ class LocalPolicy:
             others = [reply["warning"]] if "warning" in reply else []
             reply["warning"] = "; ".join([*others, far.sentence])
         return reply
+
+    def _start_state(self, obs: Mapping[str, Any]) -> Any:
+        """The latest state, where actions are relative to it."""
+        if not self.decoder.state_dim:
+            return None
+        state = np.asarray(self._keys.translate(obs)[STATE], np.float32)
+        return state.reshape(-1, self.decoder.state_dim)[-1]
 
     def _choice(self, sampling: Sampling) -> Callable[[Any], list[int]]:
         """The function from a stage's logits to its ids, with the episode's random numbers."""
@@ -179,6 +187,7 @@ class LocalPolicy:
         max_tokens: int,
         thresholds: Mapping[int, float],
         deadline: float | None,
+        state_S: Any = None,
     ) -> Reply:
         """Generate stage after stage until there are `max_tokens`, a threshold of "auto" is met or
         the deadline is near; then decode."""
@@ -200,7 +209,7 @@ class LocalPolicy:
                 reached, stopped = max(budgets, default=reached), "deadline"
                 break
         return {
-            "actions": self.decoder.decode(tokens, reached),
+            "actions": self.decoder.decode(tokens, reached, state_S),
             "tokens": tokens[:reached],
             "entropy": entropy[:reached],
             "budget_used": reached,
@@ -241,7 +250,7 @@ class LocalPolicy:
             for stage in self.facts["stages"]:
                 tokens += self._feed(stage, tokens, context, cache).argmax(axis=-1).tolist()
                 times.append(time.perf_counter())
-            self.decoder.decode(tokens)
+            self.decoder.decode(tokens, state=np.zeros(self.decoder.state_dim))
             rows.append(np.diff([*times, time.perf_counter()]))
         self._times_s = np.median(rows[1:], axis=0).tolist()
         return time.perf_counter() - began

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oatkit.data.source import Camera, Feature
-from oatkit.errors import DatasetError, unknown_name
+from oatkit.data.well_known import find_action
+from oatkit.errors import DatasetError
 from oatkit.storage.digest import digest
 from oatkit.types.observation_keys import STATE, TASK
 
@@ -42,15 +43,12 @@ class Arrays:
     def __init__(self, given: Given) -> None:
         columns = dict(given) if isinstance(given, Mapping) else {ACTION: given}
         task = columns.pop(TASK, "act")
-        if ACTION not in columns:
-            raise DatasetError(
-                f"the arrays have no actions: {unknown_name('key', ACTION, columns)}"
-            )
+        action = find_action(columns, "the arrays")
         self._episodes = {key: _episodes(key, value) for key, value in columns.items()}
-        lengths = [len(rows) for rows in self._episodes[ACTION]]
+        lengths = [len(rows) for rows in self._episodes[action]]
         for key, episodes in self._episodes.items():
             if [len(rows) for rows in episodes] != lengths:
-                raise DatasetError(f"{key!r} has other lengths than {ACTION!r}, expected {lengths}")
+                raise DatasetError(f"{key!r} has other lengths than {action!r}, expected {lengths}")
         self.episode_lengths = np.array(lengths, np.int64)
         self.episode_numbers = np.arange(len(lengths))
         texts = [task] * len(lengths) if isinstance(task, str) else [str(text) for text in task]
@@ -60,7 +58,7 @@ class Arrays:
         self._task_of = [self.tasks.index(text) for text in texts]
         self.features = {key: Feature((rows[0].shape[1],)) for key, rows in self._episodes.items()}
         self.cameras: dict[str, Camera] = {}
-        self.action_keys: tuple[str, ...] = (ACTION,)
+        self.action_keys: tuple[str, ...] = (action,)
         self.state_keys: tuple[str, ...] = (STATE,) if STATE in self.features else ()
         content = [rows.tobytes() for episodes in self._episodes.values() for rows in episodes]
         name = digest(repr((texts, list(columns), lengths)).encode(), *content)[:NUM_DIGITS]

@@ -26,7 +26,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("data") from error
 
-ACTION_KEYS = (("actions",), ("joint_velocities", "gripper_actuations"))
+ACTION_KEYS = (("actions",), ("action",), ("joint_velocities", "gripper_actuations"))
 STATE_KEYS = (
     ("obs/robot0_eef_pos", "obs/robot0_eef_quat", "obs/robot0_gripper_qpos"),  # robomimic
     ("obs/ee_pos", "obs/ee_ori", "obs/gripper_states"),  # LIBERO

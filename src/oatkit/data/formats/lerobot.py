@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from oatkit.data.episode_numbers import indices_of
 from oatkit.data.formats.encoded_image import decode_image
-from oatkit.data.formats.lerobot_meta import INFO_PATH, read_info, read_places, read_tasks
+from oatkit.data.formats.lerobot_meta import (
+    INFO_PATH,
+    read_declared_actions,
+    read_info,
+    read_places,
+    read_tasks,
+)
 from oatkit.data.formats.parquet_files import as_rectangle, first_bad_row, open_parquet, read_rows
 from oatkit.data.formats.reading_errors import errors_naming
 from oatkit.data.source import Camera, Feature, Opening
@@ -79,6 +85,7 @@ class LeRobot:
         self._task_places = {number: place for place, number in enumerate(numbered_tasks)}
         self.action_keys: tuple[str, ...] = ("action",)
         self.state_keys: tuple[str, ...] = (STATE,) if STATE in self.features else ()
+        self.declared_actions = read_declared_actions(root)
         self._row_starts = np.concatenate([[0], np.cumsum(self.episode_lengths)])
 
     def files(self) -> Sequence[Path]:

@@ -21,6 +21,7 @@ from oatkit.data.formats.reading_errors import errors_naming
 from oatkit.errors import DatasetError, unknown_name
 
 INFO_PATH = "meta/info.json"
+DECLARATION_PATH = "meta/oatkit.json"
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,15 @@ def read_info(root: Path) -> dict[str, Any]:
     path = root / INFO_PATH
     with errors_naming(path):
         return dict(json.loads(path.read_text()))
+
+
+def read_declared_actions(root: Path) -> str | None:
+    """How the dataset says that its actions are to be represented, in `meta/oatkit.json`."""
+    path = root / DECLARATION_PATH
+    if not path.is_file():
+        return None
+    with errors_naming(path):
+        return str(json.loads(path.read_text())["actions"])
 
 
 def read_tasks(root: Path, *, is_v3: bool) -> dict[int, str]:

@@ -2,7 +2,7 @@
 
 Keys of a file:
 
-    action                       (T, A)           required
+    action                       (T, A)           required; or `actions`
     observation.state            (T, S)           optional; other number columns likewise
     observation.images.<camera>  (T, H, W, 3)     optional, uint8
     task                         text             optional; one per episode in a single file
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from oatkit.data.formats.format_table import files_ending_in
 from oatkit.data.formats.reading_errors import errors_naming
 from oatkit.data.source import Camera, Feature
+from oatkit.data.well_known import find_action
 from oatkit.errors import DatasetError, unknown_name
 from oatkit.types.observation_keys import IMAGES, STATE
 
@@ -86,7 +87,7 @@ class Npz:
             and dtype.kind in "fiub"
             and len(shape) >= 1
         }
-        self.action_keys: tuple[str, ...] = ("action",)
+        self.action_keys: tuple[str, ...] = (find_action(shapes, self._paths[0]),)
         self.state_keys: tuple[str, ...] = (STATE,) if STATE in self.features else ()
 
     def files(self) -> Sequence[Path]:
@@ -164,13 +165,12 @@ class Npz:
 
 
 def _num_actions(path: Path, shapes: Shapes) -> int:
-    if "action" not in shapes:
-        raise DatasetError(f"{path}: {unknown_name('key', 'action', shapes)}")
-    shape, dtype = shapes["action"]
+    key = find_action(shapes, path)
+    shape, dtype = shapes[key]
     if dtype.kind not in "fiub":
-        raise DatasetError(f"{path}: 'action' holds {dtype}, expected numbers")
+        raise DatasetError(f"{path}: {key!r} holds {dtype}, expected numbers")
     if not shape or 0 in shape[1:]:
-        raise DatasetError(f"{path}: 'action' has shape {shape}, expected (T, A)")
+        raise DatasetError(f"{path}: {key!r} has shape {shape}, expected (T, A)")
     if shape[0] == 0:
         raise DatasetError(f"{path} has no actions")
     return shape[0]

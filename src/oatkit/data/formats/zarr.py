@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from oatkit.data.formats.reading_errors import errors_naming
 from oatkit.data.source import Camera, Feature
+from oatkit.data.well_known import ACTION_NAMES
 from oatkit.errors import DatasetError, MissingExtraError
 
 try:
@@ -52,11 +53,12 @@ class Zarr:
                 for key, member in members.items()
                 if getattr(member, "ndim", 0) and member.shape[0] == ends[-1]
             }
-            if "action" not in self._arrays and "action" in members:
-                raise DatasetError(
-                    f"{root}: data/action has {members['action'].shape[0]} rows but "
-                    f"meta/episode_ends says {ends[-1]}"
-                )
+            for key in ACTION_NAMES:
+                if key not in self._arrays and key in members:
+                    raise DatasetError(
+                        f"{root}: data/{key} has {members[key].shape[0]} rows but "
+                        f"meta/episode_ends says {ends[-1]}"
+                    )
         self.episode_lengths = np.diff(ends, prepend=0)
         if (self.episode_lengths <= 0).any():
             bad = int(np.argmax(self.episode_lengths <= 0))

@@ -13,6 +13,11 @@ from oatkit.measure.reports.comparison_findings import cheapest_ways, share_left
 from oatkit.measure.reports.html_page import table
 from oatkit.measure.reports.probe_findings import probe_baselines, probed_budgets
 from oatkit.measure.reports.report_words import count_tokens
+from oatkit.measure.reports.representation_findings import (
+    HEADINGS,
+    representation_rows,
+    representation_sentences,
+)
 from oatkit.types import Allocation, BudgetMeasurement, Property, TokenizerComparison
 
 
@@ -22,6 +27,7 @@ def comparison_tables(comparison: TokenizerComparison) -> dict[str, str]:
         "A policy on these tokens": _policies_table(comparison),
         "The cheapest way to an error": _cheapest_table(comparison),
         "Rate and distortion": _rate_distortion_table(comparison),
+        "Representations of actions": _representations_table(comparison),
         "Properties": _properties_table(comparison),
         "Information allocation": _allocation_tables(comparison),
         "Errors per dimension": _dimensions_table(comparison),
@@ -100,6 +106,14 @@ def _rate_distortion_table(comparison: TokenizerComparison) -> str:
 def _ratio(b: BudgetMeasurement) -> str:
     ratio = b.mse / max(b.gaussian_mse, 1e-30)
     return f"{ratio:.2f}" if ratio < 1000 else "> 1000"
+
+
+def _representations_table(comparison: TokenizerComparison) -> str:
+    rows = [list(row) for row in representation_rows(comparison)]
+    if not rows:
+        return ""
+    note = "On held-out chunks, all tokens. " + " ".join(representation_sentences(comparison))
+    return table(note, HEADINGS, rows)
 
 
 def _properties_table(comparison: TokenizerComparison) -> str:

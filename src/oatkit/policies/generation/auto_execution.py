@@ -131,7 +131,7 @@ def calibrate_execution(
         generator: Random numbers of the chunks.
     """
     entropies, errors = [], []
-    scale_A = torch.from_numpy(policy.tokenizer.normalizer.scale)
+    scale_A = torch.from_numpy(policy.tokenizer.raw_normalizer.scale)
     wanted = torch.split(actions_BTA, policy.rows_at_once)
     for block, wanted_BTA in zip(observations.split(policy.rows_at_once), wanted, strict=True):
         generated = policy.generate_once(block, generator)

@@ -21,6 +21,7 @@ from oatkit.policies.generation.token_generation import ALL, BUDGET, DEADLINE, G
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
 from oatkit.policies.observation.observations import Observations
+from oatkit.policies.tokenizer_checks import reads_start_state
 from oatkit.types import Prediction, Sampling, Tokens
 
 REPEATS = 5
@@ -67,6 +68,7 @@ class FlowPredictor:
         self._actions = actions
         self._spec = spec
         self._episode = episode
+        self._needs_state = reads_start_state(actions, spec)
         self._steps_ms: dict[tuple[int, torch.device], float] = {}
 
     def predict(
@@ -132,7 +134,10 @@ class FlowPredictor:
             fits = (steps for steps in reversed(choices) if deadline.allows(0, steps))
             num_steps = next(fits, choices[0])
             reason = DEADLINE if num_steps < choices[-1] else reason
-        chunk_NTA = self._actions.unnormalize(net.flow(context, noise_NTA, num_steps))
+        normal_NTA = net.flow(context, noise_NTA, num_steps)
+        chunk_NTA = self._actions.unnormalize(
+            normal_NTA, self._start_states(observations, noise_NTA)
+        )
         none_N0 = torch.zeros(len(chunk_NTA), 0, device=net.device)
         calls_N = torch.full((len(chunk_NTA),), num_steps, device=net.device)
         tokens = Tokens(none_N0.long(), torch.zeros_like(calls_N))
@@ -145,6 +150,13 @@ class FlowPredictor:
             undecodable={},
             stopped=torch.full_like(calls_N, reason),
         )
+
+    def _start_states(self, observations: Observations, noise_NTA: Tensor) -> Tensor | None:
+        """The raw state at which each chunk starts, where actions are represented by it."""
+        state_BS = self._spec.start_state(observations) if self._needs_state else None
+        if state_BS is None:
+            return None
+        return state_BS.repeat(len(noise_NTA) // len(observations), 1)
 
     def step_ms(self, batch_size: int = 1) -> float:
         """How long an Euler step takes here; measured when it is first asked for."""

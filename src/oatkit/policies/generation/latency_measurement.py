@@ -89,6 +89,8 @@ def _time_parts(
         entropies.append(stage.entropy_bits)
         times += after_stage(entropies)
     if can_stop_early(tokenizer):  # otherwise nobody asks how long decoding takes
-        tokenizer.decode(torch.cat(ids, dim=1))
+        transform = tokenizer.normalizer.transform
+        state_S = None if transform is None else torch.ones(transform.state_dim)
+        tokenizer.decode(torch.cat(ids, dim=1), state=state_S)
     times.append(read_clock(net.device))
     return np.diff(times)

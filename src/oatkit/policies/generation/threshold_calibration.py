@@ -30,6 +30,7 @@ def calibrate_thresholds(
     generator: Generators = None,
     rows_at_once: int,
     margin: float | None = None,
+    state_BS: Tensor | None = None,
 ) -> AutoThresholds | None:
     """Thresholds from held-out observations; None where generation cannot stop early.
 
@@ -44,22 +45,23 @@ def calibrate_thresholds(
         generator: Random numbers of the ids.
         rows_at_once: Number of observations that fit in memory together.
         margin: Largest mean excess, as a share of the tokenizer's own error; `MARGIN` by default.
+        state_BS: Raw states at which the chunks start, where actions are relative to them.
     """
     if not can_stop_early(tokenizer):
         return None
     # float32, because MPS has no float64
-    scale_A = torch.tensor(tokenizer.normalizer.scale, dtype=torch.float32, device=net.device)
+    scale_A = torch.tensor(tokenizer.raw_normalizer.scale, dtype=torch.float32, device=net.device)
     shape = (len(observations), schedule.num_tokens)
     uniform_BK = random_rows(torch.rand, generator, *shape).to(net.device)
-    blocks = zip(
-        observations.split(rows_at_once), torch.split(uniform_BK, rows_at_once), strict=True
-    )
-    found = [_stages(net, tokenizer, schedule, *block, scale_A) for block in blocks]
+    blocks = observations.split(rows_at_once)
+    states = [None] * len(blocks) if state_BS is None else torch.split(state_BS, rows_at_once)
+    rows = zip(blocks, torch.split(uniform_BK, rows_at_once), states, strict=True)
+    found = [_stages(net, tokenizer, schedule, *row, scale_A) for row in rows]
     entropy_BS, excess_BS = (
         torch.cat(rows).cpu().double().numpy() for rows in zip(*found, strict=True)
     )
     wanted_BTA = actions_BTA.to(net.device)
-    coded_BTA = tokenizer.decode(tokenizer.encode(wanted_BTA))
+    coded_BTA = tokenizer.decode(tokenizer.encode(wanted_BTA, state_BS))
     lost = float(squared_distance(coded_BTA, wanted_BTA, scale_A).mean())
     first = next(iter(observations.split(1)))
     costs = measure_costs(net, tokenizer, schedule, first)
@@ -78,6 +80,7 @@ def _stages(
     schedule: Schedule,
     observations: Observations,
     uniform_BK: Tensor,
+    state_BS: Tensor | None,
     scale_A: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Mean entropy so far and squared distance to the last chunk after each stage, (B, S) each."""
@@ -91,6 +94,6 @@ def _stages(
         ids.append(stage.ids)
         entropies.append(stage.entropy_bits)
         means.append(torch.cat(entropies, dim=1).mean(dim=1))
-        chunks.append(tokenizer.decode(torch.cat(ids, dim=1)))
+        chunks.append(tokenizer.decode(torch.cat(ids, dim=1), state=state_BS))
     excess = [squared_distance(chunk_BTA, chunks[-1], scale_A) for chunk_BTA in chunks]
     return torch.stack(means, dim=1), torch.stack(excess, dim=1)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -95,7 +95,7 @@ class GeneratedChunks:
         lengths_B = put(self.tokens.lengths, new.tokens.lengths)
         return GeneratedChunks(
             put(self.chunk, new.chunk),
-            Tokens(put(self.tokens.ids, new.tokens.ids), lengths_B),
+            Tokens(put(self.tokens.ids, new.tokens.ids), lengths_B, state=self.tokens.state),
             put(self.entropy_bits, new.entropy_bits),
             put(self.calls, new.calls),
             self.attempts.index_add(0, rows_N, new.attempts),
@@ -156,6 +156,7 @@ def generate_chunks(
     *,
     mask_id: int,
     end_id: int | None,
+    state_NS: Tensor | None = None,
 ) -> GeneratedChunks:
     """Generate tokens once for every observation of the batch and decode them.
 
@@ -167,6 +168,7 @@ def generate_chunks(
         settings: How tokens are generated.
         mask_id: The input that stands for MASK.
         end_id: The id that ends a row, where lengths vary.
+        state_NS: Raw state at which each chunk starts, where actions are relative to it.
     """
     schedule, budget = settings.schedule, settings.budget
     stages = stages[: schedule.calls_for(budget)]
@@ -196,17 +198,15 @@ def generate_chunks(
                 budget_N = torch.where(is_done_N, budget_N, final)
                 stopped_N = torch.where(is_done_N, stopped_N, DEADLINE)
                 break
-    tokens = Tokens(torch.cat(ids, dim=1), budget_N)
+    tokens = Tokens(torch.cat(ids, dim=1), budget_N, state=state_NS)
     if end_id is not None:
-        tokens = cut_at_end(tokens.ids, end_id, budget)
+        tokens = replace(cut_at_end(tokens.ids, end_id, budget), state=state_NS)
         calls_N = _calls_until_end(tokens.lengths, schedule, len(stages))
         stopped_N = torch.where(tokens.lengths < budget, ALL, stopped_N)
     chunk_NTA, undecodable = tokenizer.decode_rows(tokens)
-    entropy_NK = torch.cat(entropies, dim=1)
-    attempts_N = torch.ones_like(calls_N)
-    return GeneratedChunks(
-        chunk_NTA, tokens, entropy_NK, calls_N, attempts_N, undecodable, stopped_N
-    )
+    entropy_NK, attempts_N = torch.cat(entropies, dim=1), torch.ones_like(calls_N)
+    found = (chunk_NTA, tokens, entropy_NK, calls_N, attempts_N)
+    return GeneratedChunks(*found, undecodable, stopped_N)
 
 
 def _calls_until_end(lengths_N: Tensor, schedule: Schedule, num_stages: int) -> Tensor:

@@ -37,6 +37,7 @@ from oatkit.policies.generation.token_net import TokenNet
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
 from oatkit.policies.observation.observations import Observations
+from oatkit.policies.tokenizer_checks import reads_start_state
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Prediction, Sampling, Schedule
 
@@ -68,6 +69,7 @@ class TokenPredictor:
         self._schedule = schedule
         self._spec = spec
         self._episode = episode
+        self._needs_state = reads_start_state(tokenizer.normalizer, spec)
         self._warned: set[str] = set()
         self._latencies: dict[tuple[int, Schedule, torch.device], Latency] = {}
 
@@ -117,6 +119,7 @@ class TokenPredictor:
         packing = self._net.pack(settings.schedule, device)
         batch_size, num_slots = batch.task.shape[0], len(packing.positions)
         rows_N = torch.arange(num_draws * batch_size, device=device)
+        state_BS = self._start_state(batch)
         own = context if num_draws == 1 else self._net.select_rows(context, rows_N % batch_size)
         uniform_NK = random_draws(torch.rand, generator, batch_size, num_draws, num_slots)
         if num_draws > 1 and settings.sampling.is_greedy:
@@ -132,6 +135,7 @@ class TokenPredictor:
                 settings,
                 mask_id=self._net.mask_id,
                 end_id=self._net.end_id,
+                state_NS=None if state_BS is None else state_BS[rows_N.cpu() % batch_size],
             )
             generated = new if generated is None else generated.with_rows(rows_N, new)
             if not generated.undecodable:
@@ -168,7 +172,12 @@ class TokenPredictor:
             GenerationSettings(schedule, num_slots, sampling, thresholds),
             mask_id=net.mask_id,
             end_id=net.end_id,
+            state_NS=self._start_state(observations),
         )
+
+    def _start_state(self, batch: Observations) -> Tensor | None:
+        """The raw state at which chunks start, where actions are relative to it."""
+        return self._spec.start_state(batch) if self._needs_state else None
 
     def latency(self, batch_size: int = 1, schedule: Schedule | None = None) -> Latency:
         """How long each stage and decoding take here; measured when it is first asked for."""
@@ -194,6 +203,7 @@ class TokenPredictor:
             actions_BTA,
             generator=generator,
             rows_at_once=rows_at_once,
+            state_BS=self._start_state(observations),
         )
 
     def _choose_schedule(self, schedule: Schedule | None) -> Schedule:

@@ -84,7 +84,7 @@ class LightFlowPolicy:
         cls, config: LightFlowConfig, tokenizer: ActionTokenizer, spec: ObservationSpec
     ) -> LightFlowPolicy:
         """An untrained policy."""
-        net = LightFlowNet(config, spec, (tokenizer.horizon, tokenizer.action_dim))
+        net = LightFlowNet(config, spec, (tokenizer.horizon, tokenizer.normalizer.dim))
         return cls(net.eval(), tokenizer, spec)
 
     @classmethod
@@ -152,7 +152,7 @@ class LightFlowPolicy:
         is_pad_BT: Tensor | None = None,
     ) -> TrainingLoss:
         """The training loss on raw actions. The tokens are unused."""
-        normal_BTA = self.tokenizer.normalizer.normalize(actions_BTA)
+        normal_BTA = self._normalized(observations, actions_BTA)
         self.extras.pop(UNTRAINED, None)  # whoever trains it knows
         return self.net.loss(observations, normal_BTA, random, self._masked(is_pad_BT))
 
@@ -167,8 +167,13 @@ class LightFlowPolicy:
         """The loss on raw actions, a scalar; images stay as they are and nothing is dropped."""
         if context is None:
             context = self.net.encode(observations)
-        normal_BTA = self.tokenizer.normalizer.normalize(actions_BTA)
+        normal_BTA = self._normalized(observations, actions_BTA)
         return self.net.flow_loss(context, normal_BTA, random, self._masked(is_pad_BT))
+
+    def _normalized(self, observations: Observations, actions_BTA: Tensor) -> Tensor:
+        """Raw actions as the network computes with them."""
+        state_BS = self.spec.start_state(observations)
+        return self.tokenizer.normalizer.normalize(actions_BTA, state_BS)
 
     def _masked(self, is_pad_BT: Tensor | None) -> Tensor | None:
         """Padding that the loss leaves out; None if it counts."""

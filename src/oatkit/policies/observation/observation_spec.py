@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from oatkit.data import Dataset, Normalizer
 from oatkit.errors import unknown_name
+from oatkit.policies.observation.observations import Observations
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 
@@ -69,6 +71,10 @@ class ObservationSpec:
                 f"{wanted}"
             )
         return {key: observation[key] for key in wanted}
+
+    def start_state(self, observations: Observations) -> Tensor | None:
+        """The raw state at which chunks start, (B, state_dim); None where it is not read."""
+        return None if self.state is None else self.state.unnormalize(observations.state[:, -1])
 
     def with_more_tasks(self, tasks: Sequence[str]) -> ObservationSpec:
         """The same with further tasks behind the known ones."""

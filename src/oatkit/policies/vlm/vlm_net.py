@@ -81,9 +81,9 @@ class VlmNet(nn.Module):
             )
         self.expert: FlowExpert | None = None
         self._layers: list[int] = []
-        self.chunk_shape = (tokenizer.horizon, tokenizer.action_dim)
+        self.chunk_shape = (tokenizer.horizon, tokenizer.normalizer.dim)
         if "flow" in config.heads:
-            self.expert, self._layers = _make_expert(config, backbone, tokenizer.action_dim)
+            self.expert, self._layers = _make_expert(config, backbone, tokenizer.normalizer.dim)
         self._flow_graphs: FlowGraphs | None = None
         self._stage_graphs: StageGraphs | None = None
         if self.tokens is None:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from oatkit.data import Dataset, Normalizer
+from oatkit.data.action_normalizer import fit_action_normalizer
 from oatkit.errors import ArtifactError
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
@@ -137,7 +138,10 @@ class VlmPolicy:
         spec = ObservationSpec.for_dataset(
             dataset, history=history, cameras=cameras, reads_state=reads_state
         )
-        actions = Normalizer.fit(dataset.action_statistics())
+        statistics, transform = dataset.action_statistics(), tokenizer.normalizer.transform
+        actions = fit_action_normalizer(
+            dataset, statistics, "min_max", transform, tokenizer.horizon
+        )
         loaded = load_backbone(backbone, config.backbone)
         policy = cls.make(config, loaded, tokenizer, spec, actions)
         policy.extras[UNTRAINED] = True
@@ -225,7 +229,7 @@ class VlmPolicy:
         is_pad_BT: Tensor | None = None,
     ) -> TrainingLoss:
         """The training loss on raw actions."""
-        normal_BTA = self.actions.normalize(actions_BTA)
+        normal_BTA = self.actions.normalize(actions_BTA, self.spec.start_state(observations))
         self.extras.pop(UNTRAINED, None)  # whoever trains it knows
         masked_BT = self._masked(is_pad_BT)
         return self.net.loss(observations, tokens, normal_BTA, self.schedule, random, masked_BT)
@@ -241,7 +245,7 @@ class VlmPolicy:
         """The flow part of the loss on raw actions, a scalar; images stay as they are."""
         if context is None:
             context = self.net.encode(observations)
-        normal_BTA = self.actions.normalize(actions_BTA)
+        normal_BTA = self.actions.normalize(actions_BTA, self.spec.start_state(observations))
         return self.net.flow_loss(context, normal_BTA, random, self._masked(is_pad_BT))
 
     def _masked(self, is_pad_BT: Tensor | None) -> Tensor | None:
