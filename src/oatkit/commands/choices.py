@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from tyro.extras import literal_type_from_choices
 
 from oatkit.envs.simulator_table import SIMULATORS
+from oatkit.jobs.demo_plan import DEMO_TASKS
 from oatkit.jobs.paper_tables import TABLES
 from oatkit.jobs.reproduction_scales import SCALES
 from oatkit.policies.policy_table import POLICIES
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     PolicyName = str
     ObjectiveName = str
     SimulatorName = str
+    DemoSimulatorName = str
     BenchmarkName = str
     PaperTableName = str
     ScaleName = str
@@ -86,6 +88,7 @@ else:
     PolicyName = literal_type_from_choices(POLICIES)
     ObjectiveName = literal_type_from_choices(OBJECTIVES)
     SimulatorName = literal_type_from_choices(SIMULATORS)
+    DemoSimulatorName = literal_type_from_choices(DEMO_TASKS)
     BenchmarkName = literal_type_from_choices(BENCHMARK_PRESETS)
     PaperTableName = literal_type_from_choices(TABLES)
     ScaleName = literal_type_from_choices(SCALES)
