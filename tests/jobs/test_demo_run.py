@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from oatkit.envs.metaworld import METAWORLD
+from oatkit.envs.simulator_table import SIMULATORS
 from oatkit.errors import ArtifactError, MissingExtraError
 from oatkit.jobs import demo_run
 from oatkit.jobs.demo_plan import plan_for
@@ -22,7 +23,7 @@ from tests.jobs.tiny_demo import TINY
 
 def test_a_missing_simulator_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = replace(METAWORLD, packages=("no-such-package",))
-    monkeypatch.setattr(demo_run, "METAWORLD", missing)
+    monkeypatch.setitem(SIMULATORS, "metaworld", missing)
     with pytest.raises(MissingExtraError, match=r"pip install 'oatkit\[metaworld\]'"):
         DemoRun(tmp_path / "d", 10.0, plan_for(10.0))
     assert not (tmp_path / "d").exists()

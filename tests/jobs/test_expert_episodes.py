@@ -12,7 +12,7 @@ import oatkit
 from oatkit.envs.metaworld import TASKS, MetaWorld, scripted_expert
 from oatkit.envs.simulator import demonstration_seed
 from oatkit.errors import DatasetError
-from oatkit.jobs import metaworld_demonstrations as job
+from oatkit.jobs import demonstration_job as job
 from tests.jobs.demonstrations import make
 
 

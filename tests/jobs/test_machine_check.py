@@ -30,3 +30,12 @@ def test_a_video_that_comes_back_wrong_is_no_success(monkeypatch: pytest.MonkeyP
     assert found["video h264"].detail == "ValueError: frames of h264 came back off by 9 of 255"
     assert found["video h264"].remedy == "pip install 'oatkit[data]'"
     assert found["python"].remedy == ""
+
+
+def test_a_version_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_check, "EXTRAS", {"robosuite": ("robosuite", "mujoco")})
+    versions = {"robosuite": "1.5.2", "mujoco": "4.0.0"}
+    monkeypatch.setattr(machine_check, "version", versions.__getitem__)
+    found = {diagnosis.what: diagnosis for diagnosis in diagnose()}["extra robosuite"]
+    assert found.detail == "mujoco is 4.0.0, expected 3.3"
+    assert found.remedy == "pip install 'oatkit[robosuite]'"

@@ -16,8 +16,8 @@ from oatkit.jobs.model_export import export_model
 from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.tokenizer_training import train_tokenizer
 from oatkit.lab import Lab
-from oatkit.measure.tokenizer_metrics import measure_tokenizer
 from oatkit.measure.policy_metrics import measure_policy
+from oatkit.measure.tokenizer_metrics import measure_tokenizer
 from oatkit.policies import Policy
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types.observation_keys import STATE

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from tyro.extras import literal_type_from_choices
 
+from oatkit.jobs.demo_plan import DEMO_TASKS
 from oatkit.jobs.paper_tables import TABLES
 from oatkit.jobs.reproduction_scales import SCALES
 from oatkit.policies.policy_table import POLICIES
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     PolicyPresetName = str
     PolicyName = str
     ObjectiveName = str
+    DemoSimulatorName = str
     PaperTableName = str
     ScaleName = str
     FamilyName = str
@@ -82,6 +84,7 @@ else:
     PolicyPresetName = literal_type_from_choices(dict.fromkeys((*POLICY_PRESETS, *VLM_PRESETS)))
     PolicyName = literal_type_from_choices(POLICIES)
     ObjectiveName = literal_type_from_choices(OBJECTIVES)
+    DemoSimulatorName = literal_type_from_choices(DEMO_TASKS)
     PaperTableName = literal_type_from_choices(TABLES)
     ScaleName = literal_type_from_choices(SCALES)
     FamilyName = literal_type_from_choices(FAMILIES)

@@ -18,8 +18,8 @@ class MakeRobosuite:
     """Make demonstrations of robosuite's tasks with scripted experts, as a LeRobot v3.0 dataset.
 
     Example:
-        oatkit data make robosuite --tasks lift can stack square door --episodes 50
-            --out out/robosuite
+        oatkit data make robosuite --tasks lift can stack square door --out out/robosuite
+        oatkit data make robosuite --from-demos demo.hdf5 --episodes 200 --out out/human
     """
 
     out: Path

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from oatkit.commands.choices import DemoSimulatorName
 from oatkit.commands.command_line import command_line
 from oatkit.commands.data_make_metaworld import MakeMetaWorld
+from oatkit.commands.data_make_robosuite import MakeRobosuite
 from oatkit.commands.dataset_options import DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.policy_eval import EvalPolicy, render_evaluation
@@ -21,6 +23,7 @@ from oatkit.jobs.demo_plan import LEVELS, POLICY_KIND, DemoPlan, plan_for
 from oatkit.jobs.demo_run import DemoRun
 from oatkit.jobs.metaworld_demonstrations import Demonstrations
 from oatkit.jobs.policy_evaluation import RECORD
+from oatkit.jobs.robosuite_demonstrations import RobosuiteDemonstrations
 from oatkit.measure.reports.demo_report import STAGES, findings
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
@@ -31,17 +34,20 @@ class Demo:
 
     Example:
         oatkit demo --minutes 10
+        oatkit demo --env robosuite --out out/demo-robosuite
     """
 
     out: Path = Path("out/demo")
     """Folder for everything the demo writes; the same command again goes on where it stopped."""
     minutes: float = 10.0
     """How long it takes on two idle cores, 6 or more; longer means more of everything."""
+    env: DemoSimulatorName = "metaworld"
+    """Simulator of the tasks; robosuite takes longer, because a step of it does."""
     device: DeviceFlag = "auto"
 
 
 def run(options: Demo, console: Console) -> int:
-    plan = plan_for(options.minutes)
+    plan = plan_for(options.minutes, options.env)
     demo = DemoRun(
         options.out,
         options.minutes,
@@ -98,7 +104,10 @@ def _announce(stage: str, console: Console) -> None:
 
 def describe(stage: str, options: Demo, plan: DemoPlan) -> str:
     """The command that does a stage of the demo by hand."""
-    out, data = options.out, str(options.out / "metaworld")
+    out, data = options.out, str(options.out / plan.simulator)
+    if stage == "demonstrations" and plan.simulator == "robosuite":
+        demonstrations = RobosuiteDemonstrations(plan.tasks, plan.demonstrations)
+        return command_line("data make robosuite", MakeRobosuite(Path(data), demonstrations))
     if stage == "demonstrations":
         wanted = Demonstrations(plan.tasks, plan.demonstrations)
         return command_line("data make metaworld", MakeMetaWorld(Path(data), wanted))
@@ -128,6 +137,7 @@ def describe(stage: str, options: Demo, plan: DemoPlan) -> str:
         return command_line("policy train", training)
     evaluation = EvalPolicy(
         policy=out / "policy",
+        env=plan.simulator,
         out=out / "eval-half",
         episodes=plan.episodes,
         device=options.device,

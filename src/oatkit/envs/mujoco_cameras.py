@@ -32,6 +32,7 @@ class MujocoCameras:
         model: MuJoCo's model.
         cameras: Cameras of the model to render, each with height and width.
         shadows: Whether images have shadows, which take about three times as long on a CPU.
+        reflections: Whether surfaces reflect, which takes about twice as long.
         hidden_groups: Groups of geoms that images do not show, such as collision shapes.
     """
 
@@ -41,11 +42,13 @@ class MujocoCameras:
         cameras: Cameras,
         *,
         shadows: bool = True,
+        reflections: bool = True,
         hidden_groups: Collection[int] = (),
     ) -> None:
         self._model = model
         self._cameras = cameras
         self._shadows = shadows
+        self._reflections = reflections
         self._hidden_groups = hidden_groups
         self._renderers: dict[ImageSize, Any] = {}
 
@@ -64,13 +67,24 @@ class MujocoCameras:
         import mujoco
 
         if size not in self._renderers:
-            self._renderers[size] = _make_renderer(self._model, size, shadows=self._shadows)
+            self._renderers[size] = self._make_renderer(size)
         renderer, option = self._renderers[size], mujoco.MjvOption()
         for group in self._hidden_groups:
             option.geomgroup[group] = 0
         renderer.update_scene(data, camera, option)
         image_HWC: NDArray[np.uint8] = renderer.render()
         return image_HWC
+
+    def _make_renderer(self, size: ImageSize) -> Any:
+        import mujoco
+
+        renderer = _open_renderer(self._model, size)
+        flags = mujoco.mjtRndFlag
+        if not self._shadows:
+            renderer.scene.flags[flags.mjRND_SHADOW] = 0
+        if not self._reflections:
+            renderer.scene.flags[flags.mjRND_REFLECTION] = 0
+        return renderer
 
 
 def choose_graphics_library() -> None:
@@ -87,7 +101,7 @@ def choose_graphics_library() -> None:
             return
 
 
-def _make_renderer(model: Any, size: ImageSize, *, shadows: bool) -> Any:
+def _open_renderer(model: Any, size: ImageSize) -> Any:
     import mujoco
 
     height, width = size
@@ -101,8 +115,6 @@ def _make_renderer(model: Any, size: ImageSize, *, shadows: bool) -> Any:
             "on a machine without a display set MUJOCO_GL=egl (apt-get install libegl1) or "
             "MUJOCO_GL=osmesa (apt-get install libosmesa6)"
         ) from error
-    if not shadows:
-        renderer.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = 0
     # After MuJoCo's own, so before it: a context that outlives the display ends with a traceback.
     atexit.register(_close_if_alive, weakref.ref(renderer))
     return renderer

@@ -98,7 +98,7 @@ def _lift(state: StateView) -> Vector:
     grasp = Grasp(state.body, _side_of_cube(state.body_turn), width=0.044)
     if not grasp.is_held(state):
         return _take(state, grasp)
-    return _move(state, state.hand + STEP * UP, grasp.turn, CLOSE)
+    return move_hand(state, state.hand + STEP * UP, grasp.turn, CLOSE)
 
 
 def _stack(state: StateView) -> Vector:
@@ -152,7 +152,7 @@ def _door(state: StateView) -> Vector:
         onward *= -np.sign(onward @ UP)
     else:
         onward = np.cross(UP, state.body - hinge)
-    return _move(state, state.hand + STEP * onward / np.linalg.norm(onward), grasp.turn, CLOSE)
+    return move_hand(state, state.hand + STEP * onward / np.linalg.norm(onward), grasp.turn, CLOSE)
 
 
 def _turn_to_peg(state: StateView) -> float:
@@ -161,26 +161,26 @@ def _turn_to_peg(state: StateView) -> float:
     A square fits in four ways. Of those that turn the hand by no more than a quarter from how it
     starts, the one is taken that leaves it nearest to the arm's base.
     """
-    needed = _yaw(state.goal_turn[:, 0]) - _yaw(state.body_turn[:, 0])
-    hand = _yaw(state.hand_turn[:, 0]) - _yaw(START_LINE)
+    needed = yaw(state.goal_turn[:, 0]) - yaw(state.body_turn[:, 0])
+    hand = yaw(state.hand_turn[:, 0]) - yaw(START_LINE)
 
     def reach(turn: float) -> float:
-        swung = _about_vertical(turn) @ (state.hand - state.body)
+        swung = about_vertical(turn) @ (state.hand - state.body)
         return float(np.hypot(*((state.goal + swung)[:2] - BASE)))
 
-    turns = [_wrapped(needed + quarter * np.pi / 2) for quarter in range(4)]
-    return min(turns, key=lambda turn: (abs(_wrapped(hand + turn)) > 1.7, reach(turn)))
+    turns = [wrapped(needed + quarter * np.pi / 2) for quarter in range(4)]
+    return min(turns, key=lambda turn: (abs(wrapped(hand + turn)) > 1.7, reach(turn)))
 
 
 def _take(state: StateView, grasp: Grasp) -> Vector:
     """Come to it with open fingers, and close them around it."""
     if grasp.is_around(state):
-        return _move(state, grasp.at, grasp.turn, CLOSE)
+        return move_hand(state, grasp.at, grasp.turn, CLOSE)
     off = state.hand - grasp.at
     aside = np.linalg.norm(off - (off @ grasp.approach) * grasp.approach)
-    angle = np.linalg.norm(_turn_between(state.hand_turn, grasp.turn))
+    angle = np.linalg.norm(turn_between(state.hand_turn, grasp.turn))
     distance = np.clip(SLOPE * (aside + METERS_PER_RADIAN * angle - NEAR), 0, grasp.hover)
-    return _move(state, grasp.at - distance * grasp.approach, grasp.turn, OPEN)
+    return move_hand(state, grasp.at - distance * grasp.approach, grasp.turn, OPEN)
 
 
 def _carry(
@@ -207,27 +207,27 @@ def _carry(
     off = where - state.body
     aside = np.hypot(*off[:2]) + METERS_PER_RADIAN * abs(turn)
     off[2] += np.clip(slope * (aside - near), 0, clearance)
-    about = _about_vertical(turn)
+    about = about_vertical(turn)
     around = (about - np.eye(3)) @ (state.hand - state.body)
     if off[2] > 0.03:  # first up
         off[:2] = around[:] = 0
     fingers = state.hand_turn[:, 0]
     grasp = Grasp(state.hand, about @ _level(fingers, towards=fingers), width=0)
-    return _move(state, state.hand + off + around, grasp.turn, CLOSE, gain)
+    return move_hand(state, state.hand + off + around, grasp.turn, CLOSE, gain)
 
 
 def _release(state: StateView, grasp: Grasp) -> Vector:
     """Open the fingers where they are, and go up when they are open."""
     has_let_go = _opening(state) > grasp.width + 0.015
-    return _move(state, state.hand + float(has_let_go) * STEP * UP, grasp.turn, OPEN)
+    return move_hand(state, state.hand + float(has_let_go) * STEP * UP, grasp.turn, OPEN)
 
 
-def _move(
+def move_hand(
     state: StateView, where: Vector, turn: Vector, fingers: float, gain: float = GAIN
 ) -> Vector:
     """The action that brings the hand to a place and turns it as a rotation matrix says."""
     motion = gain * (where - state.hand) / ACTION_METERS
-    turning = gain * _turn_between(state.hand_turn, turn) / ACTION_RADIANS
+    turning = gain * turn_between(state.hand_turn, turn) / ACTION_RADIANS
     return np.concatenate([_within(motion), _within(turning), [fingers]])
 
 
@@ -258,22 +258,22 @@ def _level(axis: Vector, towards: Vector) -> Vector:
     return level / np.linalg.norm(level) * (1.0 if level @ towards >= 0 else -1.0)
 
 
-def _turn_between(start: Vector, end: Vector) -> Vector:
+def turn_between(start: Vector, end: Vector) -> Vector:
     """The turn that leads from one rotation matrix to another: its axis times radians."""
     return Rotation.from_matrix(end @ start.T).as_rotvec()
 
 
-def _about_vertical(angle: float) -> Vector:
+def about_vertical(angle: float) -> Vector:
     """The matrix of a turn about the vertical."""
     return Rotation.from_rotvec(angle * UP).as_matrix()
 
 
-def _yaw(axis: Vector) -> float:
+def yaw(axis: Vector) -> float:
     """The angle of an axis about the vertical, in radians."""
     return float(np.arctan2(axis[1], axis[0]))
 
 
-def _wrapped(angle: float) -> float:
+def wrapped(angle: float) -> float:
     """An angle between -pi and pi."""
     return float((angle + np.pi) % (2 * np.pi) - np.pi)
 

@@ -14,6 +14,11 @@ POLICY_KIND = "oat-pow2"
 """Kind of the tokenizer that the policy acts by."""
 LEVELS = (8, 5, 5, 5)
 """FSQ levels of the tokenizers."""
+DEMO_TASKS = {
+    "metaworld": ("drawer-open", "door-open", "coffee-pull"),
+    "robosuite": ("lift", "can", "door"),
+}
+"""Simulator to the tasks of its demo."""
 
 
 @dataclass(frozen=True)
@@ -32,19 +37,21 @@ class DemoPlan:
         execute: Number of steps of a chunk that it executes before it looks again.
         preset: Sizes of tokenizers and policy.
         horizon: Number of actions in a chunk.
+        simulator: Where the tasks are done.
     """
 
     demonstrations: int
     tokenizer_steps: int
     policy_steps: int
     episodes: int
-    tasks: tuple[str, ...] = ("drawer-open", "door-open", "coffee-pull")
+    tasks: tuple[str, ...] = DEMO_TASKS["metaworld"]
     kinds: tuple[str, ...] = ("oat-pow2", "bin", "fast", "klt")
     videos: int = 1
     budgets: tuple[int | Literal["auto"], ...] = (1, 2, 4, 8, "auto")
     execute: int = 8
     preset: Literal["tiny", "small"] = "small"
     horizon: int = 32
+    simulator: str = "metaworld"
 
     @property
     def num_tokens(self) -> int:
@@ -52,7 +59,7 @@ class DemoPlan:
         return max(budget for budget in self.budgets if isinstance(budget, int))
 
 
-def plan_for(minutes: float) -> DemoPlan:
+def plan_for(minutes: float, simulator: str = "metaworld") -> DemoPlan:
     """The plan for a demo of so many minutes of two idle cores.
 
     Trainings are counted in steps, so that a busy machine takes longer and learns as much.
@@ -64,4 +71,6 @@ def plan_for(minutes: float) -> DemoPlan:
         tokenizer_steps=max(MIN_TOKENIZER_STEPS, round(100 * minutes)),
         policy_steps=max(MIN_POLICY_STEPS, round(200 * minutes)),
         episodes=min(50, round(2 * minutes)),
+        tasks=DEMO_TASKS[simulator],
+        simulator=simulator,
     )

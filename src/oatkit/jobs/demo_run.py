@@ -1,6 +1,6 @@
 """The whole story on a small scale: demonstrations, tokenizers, a policy in the simulator, a page.
 
-out/demo/metaworld       demonstrations of three tasks
+out/demo/metaworld       demonstrations of three tasks (robosuite, where that is asked for)
 out/demo/compared        tokenizers, measured alike
 out/demo/policy          the light policy on oat-pow2
 out/demo/eval-half       its episodes by the paper's protocol: half of each chunk, all tokens
@@ -23,13 +23,14 @@ from typing import Any
 from rich.console import Console
 
 from oatkit.data import Dataset, open_dataset
-from oatkit.envs.metaworld import METAWORLD
+from oatkit.envs.simulator_table import simulator_kind
 from oatkit.jobs.demo_plan import LEVELS, POLICY_KIND, DemoPlan
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.policy_evaluation import RECORD as EVALUATION
 from oatkit.jobs.policy_evaluation import evaluate
 from oatkit.jobs.policy_training import train_policy
+from oatkit.jobs.robosuite_demonstrations import RobosuiteDemonstrations, make_robosuite
 from oatkit.jobs.tokenizer_comparison import compare
 from oatkit.measure.reports.demo_report import write_demo_report
 from oatkit.measure.reports.evaluation_report import write_evaluation_report
@@ -79,16 +80,21 @@ class DemoRun:
         self._show_progress = show_progress
         begun = DemoRecord(
             settings={"minutes": minutes, **asdict(plan)},
-            versions=package_versions() | METAWORLD.package_versions(),
+            versions=package_versions() | simulator_kind(plan.simulator).package_versions(),
             machine=f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
         )
         self.record = read_or_begin(out / RECORD, begun)
 
     def make_demonstrations(self) -> Dataset:
         """Let the scripted experts demonstrate the tasks."""
-        wanted = Demonstrations(self._plan.tasks, self._plan.demonstrations)
+        plan, how = self._plan, {"show_progress": self._show_progress}
         with self._stage("demonstrations"):
-            make_metaworld(self._out / "metaworld", wanted, show_progress=self._show_progress)
+            if plan.simulator == "robosuite":
+                robosuite = RobosuiteDemonstrations(plan.tasks, plan.demonstrations)
+                make_robosuite(self._out / plan.simulator, robosuite, **how)
+            else:
+                metaworld = Demonstrations(plan.tasks, plan.demonstrations)
+                make_metaworld(self._out / plan.simulator, metaworld, **how)
             dataset = self._dataset()
             self._note(num_episodes=len(dataset), num_frames=dataset.num_frames)
         return dataset
@@ -150,11 +156,13 @@ class DemoRun:
         return write_demo_report(self.record, comparison, evaluation, self._out)
 
     def _dataset(self, **columns: Any) -> Dataset:
-        return open_dataset(self._out / "metaworld", show_progress=self._show_progress, **columns)
+        folder = self._out / self._plan.simulator
+        return open_dataset(folder, show_progress=self._show_progress, **columns)
 
     def _evaluate(self, stage: str, folder: str, **options: Any) -> PolicyEvaluation:
         return evaluate(
             self._out / "policy",
+            self._plan.simulator,
             episodes=self._plan.episodes,
             out=self._out / folder,
             device=self._device,

@@ -16,9 +16,10 @@ import numpy as np
 
 from oatkit.envs.simulator_table import SIMULATORS
 
+SIMULATOR_OF = {kind.extra: kind for kind in SIMULATORS.values()}
 EXTRAS: dict[str, tuple[str, ...]] = {
     "data": ("h5py", "zarr", "av", "pillow"),
-    **{kind.extra: kind.packages for kind in SIMULATORS.values()},
+    **{extra: kind.packages for extra, kind in SIMULATOR_OF.items()},
     "praxis": ("praxis-eval",),
     "vlm": ("transformers", "peft"),
     "report": ("matplotlib",),
@@ -74,14 +75,16 @@ def _torch() -> Diagnosis:
 
 
 def _extra(extra: str, packages: tuple[str, ...]) -> Diagnosis:
-    found, missing = [], []
+    found, missing = {}, []
     for package in packages:
         try:
-            found.append(f"{package} {version(package)}")
+            found[package] = version(package)
         except PackageNotFoundError:
             missing.append(package)
-    remedy = f"pip install 'oatkit[{extra}]'" if missing else ""
-    detail = ", ".join([*found, *(f"no {package}" for package in missing)])
+    misfits = SIMULATOR_OF[extra].misfits(found) if extra in SIMULATOR_OF else ""
+    remedy = f"pip install 'oatkit[{extra}]'" if missing or misfits else ""
+    versions = [misfits] if misfits else [f"{name} {number}" for name, number in found.items()]
+    detail = ", ".join([*versions, *(f"no {package}" for package in missing)])
     return Diagnosis(f"extra {extra}", detail, remedy)
 
 

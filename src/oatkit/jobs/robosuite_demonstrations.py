@@ -1,11 +1,15 @@
 """Demonstrations of robosuite's tasks, written as a LeRobot v3.0 dataset.
 
-make_robosuite(Path("demonstrations"), RobosuiteDemonstrations(("lift", "can"), episodes=50))
+    make_robosuite(Path("demonstrations"), RobosuiteDemonstrations(("lift", "can"), episodes=50))
+
+They come from scripted experts, or from recorded demonstrations that are replayed from other start
+poses (`robosuite_replay.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from oatkit.data.source import Feature
@@ -25,6 +29,9 @@ from oatkit.jobs.demonstration_job import (
     make_dataset,
 )
 from oatkit.jobs.expert_episodes import ACTION_KEY, Teacher
+from oatkit.jobs.robosuite_recordings import recorded_task
+from oatkit.jobs.robosuite_replay import recorded_expert
+from oatkit.storage.digest import digest
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
 TEACHER = Teacher(
@@ -65,7 +72,10 @@ class RobosuiteDemonstrations:
     image_size: tuple[int, int] = (84, 84)
     """Height and width of the images."""
     shadows: bool = True
-    """Whether images have shadows; without them rendering is faster."""
+    """Whether images have shadows and reflections; without them rendering takes half the time."""
+    from_demos: Path | None = None
+    """HDF5 file of robosuite or RoboMimic with recorded demonstrations of one task, which take the
+    expert's place: they are moved to new start poses and replayed, and successes are kept."""
 
 
 def make_robosuite(
@@ -84,7 +94,28 @@ def make_robosuite(
             dataset.
         show_progress: Whether to show a progress bar.
     """
+    teacher, source, path = TEACHER, {}, wanted.from_demos
+    if path is not None:
+        wanted = _of_recorded_task(wanted, path)
+        teacher = replace(TEACHER, expert=partial(recorded_expert, path))
+        source = {"from_demos": digest(path.read_bytes())}
     wanted = replace(wanted, tasks=checked_tasks(wanted, ROBOSUITE))
-    plan = common_plan(wanted) | ROBOSUITE.package_versions()
-    job = DemonstrationJob(wanted, TEACHER, plan)
+    plan = common_plan(wanted) | source | ROBOSUITE.package_versions()
+    job = DemonstrationJob(wanted, teacher, plan)
     return make_dataset(job, out, workers=workers, show_progress=show_progress)
+
+
+def _of_recorded_task(wanted: RobosuiteDemonstrations, path: Path) -> RobosuiteDemonstrations:
+    """What is wanted, with the task of a file unless another one is named."""
+    if wanted.pushes:
+        raise ValueError(
+            "--pushes needs a scripted expert, which finds back: leave --from-demos out"
+        )
+    task = recorded_task(path)
+    asked = tuple(ROBOSUITE.task_name(name) for name in wanted.tasks)
+    if asked not in ((task,), RobosuiteDemonstrations.tasks):
+        raise ValueError(
+            f"{path} has demonstrations of {task!r}, and --tasks asks for {', '.join(asked)}: "
+            "leave --tasks out"
+        )
+    return replace(wanted, tasks=(task,))

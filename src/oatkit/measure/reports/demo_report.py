@@ -25,7 +25,7 @@ from oatkit.measure.reports.report_words import execution_words
 from oatkit.types import DemoRecord, KindComparison, PolicyEvaluation, TokenizerComparison
 
 STAGES = {
-    "demonstrations": "scripted experts solve the tasks in MetaWorld",
+    "demonstrations": "scripted experts solve the tasks in the simulator",
     "tokenizers": "oat-pow2 is trained, others are fitted, all are measured on held-out episodes",
     "policy": "the light policy learns to predict the tokens from the state",
     "half chunks": "the policy acts as in the paper: half of each chunk, with all tokens",
@@ -86,7 +86,7 @@ def _summary(
     first = comparison.kinds[0].measurement
     done = (
         f"{demo.num_episodes} demonstrations ({demo.num_frames:,} steps) of {tasks} were made in "
-        f"the MetaWorld simulator by its scripted experts. On chunks of {first.horizon} actions "
+        f"{_simulator(demo)} by scripted experts. On chunks of {first.horizon} actions "
         f"these tokenizers were made and compared: {kinds}. A small policy learned to predict the "
         f"tokens of {evaluation.kind} from the simulator's state, for "
         f"{demo.settings['policy_steps']:,} steps, and then acted on {demo.settings['episodes']} "
@@ -173,10 +173,11 @@ def _made(demo: DemoRecord, evaluation: PolicyEvaluation) -> str:
 
 def _next(demo: DemoRecord, folder: Path) -> str:
     out = shlex.quote(str(folder))
-    data, policy, execute = f"{out}/metaworld", f"{out}/policy", demo.settings["execute"]
+    simulator, execute = _simulator(demo), demo.settings["execute"]
+    data, policy = f"{out}/{simulator}", f"{out}/policy"
     return (
         "<p>More of the same, and better: twice the time, into another folder.</p>"
-        + commands([f"oatkit demo --minutes {2 * demo.settings['minutes']:g} --out {out}-longer"])
+        + commands([_longer(demo, out)])
         + "<p>Your own data (LeRobot, HDF5, zarr, npz, or a hub id): look, check, compare.</p>"
         + commands(
             [
@@ -191,8 +192,8 @@ def _next(demo: DemoRecord, folder: Path) -> str:
             [
                 f"oatkit policy measure {policy} --data {data} "
                 "--state-key observation.environment_state",
-                f"oatkit policy eval {policy} --env metaworld --episodes 50 --budgets 1 2 4 8 auto "
-                f"--execute {execute} --out {out}/eval",
+                f"oatkit policy eval {policy} --env {simulator} --episodes 50 "
+                f"--budgets 1 2 4 8 auto --execute {execute} --out {out}/eval",
             ]
         )
         + "<p>Then a policy on another tokenizer, compared pair by pair on the same goals.</p>"
@@ -201,12 +202,23 @@ def _next(demo: DemoRecord, folder: Path) -> str:
                 f"oatkit policy train --data {data} --tokenizer {out}/compared/quest --state-key "
                 f"observation.environment_state --steps {demo.settings['policy_steps']} "
                 f"--out {out}/policy-quest",
-                f"oatkit policy eval {out}/policy-quest --env metaworld "
+                f"oatkit policy eval {out}/policy-quest --env {simulator} "
                 f"--episodes {demo.settings['episodes']} --execute {execute} "
                 f"--against {out}/eval/evaluation.json --out {out}/eval-quest",
             ]
         )
     )
+
+
+def _longer(demo: DemoRecord, out: str) -> str:
+    """The command that spends twice the minutes."""
+    env = "" if _simulator(demo) == "metaworld" else f"--env {_simulator(demo)} "
+    return f"oatkit demo {env}--minutes {2 * demo.settings['minutes']:g} --out {out}-longer"
+
+
+def _simulator(demo: DemoRecord) -> str:
+    """Name of the demo's simulator; there was one alone when the first records were written."""
+    return str(demo.settings.get("simulator", "metaworld"))
 
 
 def _compare_learned(demo: DemoRecord) -> str:
