@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from tyro.conf import arg
 
@@ -36,17 +36,19 @@ class DatasetOptions:
 
     def open(self, path: str, *, allow_nonfinite: bool = False) -> Dataset:
         """Open the dataset at `path` with these columns."""
-        return open_dataset(
-            path,
-            action_key=self.action_key or None,
-            state_key=self.state_key or None,
-            action_dims=self.action_dims or None,
-            actions=self.actions or None,
-            fps=self.fps,
-            cache_dir=self.cache,
-            allow_nonfinite=allow_nonfinite,
-            show_progress=True,
-        )
+        return open_dataset(path, **self.arguments(), allow_nonfinite=allow_nonfinite)
+
+    def arguments(self) -> dict[str, Any]:
+        """The flags as arguments of `open_dataset`."""
+        return {
+            "action_key": self.action_key or None,
+            "state_key": self.state_key or None,
+            "action_dims": self.action_dims or None,
+            "actions": self.actions or None,
+            "fps": self.fps,
+            "cache_dir": self.cache,
+            "show_progress": True,
+        }
 
     def open_like(
         self, tokenizer: ActionTokenizer, path: str, state_keys: Sequence[str] = ()

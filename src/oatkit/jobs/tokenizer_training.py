@@ -10,7 +10,6 @@ Shape letters: B chunk, T step in the chunk, A action dimension.
 from __future__ import annotations
 
 import copy
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -36,12 +35,12 @@ from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_config
 from oatkit.tokenizers.codec import ChangesAfterStep, FittedCodec, LearnedCodec, trained_part
 from oatkit.tokenizers.corrected import Corrected
 from oatkit.tokenizers.fast import Fast, read_published
+from oatkit.tokenizers.rate_distortion import held_out_chunks, rate_distortion
 from oatkit.train import TrainConfig, resolve_config, train
 from oatkit.train.precision import with_precision
 from oatkit.train.training_job import Spread
 from oatkit.types import NormalizationMode
 
-MAX_CHUNKS_TO_EVALUATE = 2048
 CHUNKS_PER_BLOCK = 4096
 DEFAULT_KIND = "oat-pow2"
 DEFAULT_HORIZON = 32
@@ -203,13 +202,7 @@ class TokenizerTraining:
             tokenizer.to("cpu")  # only the learned part of it was moved to the device
         if isinstance(codec, FittedCodec) and not self.is_fitted:
             console.print(f"fitting {tokenizer.kind} on {self.train_set.num_frames:,} chunks")
-            with Progress(console=Console(stderr=True), disable=not show_progress) as progress:
-                bar = progress.add_task("fitting", total=1.0)
-                codec.fit(
-                    lambda: normalized_chunks(tokenizer, self.train_set),
-                    lambda share: progress.update(bar, completed=share),
-                )
-                progress.update(bar, completed=1.0)
+            fit(codec, lambda: normalized_chunks(tokenizer, self.train_set), show_progress)
         if isinstance(codec, Corrected):
             console.print(codec.describe(), soft_wrap=True)
         extras["rate_distortion"] = rate_distortion(
@@ -252,6 +245,14 @@ class TokenizerTraining:
         how: dict[str, Any] = {"device": device, "show_progress": not console.quiet}
         train(job, config, folder, identity=identity, **how)
         return config
+
+
+def fit(codec: FittedCodec, chunks: Callable[[], Iterator[Tensor]], show_progress: bool) -> None:
+    """Fit a codec on normalized chunks, behind a bar."""
+    with Progress(console=Console(stderr=True), disable=not show_progress) as progress:
+        bar = progress.add_task("fitting", total=1.0)
+        codec.fit(chunks, lambda share: progress.update(bar, completed=share))
+        progress.update(bar, completed=1.0)
 
 
 class NormalizedBatches:
@@ -314,32 +315,3 @@ def normalized_chunks(tokenizer: ActionTokenizer, dataset: Dataset) -> Iterator[
     for start in range(0, len(chunks), CHUNKS_PER_BLOCK):
         indices = np.arange(start, min(len(chunks), start + CHUNKS_PER_BLOCK))
         yield read(indices)[0]
-
-
-def held_out_chunks(
-    tokenizer: ActionTokenizer, held_out_set: Dataset
-) -> tuple[Tensor, NDArray[np.float32] | None]:
-    """Raw held-out chunks, evenly spread, (B, T, A), and the states that they start from."""
-    chunks = held_out_set.chunks(tokenizer.horizon)
-    indices = chunks.spread(MAX_CHUNKS_TO_EVALUATE)
-    return torch.from_numpy(chunks.actions(indices)[0]), chunks.start_states(indices)
-
-
-def rate_distortion(
-    tokenizer: ActionTokenizer, actions_BTA: Tensor, state_BS: NDArray[np.float32] | None = None
-) -> list[dict[str, float]]:
-    """Budget, bits and raw mean squared error of the chunks at each trained budget.
-
-    Where lengths vary, the budget is the mean length. The states are those that the chunks start
-    from.
-    """
-    state = tokenizer.codec.state_dict().values()
-    wanted_BTA = actions_BTA.to(next((tensor.device for tensor in state), "cpu"))
-    tokens = tokenizer.encode(wanted_BTA, state_BS)
-    rows = []
-    for budget in tokenizer.budgets:
-        error_BTA = tokenizer.decode(tokens, budget=budget) - wanted_BTA
-        kept = budget if tokenizer.is_fixed_length else float(tokens.lengths.double().mean())
-        bits = kept * math.log2(tokenizer.vocab_size)
-        rows.append({"budget": kept, "bits": bits, "mse": float(error_BTA.square().mean())})
-    return rows

@@ -24,7 +24,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.fsq import FiniteScalarQuantizer
 from oatkit.nn.sample_random import SampleRandom
-from oatkit.nn.training_loss import TrainingLoss
+from oatkit.nn.training_loss import TrainingLoss, reconstruction_loss
 from oatkit.nn.transformer import CrossDecoder, RegisterEncoder, sinusoids
 from oatkit.tokenizers.codec import doubling
 from oatkit.types import Schedule, Tokens
@@ -167,16 +167,20 @@ class Oat(nn.Module):
     def code_positions(self) -> Tensor:
         return self.quantizer.positions()
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
+    def loss(
+        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+    ) -> TrainingLoss:
         """Mean squared error; its parts are the loss at each trained budget, as `loss@8`."""
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random))
         losses, budgets, errors = [], [], []
         for _ in range(self.config.budgets_per_chunk):
             budget_B = self.sample_budgets(random)
             rebuilt_BTA = self._reconstruct(codes_BKC, budget_B, random)
-            losses.append(F.mse_loss(rebuilt_BTA, actions_BTA))
+            losses.append(reconstruction_loss(rebuilt_BTA, actions_BTA, weight_BA))
             budgets.append(budget_B)
-            errors.append((rebuilt_BTA.detach() - actions_BTA).square().mean(dim=(1, 2)))
+            error_BTA = (rebuilt_BTA.detach() - actions_BTA).square()
+            error_BTA = error_BTA if weight_BA is None else error_BTA * weight_BA[:, None]
+            errors.append(error_BTA.mean(dim=(1, 2)))
         error_N, budget_N = torch.cat(errors), torch.cat(budgets)
         parts = {
             f"loss@{budget}": torch.where(budget_N == budget, error_N, math.nan)
