@@ -54,7 +54,9 @@ class Smooth(Oat):
 class WithoutRounding(Oat):
     """Real numbers instead of levels, which shows what quantization costs."""
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
+    def loss(
+        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+    ) -> TrainingLoss:
         codes_BKC = torch.tanh(self._latents(actions_BTA))
         rebuilt_BTA = self._reconstruct(codes_BKC, self.sample_budgets(random))
         return TrainingLoss(F.mse_loss(rebuilt_BTA, actions_BTA))
@@ -66,7 +68,9 @@ class WithoutRounding(Oat):
 class RelativeLoss(Oat):
     """Errors relative to the present error of their budget, so that small ones count as much."""
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
+    def loss(
+        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+    ) -> TrainingLoss:
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA))
         budget_B = self.sample_budgets(random)
         decoded_BTA = self._reconstruct(codes_BKC, budget_B)
@@ -131,7 +135,9 @@ class PrincipalStart(Oat):
             write_CD.copy_(torch.linalg.lstsq(codes_NC, left_ND).solution)
             left_ND = left_ND - codes_NC @ write_CD
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
+    def loss(
+        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+    ) -> TrainingLoss:
         codes_BKC = self.codes(actions_BTA)
         rebuilt_BTA = self._reconstruct(codes_BKC, self.sample_budgets(random))
         return TrainingLoss(F.mse_loss(rebuilt_BTA, actions_BTA))

@@ -19,6 +19,7 @@ def test_the_public_names_are_exactly_these() -> None:
         "Episode",
         "LightPolicy",
         "MissingExtraError",
+        "Mixture",
         "Normalizer",
         "OatkitError",
         "Prediction",
@@ -34,6 +35,8 @@ def test_the_public_names_are_exactly_these() -> None:
         "load_policy",
         "load_tokenizer",
         "open_dataset",
+        "open_mixture",
+        "train_mixture_tokenizer",
         "train_policy",
         "train_tokenizer",
     ]

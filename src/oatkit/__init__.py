@@ -15,7 +15,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from oatkit.data import Chunks, Dataset, Episode, Normalizer, Statistics, open_dataset
+    from oatkit.data import (
+        Chunks,
+        Dataset,
+        Episode,
+        Mixture,
+        Normalizer,
+        Statistics,
+        open_dataset,
+        open_mixture,
+    )
     from oatkit.errors import (
         ArtifactError,
         DatasetError,
@@ -24,6 +33,7 @@ if TYPE_CHECKING:
         OatkitError,
         TrainingError,
     )
+    from oatkit.jobs.mixture_training import train_mixture_tokenizer
     from oatkit.jobs.policy_evaluation import evaluate
     from oatkit.jobs.policy_training import train_policy
     from oatkit.jobs.tokenizer_comparison import compare
@@ -45,6 +55,7 @@ __all__ = [
     "Episode",
     "LightPolicy",
     "MissingExtraError",
+    "Mixture",
     "Normalizer",
     "OatkitError",
     "Prediction",
@@ -60,12 +71,23 @@ __all__ = [
     "load_policy",
     "load_tokenizer",
     "open_dataset",
+    "open_mixture",
+    "train_mixture_tokenizer",
     "train_policy",
     "train_tokenizer",
 ]
 
 _HOMES = {
-    "oatkit.data": ("Chunks", "Dataset", "Episode", "Normalizer", "Statistics", "open_dataset"),
+    "oatkit.data": (
+        "Chunks",
+        "Dataset",
+        "Episode",
+        "Mixture",
+        "Normalizer",
+        "Statistics",
+        "open_dataset",
+        "open_mixture",
+    ),
     "oatkit.errors": (
         "ArtifactError",
         "DatasetError",
@@ -74,6 +96,7 @@ _HOMES = {
         "OatkitError",
         "TrainingError",
     ),
+    "oatkit.jobs.mixture_training": ("train_mixture_tokenizer",),
     "oatkit.jobs.policy_evaluation": ("evaluate",),
     "oatkit.jobs.policy_training": ("train_policy",),
     "oatkit.jobs.tokenizer_comparison": ("compare",),

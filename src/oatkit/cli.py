@@ -85,6 +85,7 @@ OATKIT = Group(
                 "measure": Command("rate, distortion and diagnostics", "tokenizer_measure"),
                 "compare": Command("all kinds on one dataset, and a report", "tokenizer_compare"),
                 "sweep": Command("the paper's ablations of oat", "tokenizer_sweep"),
+                "adapt": Command("a trained tokenizer for another robot", "tokenizer_adapt"),
             },
             "oatkit tokenizer train --data out/metaworld --kind oat-pow2 --out out/oat-pow2",
         ),

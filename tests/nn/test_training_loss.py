@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.nn.training_loss import TrainingLoss
+from oatkit.nn.training_loss import TrainingLoss, reconstruction_loss
 from oatkit.tokenizers import make_codec, make_config
 
 SIZES = {"horizon": 8, "action_dim": 3, "width": 16, "num_layers": 1, "num_heads": 2}
@@ -55,3 +55,28 @@ def test_without_nested_dropout_all_samples_have_all_tokens() -> None:
     loss = loss_of("oat-pow2", num_tokens=4, nested_dropout=False)
     assert list(loss.parts) == ["loss@4"]
     torch.testing.assert_close(loss.parts["loss@4"].mean(), loss.total)
+
+
+@pytest.mark.parametrize("kind", ["oat", "quest", "acodec"])
+def test_dimensions_of_weight_0_change_no_loss(kind: str) -> None:
+    torch.manual_seed(0)
+    codec = make_codec(make_config(kind, **SIZES)).eval()
+    weight_BA = torch.tensor([1.5, 1.5, 0.0]).expand(32, 3)
+    actions_BTA = torch.randn(32, 8, 3)
+
+    def loss(weight: Tensor | None) -> Tensor:
+        random = SampleRandom(sample_keys(0, 0, torch.arange(32)))
+        found: TrainingLoss = codec.loss(actions_BTA, random, weight)
+        return found.total
+
+    (gradient,) = torch.autograd.grad(loss(weight_BA), codec.head.bias)
+    assert gradient[2] == 0
+    assert gradient[:2].abs().min() > 0
+    torch.testing.assert_close(loss(torch.ones(32, 3)), loss(None))
+
+
+def test_weights_make_a_mean_over_what_counts() -> None:
+    rebuilt, wanted = torch.zeros(1, 2, 4), torch.tensor([1.0, 3.0, 9.0, 9.0]).expand(1, 2, 4)
+    weight = torch.tensor([[2.0, 2.0, 0.0, 0.0]])
+    assert reconstruction_loss(rebuilt, wanted, weight).item() == 5.0
+    assert reconstruction_loss(rebuilt, wanted, weight, "l1").item() == 2.0

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.console import Console
 from tyro.conf import arg
@@ -62,6 +62,20 @@ class DatasetOptions:
             fps=self.fps,
             allow_nonfinite=allow_nonfinite,
         )
+
+    def arguments(self, console: Console) -> dict[str, Any]:
+        """The flags as arguments of `open_dataset`."""
+        opening = self._opening(console)
+        return {
+            "action_key": self.action_key or None,
+            "state_key": self.state_key or None,
+            "action_dims": self.action_dims or None,
+            "actions": self.actions or None,
+            "fps": self.fps,
+            "episodes": opening.episodes,
+            "cache_dir": opening.cache_dir,
+            "show_progress": opening.show_progress,
+        }
 
     def open_like(
         self,

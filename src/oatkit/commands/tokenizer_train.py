@@ -25,7 +25,10 @@ from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.text_output import print_lines
 from oatkit.commands.train_options import TrainFlags, TrainOptions
 from oatkit.data import Dataset
+from oatkit.data.mixture import Mixture, read_mixture
+from oatkit.jobs.mixture_training import train_mixture_tokenizer
 from oatkit.jobs.tokenizer_training import train_tokenizer
+from oatkit.nn.device import Device
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.types import Decoding, NormalizationMode
 
@@ -43,10 +46,12 @@ class TrainTokenizer:
     Example:
         oatkit tokenizer train --data out/metaworld --kind oat-pow2 --out out/oat-pow2
         oatkit tokenizer train --data out/metaworld --kind klt --correct --out out/klt
+        oatkit tokenizer train --data out/metaworld=0.7,out/pusht=0.3 --out out/mixed
     """
 
     data: Annotated[str, arg(metavar="PATH")]
-    """Dataset: file, folder or hub id."""
+    """Dataset: file, folder or hub id; or a mixture of several robots with the share of each,
+    PATH=0.7,PATH=0.3, or a TOML file with a table for each."""
     out: Path
     """Where to write the artifact; a run that was stopped continues there."""
     kind: KindName = "oat-pow2"
@@ -122,6 +127,9 @@ class TrainTokenizer:
     ] = None
     normalization: NormalizationMode | None = None
     """How actions are normalized; the kind's own way by default."""
+    duration: float | None = None
+    """Seconds of a chunk of each robot of a mixture, however many steps they are at its rate; they
+    are stretched to --horizon steps. By default --horizon steps of each."""
     held_out: float = 0.1
     """Share of the episodes that is never trained on."""
     split_seed: int = 0
@@ -153,6 +161,11 @@ class TrainTokenizer:
 
 def run(options: TrainTokenizer, console: Console) -> int:
     device = announce_device(console, options.device)
+    mixture = read_mixture(options.data, **options.columns.arguments(console))
+    if mixture is not None:
+        return _train_on_mixture(options, mixture, device, console)
+    if options.duration is not None:
+        raise ValueError("--duration is for a mixture of robots: leave it out")
     init = None if options.init is None else load_tokenizer(options.init)
     start: dict[str, Any] = {"init": init}
     if options.published is not None and options.kind != "fast":
@@ -181,6 +194,41 @@ def run(options: TrainTokenizer, console: Console) -> int:
     out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
     next_command = f"oatkit tokenizer measure {out} --data {data}{options.columns.flags()}"
     print_lines(console, f"wrote {options.out}", f"next: {next_command}")
+    return 0
+
+
+def _train_on_mixture(
+    options: TrainTokenizer, mixture: Mixture, device: Device, console: Console
+) -> int:
+    """Train one codec on several robots, and say how each of them is reached."""
+    for name, value in (
+        ("init", options.init),
+        ("published", options.published),
+        ("minutes", options.training.minutes),
+    ):
+        if value is not None:
+            raise ValueError(f"--{name} is for one dataset, not for a mixture: leave it out")
+    tokenizers = train_mixture_tokenizer(
+        mixture,
+        options.kind,
+        options.out,
+        preset=options.preset,
+        normalization=options.normalization,
+        duration=options.duration,
+        train=options.training.changes(),
+        held_out=options.held_out,
+        split_seed=options.split_seed,
+        device=device,
+        show_progress=not console.quiet,
+        **options.settings(),
+    )
+    for name, tokenizer in tokenizers.items():
+        last = tokenizer.extras["rate_distortion"][-1]
+        size = f"{tokenizer.horizon} x {tokenizer.action_dim} actions"
+        print_lines(console, f"wrote {options.out / name}: {size}, MSE {last['mse']:.3g}")
+    first = mixture.members[0]
+    out, data = (shlex.quote(str(path)) for path in (options.out / first.name, first.dataset.path))
+    print_lines(console, f"next: oatkit tokenizer measure {out} --data {data}")
     return 0
 
 

@@ -10,7 +10,6 @@ Shape letters: B chunk, T step in the chunk, A action dimension.
 from __future__ import annotations
 
 import copy
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -48,12 +47,12 @@ from oatkit.tokenizers.codec import (
 )
 from oatkit.tokenizers.corrected import Corrected
 from oatkit.tokenizers.fast import Fast, read_published
+from oatkit.tokenizers.rate_distortion import held_out_chunks, rate_distortion
 from oatkit.train import TrainConfig, resolve_config, train
 from oatkit.train.precision import with_precision
 from oatkit.train.training_job import Spread
 from oatkit.types import NormalizationMode
 
-MAX_CHUNKS_TO_EVALUATE = 2048
 CHUNKS_PER_BLOCK = 4096
 DEFAULT_KIND = "oat-pow2"
 DEFAULT_HORIZON = 32
@@ -279,13 +278,8 @@ class TokenizerTraining:
         count = total if self.max_chunks is None else min(self.max_chunks, total)
         of_all = f" of {total:,}" if count < total else ""
         console.print(f"fitting {self.tokenizer.kind} on {count:,}{of_all} chunks")
-        with Progress(console=Console(stderr=True), disable=console.quiet) as progress:
-            bar = progress.add_task("fitting", total=1.0)
-            codec.fit(
-                lambda: normalized_chunks(self.tokenizer, self.train_set, self.max_chunks),
-                lambda share: progress.update(bar, completed=share),
-            )
-            progress.update(bar, completed=1.0)
+        chunks = partial(normalized_chunks, self.tokenizer, self.train_set, self.max_chunks)
+        fit(codec, chunks, show_progress=not console.quiet)
         return count
 
     def _train(self, folder: Path, device: Device, console: Console) -> TrainConfig:
@@ -300,6 +294,14 @@ class TokenizerTraining:
         how: dict[str, Any] = {"device": device, "show_progress": not console.quiet}
         train(job, config, folder, identity=identity, **how)
         return config
+
+
+def fit(codec: FittedCodec, chunks: Callable[[], Iterator[Tensor]], show_progress: bool) -> None:
+    """Fit a codec on normalized chunks, behind a bar."""
+    with Progress(console=Console(stderr=True), disable=not show_progress) as progress:
+        bar = progress.add_task("fitting", total=1.0)
+        codec.fit(chunks, lambda share: progress.update(bar, completed=share))
+        progress.update(bar, completed=1.0)
 
 
 class NormalizedBatches:
@@ -365,32 +367,3 @@ def normalized_chunks(
     indices = np.arange(len(chunks)) if most is None else chunks.spread(most)
     for start in range(0, len(indices), CHUNKS_PER_BLOCK):
         yield read(indices[start : start + CHUNKS_PER_BLOCK])[0]
-
-
-def held_out_chunks(
-    tokenizer: ActionTokenizer, held_out_set: Dataset
-) -> tuple[Tensor, NDArray[np.float32] | None]:
-    """Raw held-out chunks, evenly spread, (B, T, A), and the states that they start from."""
-    chunks = held_out_set.chunks(tokenizer.horizon)
-    indices = chunks.spread(MAX_CHUNKS_TO_EVALUATE)
-    return torch.from_numpy(chunks.actions(indices)[0]), chunks.start_states(indices)
-
-
-def rate_distortion(
-    tokenizer: ActionTokenizer, actions_BTA: Tensor, state_BS: NDArray[np.float32] | None = None
-) -> list[dict[str, float]]:
-    """Budget, bits and raw mean squared error of the chunks at each trained budget.
-
-    Where lengths vary, the budget is the mean length. The states are those that the chunks start
-    from.
-    """
-    state = tokenizer.codec.state_dict().values()
-    wanted_BTA = actions_BTA.to(next((tensor.device for tensor in state), "cpu"))
-    tokens = tokenizer.encode(wanted_BTA, state_BS)
-    rows = []
-    for budget in tokenizer.budgets:
-        error_BTA = tokenizer.decode(tokens, budget=budget) - wanted_BTA
-        kept = budget if tokenizer.is_fixed_length else float(tokens.lengths.double().mean())
-        bits = kept * math.log2(tokenizer.vocab_size)
-        rows.append({"budget": kept, "bits": bits, "mse": float(error_BTA.square().mean())})
-    return rows

@@ -57,5 +57,5 @@ def chunks_to_measure(
 @torch.inference_mode()
 def decode_prefix(tokenizer: ActionTokenizer, tokens: Tokens) -> Tensor:
     """Raw chunks of tokens of any length, also of length 0, which `tokenizer.decode` refuses."""
-    decoded_BTA = decode_in_parts(tokenizer.codec, tokens)
+    decoded_BTA = decode_in_parts(tokenizer.codec, tokens, tokenizer.coded_shape)
     return tokenizer.normalizer.unnormalize(decoded_BTA, tokens.state)

@@ -12,10 +12,9 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.sample_random import SampleRandom
-from oatkit.nn.training_loss import TrainingLoss
+from oatkit.nn.training_loss import TrainingLoss, reconstruction_loss
 from oatkit.nn.transformer import CrossDecoder, RegisterEncoder, sinusoids
 from oatkit.nn.vq import VectorQuantizer
 from oatkit.types import Schedule, Tokens
@@ -93,12 +92,15 @@ class Acodec(nn.Module):
     def decode(self, tokens: Tokens) -> Tensor:
         return self._reconstruct(self.quantizer.codes(tokens.ids))
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
+    def loss(
+        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+    ) -> TrainingLoss:
         latents_BKD = self._latents(actions_BTA, random)
         if torch.is_grad_enabled():
             self._latents_of_step.append(latents_BKD.detach())
         codes_BKD, _, commitment = self.quantizer(latents_BKD)
-        reconstruction = F.mse_loss(self._reconstruct(codes_BKD, random), actions_BTA)
+        rebuilt_BTA = self._reconstruct(codes_BKD, random)
+        reconstruction = reconstruction_loss(rebuilt_BTA, actions_BTA, weight_BA)
         parts = {"reconstruction": reconstruction, "commitment": commitment}
         return TrainingLoss(reconstruction + commitment, parts)
 

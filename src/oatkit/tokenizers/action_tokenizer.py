@@ -32,11 +32,13 @@ from oatkit.storage.artifact import (
     write_artifact,
 )
 from oatkit.storage.digest import digest, file_parts, settings_part
+from oatkit.tokenizers.adaptation import adapted
 from oatkit.tokenizers.codec import (
     Codec,
     HasCodePositions,
     HasFiles,
     LearnedCodec,
+    checked_chunks,
     decode_in_parts,
     encode_in_parts,
     written_settings,
@@ -64,6 +66,8 @@ class ActionTokenizer:
         extras: Further JSON for `config.json`, such as how it was trained.
         normalized_input: Actions come and go normalized, for pipelines that normalize first, such
             as LeRobot's; they must do so as `normalizer` does.
+        horizon: Number of actions in a chunk; the codec's by default. Chunks of another length, and
+            of fewer dimensions, are stretched and padded for the codec: see `oatkit.data.mixture`.
     """
 
     def __init__(
@@ -74,8 +78,9 @@ class ActionTokenizer:
         extras: dict[str, Any] | None = None,
         *,
         normalized_input: bool = False,
+        horizon: int | None = None,
     ) -> None:
-        if normalizer.dim != codec.config.action_dim:
+        if normalizer.dim > codec.config.action_dim:
             raise ValueError(
                 f"the normalizer has {normalizer.dim} dimensions and the codec "
                 f"{codec.config.action_dim}"
@@ -90,6 +95,7 @@ class ActionTokenizer:
         self.data = data
         self.extras = extras or {}
         self.normalized_input = normalized_input
+        self.horizon = codec.config.horizon if horizon is None else horizon
 
     @classmethod
     def for_dataset(
@@ -115,13 +121,14 @@ class ActionTokenizer:
         return str(self.codec.config.kind)
 
     @property
-    def horizon(self) -> int:
-        return int(self.codec.config.horizon)
-
-    @property
     def action_dim(self) -> int:
         """Number of raw action dimensions; a representation may have others."""
         return self.normalizer.raw_dim
+
+    @property
+    def coded_shape(self) -> tuple[int, int]:
+        """Number of steps and of normalized dimensions of a chunk."""
+        return self.horizon, self.normalizer.dim
 
     @property
     def needs_state(self) -> bool:
@@ -176,16 +183,17 @@ class ActionTokenizer:
     def digest(self) -> str:
         """A short name that changes with whatever decides how chunks and ids are translated."""
         written = self.to_json()
-        settings = {name: written[name] for name in ("kind", "codec", "normalization")}
+        names = ("kind", "codec", "normalization", "horizon")
+        settings = {name: written[name] for name in names if name in written}
         files = {WEIGHTS: weights_file(self.codec.state_dict())}
         if isinstance(self.codec, HasFiles):
             files |= self.codec.learned_files()
         return digest(settings_part(settings), *file_parts(files))
 
     def __repr__(self) -> str:
+        size = f"{self.horizon} x {self.action_dim} actions"
         return (
-            f"ActionTokenizer({self.kind}: {self.horizon} x {self.action_dim} actions, "
-            f"{self.max_tokens} tokens of {self.vocab_size})"
+            f"ActionTokenizer({self.kind}: {size}, {self.max_tokens} tokens of {self.vocab_size})"
         )
 
     @torch.inference_mode()
@@ -199,7 +207,7 @@ class ActionTokenizer:
         """
         if UNTRAINED in self.extras:
             warn_of_random_weights(f"{self.kind} tokenizer", "train_tokenizer")
-        actions_BTA = self._as_tensor(actions)
+        actions_BTA = checked_chunks(actions, (self.horizon, self.action_dim))
         if not self.normalized_input:
             actions_BTA = self.normalizer.normalize(actions_BTA, state)
         tokens = encode_in_parts(self.codec, actions_BTA)
@@ -238,7 +246,7 @@ class ActionTokenizer:
         if isinstance(tokens, Tokens):
             is_torch = not tokens.is_numpy
         checked = checked_tokens(self.codec, tokens, budget)
-        chunks_BTA = decode_in_parts(self.codec, checked)
+        chunks_BTA = decode_in_parts(self.codec, checked, self.coded_shape)
         if not self.normalized_input:
             kept = checked.state if state is None else state
             chunks_BTA = self.normalizer.unnormalize(chunks_BTA, kept)
@@ -293,21 +301,14 @@ class ActionTokenizer:
         self.codec.to(device)
         return self
 
-    def _as_tensor(self, actions: ArrayLike | Tensor) -> Tensor:
-        if not isinstance(actions, Tensor):
-            actions = torch.from_numpy(np.asarray(actions, np.float32))
-        if tuple(actions.shape[1:]) != (self.horizon, self.action_dim) or actions.ndim != 3:
-            raise ValueError(
-                f"actions are {tuple(actions.shape)}, expected (batch, {self.horizon}, "
-                f"{self.action_dim})"
-            )
-        if not torch.isfinite(actions).all():
-            raise ValueError("actions are not finite")
-        return actions.float()
-
     def check(self, dataset: Dataset) -> list[str]:
         """How `dataset` differs from the data of training, one sentence each."""
         return self.data.drift(dataset.action_statistics(), dataset.action.names, dataset.fps)
+
+    def adapt(self, dataset: Dataset, horizon: int | None = None) -> ActionTokenizer:
+        """The same codec for another robot: only its normalizer and mask are fitted, and its error
+        is measured on held-out chunks (`extras["rate_distortion"]`)."""
+        return adapted(self, dataset, horizon)
 
     # The artifact
 
@@ -320,6 +321,7 @@ class ActionTokenizer:
             "codec": written_settings(self.codec.config),
             "normalization": self.normalizer.to_json(),
             "data": self.data.to_json(),
+            **({} if self.horizon == self.codec.config.horizon else {"horizon": self.horizon}),
             **self.extras,
         }
 
@@ -352,10 +354,11 @@ class ActionTokenizer:
         load_state(place, state, path)
         codec.eval()
         data = DataFacts.from_json(config["data"])
-        known = {"schema", "version", "kind", "codec", "normalization", "data"}
+        known = {"schema", "version", "kind", "codec", "normalization", "data", "horizon"}
         extras = {k: v for k, v in config.items() if k not in known}
         normalizer = Normalizer.from_json(config["normalization"])
-        return cls(codec, normalizer, data, extras, normalized_input=normalized_input)
+        how: dict[str, Any] = {"normalized_input": normalized_input}
+        return cls(codec, normalizer, data, extras, **how, horizon=config.get("horizon"))
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
         """Upload the artifact to the Hugging Face hub; returns its address."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
@@ -74,8 +74,16 @@ class Codec(Protocol):
 class LearnedCodec(Protocol):
     """A codec that is trained by gradient descent."""
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
-        """The training loss of normalized chunks; random numbers come from the samples' own."""
+    def loss(
+        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+    ) -> TrainingLoss:
+        """The training loss of normalized chunks; random numbers come from the samples' own.
+
+        Args:
+            actions_BTA: Normalized chunks.
+            random: Random numbers of the samples.
+            weight_BA: Weight of each dimension of each chunk, 0 for padding; None for 1.
+        """
 
     def parameters(self) -> Iterator[Tensor]: ...
 
@@ -165,7 +173,9 @@ results of the former are given back to the system when they are freed, and new 
 
 
 def encode_in_parts(codec: Codec, actions_BTA: Tensor) -> Tokens:
-    """`codec.encode` of any number of chunks; tokens are where the chunks are."""
+    """`codec.encode` of any number of chunks, which may be of another length or have fewer
+    dimensions; tokens are where the chunks are."""
+    actions_BTA = to_shape(actions_BTA, (codec.config.horizon, codec.config.action_dim))
     device = _device(codec, actions_BTA)
     parts = [
         codec.encode(part.to(device))
@@ -177,15 +187,34 @@ def encode_in_parts(codec: Codec, actions_BTA: Tensor) -> Tokens:
     return Tokens(_joined(ids).to(actions_BTA.device), _joined(lengths).to(actions_BTA.device))
 
 
-def decode_in_parts(codec: Codec, tokens: Tokens) -> Tensor:
-    """`codec.decode` of any number of sequences; chunks are where the tokens are."""
+def decode_in_parts(codec: Codec, tokens: Tokens, shape: tuple[int, int] | None = None) -> Tensor:
+    """`codec.decode` of any number of sequences; chunks are where the tokens are.
+
+    Args:
+        codec: Codec of any kind.
+        tokens: Sequences to decode.
+        shape: Steps and dimensions of the chunks; the codec's by default.
+    """
     device = _device(codec, tokens.ids)
     size = _part_size(codec, device)
+    shape = shape or (codec.config.horizon, codec.config.action_dim)
     if len(tokens.ids) <= size and tokens.ids.device == device:
-        return codec.decode(tokens)
+        return to_shape(codec.decode(tokens), shape)
     parts = zip(torch.split(tokens.ids, size), torch.split(tokens.lengths, size), strict=True)
     decoded = [codec.decode(Tokens(ids.to(device), lengths.to(device))) for ids, lengths in parts]
-    return _joined(decoded).to(tokens.ids.device)
+    return to_shape(_joined(decoded).to(tokens.ids.device), shape)
+
+
+def to_shape(chunks_BTA: Tensor, shape: tuple[int, int]) -> Tensor:
+    """Chunks of so many steps, stretched in time, and dimensions, padded with 0 or cut."""
+    if chunks_BTA.shape[1:] == shape:
+        return chunks_BTA
+    num_steps, dim = shape
+    cut_BTA = F.pad(chunks_BTA, (0, dim - chunks_BTA.shape[2]))
+    if chunks_BTA.shape[1] == num_steps:
+        return cut_BTA
+    moved_BAT = F.interpolate(cut_BTA.transpose(1, 2), num_steps, mode="linear", align_corners=True)
+    return moved_BAT.transpose(1, 2)
 
 
 def _device(codec: Codec, batch: Tensor) -> torch.device:
@@ -200,6 +229,20 @@ def _part_size(codec: Codec, device: torch.device) -> int:
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(tuple(parts))
+
+
+def checked_chunks(actions: ArrayLike | Tensor, shape: tuple[int, int]) -> Tensor:
+    """Chunks as a float32 tensor; an error if they are not finite, or not of so many steps and
+    dimensions."""
+    if not isinstance(actions, Tensor):
+        actions = torch.from_numpy(np.asarray(actions, np.float32))
+    if tuple(actions.shape[1:]) != shape or actions.ndim != 3:
+        raise ValueError(
+            f"actions are {tuple(actions.shape)}, expected (batch, {shape[0]}, {shape[1]})"
+        )
+    if not torch.isfinite(actions).all():
+        raise ValueError("actions are not finite")
+    return actions.float()
 
 
 def written_settings(config: Any) -> dict[str, Any]:

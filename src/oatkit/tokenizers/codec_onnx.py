@@ -40,6 +40,11 @@ def decoder_model(tokenizer: ActionTokenizer) -> bytes:
     actions  (B, horizon, action_dim) float32, raw units
     """
     graph, codec = Graph(), tokenizer.codec
+    if tokenizer.coded_shape != (codec.config.horizon, codec.config.action_dim):
+        raise ValueError(
+            "a tokenizer of one robot out of a mixture has no decoder in ONNX: its chunks are "
+            "padded or stretched; decode where oatkit is"
+        )
     transform, horizon = tokenizer.normalizer.transform, tokenizer.horizon
     normalized = [-1, horizon, tokenizer.normalizer.dim]
     chunks = graph.reshape(decoder(codec, graph, TOKENS, LENGTHS), normalized)

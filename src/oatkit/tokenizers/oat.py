@@ -181,7 +181,9 @@ class Oat(nn.Module):
     def code_positions(self) -> Tensor:
         return self.quantizer.positions()
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
+    def loss(
+        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+    ) -> TrainingLoss:
         """Mean squared error by the weights of the steps; its parts are the loss at each trained
         budget, as `loss@8`."""
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random))
@@ -190,6 +192,8 @@ class Oat(nn.Module):
             budget_B = self.sample_budgets(random)
             rebuilt_BTA = self._reconstruct(codes_BKC, budget_B, random)
             squared_BTA = (rebuilt_BTA - actions_BTA).square() * self.step_weights
+            if weight_BA is not None:
+                squared_BTA = squared_BTA * weight_BA[:, None]
             errors.append(squared_BTA.mean(dim=(1, 2)))
             budgets.append(budget_B)
         error_N, budget_N = torch.cat(errors), torch.cat(budgets)

@@ -17,7 +17,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.fsq import FiniteScalarQuantizer
 from oatkit.nn.sample_random import SampleRandom
-from oatkit.nn.training_loss import TrainingLoss
+from oatkit.nn.training_loss import TrainingLoss, reconstruction_loss
 from oatkit.nn.transformer import RegisterEncoder, Transformer, causal_mask, sinusoids
 from oatkit.types import Schedule, Tokens
 
@@ -113,10 +113,13 @@ class Quest(nn.Module):
     def code_positions(self) -> Tensor:
         return self.quantizer.positions()
 
-    def loss(self, actions_BTA: Tensor, random: SampleRandom) -> TrainingLoss:
+    def loss(
+        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+    ) -> TrainingLoss:
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random))
-        distance = F.mse_loss if self.config.reconstruction == "mse" else F.l1_loss
-        reconstruction = distance(self._reconstruct(codes_BKC, random), actions_BTA)
+        reconstruction = reconstruction_loss(
+            self._reconstruct(codes_BKC, random), actions_BTA, weight_BA, self.config.reconstruction
+        )
         return TrainingLoss(reconstruction, {"reconstruction": reconstruction})
 
     def _latents(self, actions_BTA: Tensor, random: SampleRandom | None = None) -> Tensor:

@@ -1,0 +1,82 @@
+"""One tokenizer on a mixture of robots against one for each, in as many steps.
+
+    python -m benchmarks.mixture --data metaworld=PATH pusht=PATH cr5=PATH robosuite=PATH
+        [--kind oat-pow2] [--steps 2000] [--preset small]
+
+Each dataset weighs alike in the mixture, so that a robot has a share of the samples that its own
+tokenizer has: "a quarter" trains its own tokenizer for as many steps as it has in the mixture.
+Errors are of held-out chunks, as shares of the variance of the actions. The same command again
+resumes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import oatkit
+from benchmarks.record import write_result
+from benchmarks.tokenizer_rate_distortion import OUT, SEED
+from oatkit.data import Dataset, Mixture
+from oatkit.tokenizers import ActionTokenizer
+
+NAME = "mixture"
+HORIZON = 16
+NUM_TOKENS = 8
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", required=True, metavar="NAME=PATH")
+    parser.add_argument("--kind", default="oat-pow2")
+    parser.add_argument("--steps", type=int, default=2000, help="training steps of each tokenizer")
+    parser.add_argument("--preset", default="small")
+    args = parser.parse_args(argv)
+    datasets = dict(one.split("=", 1) for one in args.data)
+    mixture = oatkit.open_mixture(datasets)
+    how: dict[str, Any] = {"preset": args.preset, "horizon": HORIZON, "num_tokens": NUM_TOKENS}
+    how |= {"show_progress": True}
+    folder = OUT / NAME / f"{args.kind}-{args.preset}-{args.steps}"
+    recipe = {"steps": args.steps, "seed": SEED}
+    results = compare(mixture, args.kind, folder, recipe, how)
+    settings = {"kind": args.kind, "steps": args.steps, "preset": args.preset, "horizon": HORIZON}
+    settings |= {"num_tokens": NUM_TOKENS, "robots": list(mixture.names)}
+    write_result(NAME, seed=SEED, settings=settings, results=results)
+
+
+def compare(
+    mixture: Mixture, kind: str, folder: Path, recipe: dict[str, Any], how: dict[str, Any]
+) -> dict[str, Any]:
+    """Errors of each robot by the mixture's tokenizer, by its own, and by its own in as many steps
+    as it has in the mixture."""
+    mixed = oatkit.train_mixture_tokenizer(mixture, kind, folder / "mixed", train=recipe, **how)
+    fewer = {**recipe, "steps": recipe["steps"] // len(mixture.members)}
+    results = {}
+    for name in mixture.names:
+        own, short = (
+            oatkit.train_tokenizer(mixture[name], kind, folder / f"{part}-{name}", train=r, **how)
+            for part, r in (("own", recipe), ("short", fewer))
+        )
+        tokenizers = {"mixture": mixed[name], "own": own, "own, as many samples": short}
+        results[name] = {
+            "action_dim": mixture[name].action_dim,
+            "fps": mixture[name].fps,
+            **{key: shares_left(tokenizer, mixture[name]) for key, tokenizer in tokenizers.items()},
+        }
+        print(name, results[name])
+    return results
+
+
+def shares_left(tokenizer: ActionTokenizer, dataset: Dataset) -> dict[str, float]:
+    """The error at each budget as a share of the variance of the actions."""
+    variance = float(np.square(dataset.action_statistics().std).mean())
+    return {
+        f"{row['budget']:g}": row["mse"] / variance for row in tokenizer.extras["rate_distortion"]
+    }
+
+
+if __name__ == "__main__":
+    main()
