@@ -96,7 +96,7 @@ def test_the_files_are_opened_once(
 def test_episodes_are_chosen_by_number(path: Path, tmp_path: Path) -> None:
     options = DatasetOptions(episodes=("1:",), cache=tmp_path / "cache")
     assert options.open(str(path), QUIET).episode_numbers.tolist() == [1]
-    assert options.flags().startswith(" --episodes 1: ")
+    assert " --episodes 1:" in options.flags()
     with pytest.raises(ValueError, match=r"--episodes got 'all', expected numbers"):
         DatasetOptions(episodes=("all",)).open(str(path), QUIET)
     with pytest.raises(ValueError, match=r"none of the asked episodes \(--episodes\)"):

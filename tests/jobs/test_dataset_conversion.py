@@ -39,8 +39,8 @@ def test_every_format_becomes_the_same_numbers(name: str, tmp_path: Path) -> Non
 
 
 def test_images_and_columns_get_new_names(source: Path, tmp_path: Path) -> None:
-    before = open_dataset(source)
-    after = converted(before, tmp_path / "out", cameras=("front=top",), episodes=("1:",))
+    before = open_dataset(source, episodes=range(1, 3))
+    after = converted(before, tmp_path / "out", cameras=("front=top",))
     assert list(after.cameras) == ["top"]
     assert list(after.episode_lengths) == [7, 20]
     shown = after[0].images("top", [0, 6]).mean(axis=(1, 2, 3))
@@ -49,7 +49,7 @@ def test_images_and_columns_get_new_names(source: Path, tmp_path: Path) -> None:
 
 
 def test_resampling_keeps_numbers_and_images_in_step(source: Path, tmp_path: Path) -> None:
-    after = converted(open_dataset(source), tmp_path / "out", resample=5, episodes=("0",))
+    after = converted(open_dataset(source, episodes=[0]), tmp_path / "out", resample=5)
     assert (after.fps, after.num_frames) == (5, 6)
     np.testing.assert_array_equal(after[0].actions, make_demos()[0].actions[::2])
     shown = after[0].images("front").mean(axis=(1, 2, 3))
@@ -129,8 +129,6 @@ def test_a_conversion_that_was_stopped_goes_on(
     ("actions", "wanted", "message"),
     [
         ("delta", {}, "delta:0-2 depends on where a chunk starts, .* declare it with --declare"),
-        (None, {"episodes": ("9:",)}, "--episodes has '9:', there are 0 to 2"),
-        (None, {"episodes": ("x",)}, "--episodes has 'x', expected numbers and ranges"),
         (None, {"tasks": ("fly",)}, "unknown task 'fly'"),
         (None, {"cameras": ("back",)}, "unknown camera 'back'"),
         (None, {"columns": ("fpss",)}, "unknown column 'fpss'"),
@@ -156,7 +154,8 @@ def test_numbers_that_are_not_finite_name_the_episode(tmp_path: Path) -> None:
     dataset = open_dataset(path, allow_nonfinite=True)
     with pytest.raises(DatasetError, match=r"'action' of episode 1 is not finite: .* --episodes"):
         converted(dataset, tmp_path / "out")
-    after = converted(dataset, tmp_path / "other", episodes=("0", "2"))
+    whole = open_dataset(path, episodes=[0, 2], allow_nonfinite=True)
+    after = converted(whole, tmp_path / "other")
     assert len(after) == 2
 
 

@@ -21,7 +21,7 @@ from oatkit.tokenizers import ActionTokenizer
 
 
 @dataclass(frozen=True)
-class DatasetOptions:
+class ColumnOptions:
     """Which columns are the action and the state."""
 
     action_key: tuple[str, ...] = ()
@@ -35,9 +35,6 @@ class DatasetOptions:
     (docs/data.md has all); as they are by default, or as the dataset declares."""
     fps: float | None = None
     """Number of frames in a second, where the files do not say."""
-    episodes: tuple[str, ...] = ()
-    """Episodes to read, by their numbers: 3, or 0:50 without the last; all by default. Of a LeRobot
-    dataset on the hub only their files are downloaded."""
     cache: Path | None = None
     """Where decoded numbers are kept; $OATKIT_CACHE or ~/.cache/oatkit by default."""
 
@@ -124,11 +121,7 @@ class DatasetOptions:
         return dataset
 
     def _opening(self, console: Console) -> Opening:
-        return Opening(
-            self.cache or default_cache_dir(),
-            episodes=parse_episodes(self.episodes) if self.episodes else None,
-            show_progress=not console.quiet,
-        )
+        return Opening(self.cache or default_cache_dir(), show_progress=not console.quiet)
 
     def flags(self) -> str:
         """The flags as they are typed, each after a space; nothing where none was given."""
@@ -139,6 +132,19 @@ class DatasetOptions:
                 shown = (f"{one:g}" if isinstance(one, float) else str(one) for one in values)
                 words += [f"--{name.replace('_', '-')}", *map(shlex.quote, shown)]
         return "".join(f" {word}" for word in words)
+
+
+@dataclass(frozen=True)
+class DatasetOptions(ColumnOptions):
+    """Which columns are the action and the state, and which episodes are read."""
+
+    episodes: tuple[str, ...] = ()
+    """Episodes to read, by their numbers: 3, or 0:50 without the last; all by default. Of a LeRobot
+    dataset on the hub only their files are downloaded."""
+
+    def _opening(self, console: Console) -> Opening:
+        wanted = parse_episodes(self.episodes) if self.episodes else None
+        return replace(super()._opening(console), episodes=wanted)
 
 
 Columns = Annotated[DatasetOptions, arg(name="")]

@@ -12,7 +12,7 @@ from rich.text import Text
 from tyro.conf import arg
 
 from oatkit.commands.choices import SweptKindName, TokenizerPresetName
-from oatkit.commands.dataset_options import Columns, DatasetOptions
+from oatkit.commands.dataset_options import ColumnOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.evaluation_choices import SimulatorName
 from oatkit.commands.sampling_options import SamplingFlags
@@ -58,7 +58,7 @@ class SweepPolicy:
     workers: int | None = None
     """Number of simulator processes, by default one per core."""
     device: DeviceFlag = "auto"
-    columns: Columns = DatasetOptions()
+    columns: Annotated[ColumnOptions, arg(name="")] = ColumnOptions()
 
 
 def run(options: SweepPolicy, console: Console) -> int:

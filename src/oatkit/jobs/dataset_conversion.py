@@ -11,7 +11,6 @@ Shape letters: T frame, A number of a column.
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -53,8 +52,6 @@ ACTION = "action"
 class Conversion:
     """What a converted dataset differs in."""
 
-    episodes: tuple[str, ...] = ()
-    """Episodes to keep by their numbers, such as `0:50 60 70:`; all by default."""
     tasks: tuple[str, ...] = ()
     """Tasks whose episodes are kept; all by default."""
     cameras: tuple[str, ...] | None = None
@@ -233,35 +230,16 @@ class _Plan:
 
 def _selected(dataset: Dataset, wanted: Conversion) -> Dataset:
     """The episodes that are kept."""
-    is_kept = np.ones(len(dataset), bool)
-    if wanted.episodes:
-        is_kept &= _is_named(dataset.episode_numbers, wanted.episodes)
-    if wanted.tasks:
-        for task in wanted.tasks:
-            if task not in dataset.tasks:
-                raise ValueError(unknown_name("task", task, dataset.tasks))
-        known = np.array([task in wanted.tasks for task in dataset.tasks])
-        is_kept &= known[dataset.task_index[dataset.episode_starts]]
+    if not wanted.tasks:
+        return dataset
+    for task in wanted.tasks:
+        if task not in dataset.tasks:
+            raise ValueError(unknown_name("task", task, dataset.tasks))
+    is_wanted = np.array([task in wanted.tasks for task in dataset.tasks])
+    is_kept = is_wanted[dataset.task_index[dataset.episode_starts]]
     if not is_kept.any():
         raise ValueError(f"no episode of {dataset.path} is left by --episodes and --tasks")
     return dataset.subset(is_kept)
-
-
-def _is_named(numbers: NDArray[np.int64], places: tuple[str, ...]) -> NDArray[np.bool_]:
-    is_named = np.zeros(len(numbers), bool)
-    for place in places:
-        found = re.fullmatch(r"(\d*)(:?)(\d*)", place)
-        if found is None or place in ("", ":") or (found[3] and not found[2]):
-            raise ValueError(f"--episodes has {place!r}, expected numbers and ranges: 0:50 60 70:")
-        first = int(found[1] or 0)
-        end = int(found[3] or numbers.max() + 1) if found[2] else first + 1
-        is_place = (numbers >= first) & (numbers < end)
-        if not is_place.any():
-            raise ValueError(
-                f"--episodes has {place!r}, there are {numbers.min()} to {numbers.max()}"
-            )
-        is_named |= is_place
-    return is_named
 
 
 def _frame_rate(dataset: Dataset, wanted: Conversion) -> int:
