@@ -40,6 +40,8 @@ FEATURES = {
     "action": Feature((ACTION_DIM,)),
 }
 STEPS_AFTER_SUCCESS = 5
+MAX_FAILURES = 3
+"""Failed attempts after which a task is left out."""
 
 
 def main() -> None:
@@ -54,7 +56,7 @@ def main() -> None:
 
 
 def demonstrate(args: Namespace) -> None:
-    """Try until every task has its successes; then write them as a dataset of LeRobot."""
+    """Try every task; then write those that have their successes as a dataset of LeRobot."""
     attempts = args.out / f"{args.suite}.attempts"
     for task in TASKS[args.suite]:
         make_attempts(args.suite, task, attempts / task, args.episodes)
@@ -63,7 +65,11 @@ def demonstrate(args: Namespace) -> None:
         rmtree(root)
     writer = LeRobotWriter(root, fps=FPS, features=FEATURES, robot_type="panda")
     for task, instruction in TASKS[args.suite].items():
-        for path in sorted((attempts / task).glob("*.npz"))[: args.episodes]:
+        paths = sorted((attempts / task).glob("*.npz"))[: args.episodes]
+        if len(paths) < args.episodes:
+            print(f"left out, because the expert fails: {task}")
+            continue
+        for path in paths:
             with np.load(path) as columns:
                 writer.add_episode({key: columns[key] for key in FEATURES}, task=instruction)
     writer.close()
@@ -71,11 +77,12 @@ def demonstrate(args: Namespace) -> None:
 
 
 def make_attempts(suite: str, task: str, folder: Path, num_wanted: int) -> None:
-    """Run the expert on one placement after the other, at most five times as often as asked for."""
+    """Run the expert on one placement after the other, until it has solved or failed enough."""
     folder.mkdir(parents=True, exist_ok=True)
     environment: Libero | None = None
-    for number in range(5 * num_wanted):
-        if len(list(folder.glob("*.npz"))) >= num_wanted:
+    for number in range(num_wanted + MAX_FAILURES):
+        solved, failed = counts(folder)
+        if solved >= num_wanted or failed >= MAX_FAILURES:
             break
         if any(folder.glob(f"{number:03d}.*")):
             continue
@@ -89,6 +96,11 @@ def make_attempts(suite: str, task: str, folder: Path, num_wanted: int) -> None:
             np.savez(path, **columns)
     if environment is not None:
         environment.close()
+
+
+def counts(folder: Path) -> tuple[int, int]:
+    """The numbers of attempts that succeeded and that failed."""
+    return len(list(folder.glob("*.npz"))), len(list(folder.glob("*.failed")))
 
 
 def run_expert(environment: Libero, seed: int) -> dict[str, Any] | None:
@@ -116,7 +128,7 @@ def record(args: Namespace) -> None:
     expert = {}
     for task in TASKS[args.suite]:
         folder = args.out / f"{args.suite}.attempts" / task
-        solved, failed = (len(list(folder.glob(f"*.{end}"))) for end in ("npz", "failed"))
+        solved, failed = counts(folder)
         expert[task] = {"solved": solved, "failed": failed}
     evaluation = json.loads((args.out / "eval/evaluation.json").read_text())
     kept = ("settings", "kind", "versions", "budgets", "command")

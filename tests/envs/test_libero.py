@@ -63,6 +63,12 @@ def test_the_instruction_is_in_the_name(name: str, words: str) -> None:
     assert instruction_of(name) == words
 
 
+def test_another_robosuite_does_not_fit() -> None:
+    """As that of the extra robosuite."""
+    found = {"hf-libero": "0.1.4", "robosuite": "1.5.2", "mujoco": "3.3.7"}
+    assert LIBERO["libero-10"].misfits(found) == "robosuite is 1.5.2, expected 1.4"
+
+
 def test_wrong_names_are_answered() -> None:
     with pytest.raises(ValueError, match="unknown libero-object task 'pick_up_the_mlk"):
         Libero("libero-object", "pick_up_the_mlk_and_place_it_in_the_basket")

@@ -89,6 +89,7 @@ def test_a_chunk_is_the_same_for_the_same_seed(here: Policy, url: str) -> None:
         expected = here.predict_action_chunk(own, **ASKED | {"generator": (5 + row,)})
         np.testing.assert_allclose(found.chunk[row], expected.chunk[0], atol=1e-5)
         assert (found.budget[row], found.calls[row], found.attempts[row]) == (4, 4, 1)
+        assert found.ids[row].tolist() == expected.ids[0].tolist()
     assert found.elapsed_ms > 0
 
 

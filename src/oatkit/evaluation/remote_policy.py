@@ -129,6 +129,7 @@ class RemotePolicy:
             head=told["head"] if "flow" in told.get("heads", (told["head"],)) else None,
             has_execute_steps=told.get("has_execute_steps", False),
             device=told.get("device", ""),
+            action_names=tuple(told["action_names"]),
         )
 
     def predict_action_chunk(
@@ -153,12 +154,13 @@ class RemotePolicy:
             replies = list(self._pool.map(self._ask, messages))
         elapsed_ms = 1000 * (time.perf_counter() - began)
         chunks = [self._chunk(reply) for reply in replies]
+        tokens = [np.array(reply.get("tokens", ()), np.int64) for reply in replies]
         steps = [reply.get("execute_steps") for reply in replies]
         return Prediction(
             chunk=np.stack(chunks),
-            ids=None,
+            ids=tokens,
             entropy_bits=None,
-            budget=np.array([len(reply.get("tokens", ())) for reply in replies]),
+            budget=np.array([len(ids) for ids in tokens]),
             calls=np.array([reply.get("calls", 1) for reply in replies]),
             attempts=np.array([reply.get("attempts", 1) for reply in replies]),
             elapsed_ms=elapsed_ms,

@@ -88,7 +88,9 @@ class FlowPredictor:
             began += time.perf_counter() - before  # measuring is not part of the prediction
             at = began + options.deadline_ms / 1000
             deadline = Deadline(at, latency, self._net.device)
-        generator = start_generators(options.generator, options.sampling.seed)
+        generator = None
+        if options.generator is not None or options.sampling.seed is not None:
+            generator = start_generators(options.generator, options.sampling.seed)
         generated = self._integrate(batch, generator, options, num_steps, deadline)
         return to_prediction(
             generated,

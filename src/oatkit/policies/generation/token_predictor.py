@@ -94,7 +94,9 @@ class TokenPredictor:
             began += time.perf_counter() - before  # measuring is not part of the prediction
             deadline = Deadline(began + options.deadline_ms / 1000, latency, self._net.device)
             settings = replace(settings, deadline=deadline)
-        generator = start_generators(options.generator, options.sampling.seed)
+        generator = None
+        if options.generator is not None or options.sampling.seed is not None:
+            generator = start_generators(options.generator, options.sampling.seed)
         generated = self._generate(batch, settings, generator, options.draws)
         return to_prediction(
             generated,
