@@ -44,7 +44,7 @@ class Member:
 
     Attributes:
         name: Name of the embodiment: the robot and its action space.
-        dataset: Its demonstrations.
+        dataset: Demonstrations of it.
         weight: Share of the samples that come from it, as a number beside those of the others.
     """
 

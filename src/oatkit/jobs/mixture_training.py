@@ -106,14 +106,7 @@ def train_mixture_tokenizer(
     extras: dict[str, Any] = {"split": {"held_out": held_out, "seed": split_seed}}
     if isinstance(codec, LearnedCodec):
         job = MixtureJob(tokenizers, batches, held_out_set)
-        config = with_precision(config, job.module, resolve_device(device))
-        console.print(f"training {kind} on {', '.join(mixture.names)}: {config.steps:,} steps")
-        with working_folder(out) as folder:
-            how: dict[str, Any] = {"device": device, "show_progress": show_progress}
-            run_training(job, config, folder, identity=_identity(mixture, tokenizers), **how)
-        extras["train"] = asdict(config)
-        for tokenizer in tokenizers.values():
-            tokenizer.to("cpu")
+        extras["train"] = _train(job, config, mixture, tokenizers, out, device, console)
     if isinstance(codec, FittedCodec):
         console.print(f"fitting {kind} on {batches.count:,} chunks of {', '.join(mixture.names)}")
         fit(codec, batches.blocks, show_progress)
@@ -121,6 +114,27 @@ def train_mixture_tokenizer(
         console.print(codec.describe(), soft_wrap=True)
     _finish(tokenizers, mixture, held_out_set, extras, out)
     return tokenizers
+
+
+def _train(
+    job: MixtureJob,
+    config: TrainConfig,
+    mixture: Mixture,
+    tokenizers: Mapping[str, ActionTokenizer],
+    out: str | os.PathLike[str] | None,
+    device: Device,
+    console: Console,
+) -> dict[str, Any]:
+    """Train the codec; gives how, with the precision that it computed in."""
+    config = with_precision(config, job.module, resolve_device(device))
+    kind = next(iter(tokenizers.values())).kind
+    console.print(f"training {kind} on {', '.join(mixture.names)}: {config.steps:,} steps")
+    with working_folder(out) as folder:
+        how: dict[str, Any] = {"device": device, "show_progress": not console.quiet}
+        run_training(job, config, folder, identity=_identity(mixture, tokenizers), **how)
+    for tokenizer in tokenizers.values():
+        tokenizer.to("cpu")
+    return asdict(config)
 
 
 def _finish(
@@ -215,7 +229,7 @@ class MixtureBatches:
         return actions_BTA, weight_BA
 
     def blocks(self) -> Iterator[Tensor]:
-        """As many chunks as there are, by weight, in blocks of (B, T, A)."""
+        """Chunks by weight, as many as there are, in blocks of (B, T, A)."""
         for start in range(0, self.count, CHUNKS_PER_BLOCK):
             some = np.arange(start, min(self.count, start + CHUNKS_PER_BLOCK))
             yield self(even_places(some, self.count))[0]

@@ -51,7 +51,8 @@ RAISED = 0.015
 AFTER_RELEASE = 20
 """Steps of a recording that are kept after the fingers open."""
 FOLDS = {"lift": 4, "stack": 4, "can": 0, "square": 1}
-"""In how many ways what is handled looks the same when turned about the vertical; 0 for any."""
+"""Task to the number of ways in which what is handled looks the same when turned about the
+vertical; 0 for any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class Point:
 
     Attributes:
         at: Position of the hand.
-        turn: Its rotation matrix.
+        turn: Rotation matrix of it.
         fingers: What the fingers do.
     """
 
