@@ -14,7 +14,7 @@ from oatkit.data.mixture import Mixture, open_mixture
 from oatkit.jobs.mixture_training import MixtureBatches, train_mixture_tokenizer
 from oatkit.jobs.model_export import export_model
 from oatkit.jobs.policy_training import train_policy
-from oatkit.measure import measure_tokenizer
+from oatkit.measure.tokenizer_metrics import measure_tokenizer
 from oatkit.tokenizers import ActionTokenizer
 
 HORIZON = 8
