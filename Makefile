@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,lab,rerun,serve,dev
 
-.PHONY: setup demo test test-slow test-lerobot test-openpi test-rlds test-vla-eval test-libero check format bench bench-neighbors docs lab clean
+.PHONY: setup demo test test-slow test-lerobot test-openpi test-rlds test-vla-eval test-libero test-robosuite check format bench bench-neighbors bench-robosuite docs lab clean
 
 setup: $(STAMP)
 
@@ -88,6 +88,17 @@ test-libero: .venv-libero/.installed
 	.venv-libero/bin/python -m pip install --quiet --no-deps hf-libero==0.1.4 robosuite==1.4.0 bddl==1.0.1 --editable .
 	touch $@
 
+# robosuite takes numpy below 2, which pyarrow of today does not: an environment of its own. Everything
+# that acts in robosuite is tested there, and the simulators beside it.
+test-robosuite: .venv-robosuite/.installed
+	OMP_NUM_THREADS=1 .venv-robosuite/bin/python -m pytest -n auto -m 'not slow and not sim' tests/envs tests/jobs/test_robosuite_demonstrations.py tests/jobs/test_robosuite_recordings.py tests/jobs/test_robosuite_replay.py tests/commands/test_data_make_robosuite.py
+
+.venv-robosuite/.installed: pyproject.toml constraints.txt packages/oatkit-client/pyproject.toml
+	test -x .venv-robosuite/bin/python || $(PYTHON) -m venv .venv-robosuite
+	.venv-robosuite/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[data,metaworld,pusht,robosuite,report]' --editable packages/oatkit-client pytest pytest-xdist hypothesis
+	.venv-robosuite/bin/python -m pip check
+	touch $@
+
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -128,6 +139,12 @@ bench: setup
 # LeRobot's ACT and Diffusion Policy beside ours, trained in LeRobot's own environment.
 bench-neighbors: setup .venv-lerobot-0.4.4/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.neighbors
+
+# Experts, speed and the light table on robosuite.
+bench-robosuite: .venv-robosuite/.installed
+	.venv-robosuite/bin/python -m benchmarks.robosuite_experts
+	.venv-robosuite/bin/python -m benchmarks.policy_robosuite
+	.venv-robosuite/bin/python -m benchmarks.policy_robosuite --images --only oat
 
 # The page of `oatkit lab`, from lab/src; what is built is kept in the repository.
 lab:

@@ -8,6 +8,8 @@ import pytest
 
 import oatkit
 from oatkit.cli import main
+from oatkit.storage.records import read_record
+from oatkit.types import PolicyEvaluation
 from tests.envs.robosuite_install import skip_without_robosuite
 
 
@@ -29,3 +31,22 @@ def test_a_wrong_task_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["data", "make", "robosuite", "--tasks", "lit", "--out", out]) == 2
     words = " ".join(capsys.readouterr().err.split())
     assert "unknown robosuite task 'lit'; known, closest first: lift" in words
+
+
+def test_demonstrations_train_a_policy_that_is_evaluated_and_filmed(tmp_path: Path) -> None:
+    """The lines of the docs, as small as they can be."""
+    skip_without_robosuite()
+    data, tokenizer, policy, out = (tmp_path / name for name in ("d", "bin", "policy", "eval"))
+    state = "--state-key observation.environment_state"
+    for line in (
+        f"data make robosuite --tasks lift --episodes 3 --workers 1 --out {data}",
+        f"tokenizer train --data {data} --kind bin --preset tiny --horizon 8 --out {tokenizer}",
+        f"policy train --data {data} --tokenizer {tokenizer} --preset tiny {state} --steps 2 "
+        f"--out {policy}",
+        f"policy eval {policy} --env robosuite --episodes 1 --workers 1 --videos 1 --out {out}",
+    ):
+        assert main(line.split()) == 0
+    record = read_record(out / "evaluation.json", PolicyEvaluation)
+    (episode,) = record.episodes
+    assert (episode.task, record.settings["env"]) == ("lift", "robosuite")
+    assert list((out / "videos").glob("lift*.mp4"))
