@@ -59,8 +59,8 @@ def policy_robosuite(record: dict[str, Any]) -> str:
         "The light table on robosuite",
         paragraph(
             f"The light policy has the preset `{said(results.values(), 'preset')}` and learns from "
-            "50 demonstrations of each task by our scripted experts, from state unless the row says "
-            "images.",
+            "50 demonstrations of each task by our scripted experts, from state unless the row "
+            "says images.",
             f"A chunk has {protocol['horizon']} actions, of which {protocol['execute']} are "
             f"executed; there are {said(results.values(), 'episodes')} episodes of each task, and "
             "one training of each row.",

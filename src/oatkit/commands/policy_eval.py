@@ -107,7 +107,7 @@ class EvalPolicy:
     """Parts of the simulator's observation that are the policy's state; as in training by
     default."""
     shadows: Annotated[bool, arg(help_behavior_hint="(shadows by default)")] = True
-    """Whether to render shadows (metaworld); use --no-shadows if the training images have none."""
+    """Whether to render shadows (metaworld, robosuite), as the training images have them or not."""
     against: Annotated[tuple[Path, ...], arg(metavar="FILE.json")] = ()
     """Records of other policies to compare with, pair by pair."""
 

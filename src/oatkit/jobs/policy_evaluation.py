@@ -96,7 +96,7 @@ def evaluate(
         schedule: Generation schedule; the policy's own by default.
         sampling: Rules by which ids are chosen. Its seed (0 where it has none) decides goals too.
         state_keys: Parts of the observation that are the policy's state; as trained by default.
-        shadows: Whether images of metaworld have shadows, as those of training had.
+        shadows: Whether images have shadows, as those of training had (metaworld, robosuite).
         out: Folder of the record and the videos; None to keep the record in memory.
         videos: Number of episodes of each task and budget to film, of those that are run now.
         rerun: File for a recording of the episodes that are run now, for the Rerun viewer.
