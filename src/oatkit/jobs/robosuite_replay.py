@@ -46,12 +46,12 @@ REACHED = 0.015
 """Meters (and turn) from a point at which the hand goes on to the next."""
 PATIENCE = 10
 """Steps after which it goes on anyway, and for which it waits where the fingers move."""
-RAISED = 0.015
+RAISED = 0.01
 """Meters by which something has to leave its place to count as held."""
 AFTER_RELEASE = 20
 """Steps of a recording that are kept after the fingers open."""
 FOLDS = {"lift": 4, "stack": 4, "can": 0, "square": 1}
-"""In how many ways what is handled looks the same when turned about the vertical; 0 for any."""
+"""The number of turns about the vertical after which what is handled looks the same; 0 for any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Point:
 
     Attributes:
         at: Position of the hand.
-        turn: Its rotation matrix.
+        turn: Rotation matrix of the hand.
         fingers: What the fingers do.
     """
 
