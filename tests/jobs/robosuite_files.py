@@ -11,17 +11,21 @@ from oatkit.envs.robosuite import SCENES, Robosuite
 from oatkit.envs.robosuite_experts import scripted_expert
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
+AFTER_SUCCESS = 8
+"""Steps at the end, so that what is handled is well off its place."""
 
-def write_recording(path: Path, task: str, *, seed: int = 1001, name: str | None = None) -> Path:
+
+def write_recording(path: Path, task: str, *, seed: int = 1000, name: str | None = None) -> Path:
     """One demonstration of a task from a start pose of its own."""
     environment, expert = Robosuite(task), scripted_expert(task)
-    observation, is_solved = environment.reset(seed), False
+    observation, steps_left = environment.reset(seed), environment.max_steps
     states, actions = [], []
-    while not is_solved:
+    while steps_left:
         states.append([0.0, *environment.data.qpos, *environment.data.qvel])
         actions.append(expert(observation[ENVIRONMENT_STATE]))
         result = environment.step(actions[-1])
-        observation, is_solved = result.observation, result.is_success
+        observation = result.observation
+        steps_left = min(steps_left - 1, AFTER_SUCCESS if result.is_success else steps_left)
     with h5py.File(path, "w") as file:
         data = file.create_group("data")
         data.attrs["env"] = name or SCENES[task].name

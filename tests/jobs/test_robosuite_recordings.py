@@ -87,7 +87,7 @@ def test_a_door_without_a_place_is_named(tmp_path: Path) -> None:
 def test_recorded_states_are_seen_as_they_were(task: str, tmp_path: Path) -> None:
     skip_without_robosuite()
     (recording,) = read_recordings(write_recording(tmp_path / "d.hdf5", task), task)
-    start_E = Robosuite(task).reset(1001)[ENVIRONMENT_STATE]
+    start_E = Robosuite(task).reset(1000)[ENVIRONMENT_STATE]
     np.testing.assert_allclose(recording.states[0], start_E, atol=1e-5)
     assert not recording.closes[0]
     assert recording.closes[-1]

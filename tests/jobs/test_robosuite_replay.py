@@ -72,13 +72,12 @@ def test_a_recording_without_a_grasp_is_refused(
         recorded_expert(tmp_path / "d.hdf5", "lift")
 
 
-@pytest.mark.parametrize("task", ["lift", "stack"])
-def test_a_recording_solves_its_task_from_another_start(task: str, tmp_path: Path) -> None:
+def test_a_recording_solves_its_task_from_another_start(tmp_path: Path) -> None:
     skip_without_robosuite()
-    path, environment = write_recording(tmp_path / "d.hdf5", task), Robosuite(task)
+    path, environment = write_recording(tmp_path / "d.hdf5", "lift"), Robosuite("lift")
     solved = 0
     for attempt in range(3):
-        expert = recorded_expert(path, task)
+        expert = recorded_expert(path, "lift")
         observation = environment.reset(demonstration_seed(0, attempt))
         for _ in range(150):
             result = environment.step(expert(observation[ENVIRONMENT_STATE]))

@@ -219,9 +219,9 @@ class StateView:
         hand_turn: Rotation matrix of the hand.
         fingers: How far each finger is from the middle, the second one negative, in meters.
         body: Position of what is handled.
-        body_turn: Rotation matrix of what is handled.
+        body_turn: Rotation matrix of that body.
         goal: Position of where it goes; zeros where there is none (`lift`).
-        goal_turn: Rotation matrix of where it goes.
+        goal_turn: Rotation matrix of the goal.
         angles: Angles of the door's hinge and handle; zeros in other tasks.
     """
 

@@ -16,7 +16,7 @@ Shape letters: E environment state (31), A action (7).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -44,15 +44,18 @@ METERS_PER_RADIAN = 0.1
 """What a turn counts as meters of a path."""
 REACHED = 0.015
 """Meters (and turn) from a point at which the hand goes on to the next."""
+REACHED_BEFORE_FINGERS = 0.006
+"""The same where the fingers move next."""
 PATIENCE = 10
 """Steps after which it goes on anyway, and for which it waits where the fingers move."""
-RAISED = 0.015
+RAISED = 0.01
 """Meters by which something has to leave its place to count as held."""
+LIFTED = 0.04
+"""Meters above its place at which it no longer meets what stands beside it."""
 AFTER_RELEASE = 20
 """Steps of a recording that are kept after the fingers open."""
 FOLDS = {"lift": 4, "stack": 4, "can": 0, "square": 1}
-"""Task to the number of ways in which what is handled looks the same when turned about the
-vertical; 0 for any."""
+"""The number of turns about the vertical after which what is handled looks the same; 0 for any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,7 @@ class Point:
 
     Attributes:
         at: Position of the hand.
-        turn: Rotation matrix of it.
+        turn: Rotation matrix of the hand.
         fingers: What the fingers do.
     """
 
@@ -126,7 +129,9 @@ class Follower:
             return False
         way = np.linalg.norm(point.at - state.hand)
         turn = np.linalg.norm(turn_between(state.hand_turn, point.turn))
-        return bool(way + METERS_PER_RADIAN * turn < REACHED)
+        following = self._path[min(self._next + 1, len(self._path) - 1)]
+        near = REACHED if following.fingers == point.fingers else REACHED_BEFORE_FINGERS
+        return bool(way + METERS_PER_RADIAN * turn < near)
 
 
 def recorded_expert(path: Path, task: str) -> Expert:
@@ -148,7 +153,7 @@ def plan_path(task: str, recording: Recording, start: StateView) -> tuple[float,
         start: First state of the new episode.
     """
     views = [StateView.of(state_E) for state_E in recording.states]
-    cut = len(views) if task in ("lift", "door") else _leaves_at(views)
+    cut = len(views) if task in ("lift", "door") else _leaves_at(views, LIFTED)
     frames = [
         (_frame(task, views[0]), _frame(task, start), FOLDS.get(task, 1), slice(0, cut)),
         (
@@ -189,7 +194,10 @@ def _thinned(path: list[Point]) -> list[Point]:
     for before, point in pairwise(path):
         turn = np.linalg.norm(turn_between(before.turn, point.turn))
         way += float(np.linalg.norm(point.at - before.at) + METERS_PER_RADIAN * turn)
-        if way >= SPACING or point.fingers != before.fingers:
+        if point.fingers != before.fingers:
+            kept += [replace(point, fingers=before.fingers), point]
+            way = 0.0
+        elif way >= SPACING:
             kept.append(point)
             way = 0.0
     return [*kept, path[-1]]
@@ -206,7 +214,7 @@ def _relevant(task: str, recording: Recording) -> Recording | None:
     switches = np.flatnonzero(np.diff(recording.closes.astype(int))) + 1
     bounds = [0, *switches.tolist(), len(views)]
     for place, (first, last) in enumerate(pairwise(bounds)):
-        if not recording.closes[first] or _leaves_at(views[first:last]) == last - first:
+        if not recording.closes[first] or _leaves_at(views[first:last], RAISED) == last - first:
             continue
         begin = bounds[place - 1] if place else 0
         end = min(len(views), last + AFTER_RELEASE)
@@ -214,11 +222,11 @@ def _relevant(task: str, recording: Recording) -> Recording | None:
     return None
 
 
-def _leaves_at(views: list[StateView]) -> int:
-    """The first step at which the thing is well above where it was; their number if it never is."""
+def _leaves_at(views: list[StateView], height: float) -> int:
+    """The first step at which the thing is so far above its place; their number if it never is."""
     lowest = np.inf
     for step, view in enumerate(views):
         lowest = min(lowest, view.body[2])
-        if view.body[2] > lowest + RAISED:
+        if view.body[2] > lowest + height:
             return step
     return len(views)
