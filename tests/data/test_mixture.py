@@ -118,3 +118,8 @@ def test_names_are_needed_and_unique(mixture: Mixture) -> None:
         Mixture(twice)
     with pytest.raises(ValueError, match="at least one dataset"):
         Mixture(())
+
+
+def test_a_mixture_where_one_dataset_is_wanted_is_told_apart() -> None:
+    with pytest.raises(DatasetError, match="mixtures are for `oatkit tokenizer train`"):
+        oatkit.open_dataset("a=1,b=2")

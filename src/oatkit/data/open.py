@@ -133,8 +133,9 @@ def open_source(path: str | os.PathLike[str], opening: Opening | None = None) ->
     local = Path(path).expanduser()
     if not local.exists():
         if not HUB_ID.fullmatch(str(path)):
+            mixed = "; mixtures are for `oatkit tokenizer train`" if "=" in str(path) else ""
             raise DatasetError(
-                f"{path} does not exist: expected a file, a folder or a hub id (org/name)"
+                f"{path} does not exist: expected a file, a folder or a hub id (org/name){mixed}"
             )
         local, fetch = _download(str(path), opening)
         opening = replace(opening, fetch=fetch)

@@ -96,6 +96,8 @@ class ActionTokenizer:
         self.extras = extras or {}
         self.normalized_input = normalized_input
         self.horizon = codec.config.horizon if horizon is None else horizon
+        self.coded_shape = (self.horizon, normalizer.dim)
+        """Number of steps and of normalized dimensions of a chunk."""
 
     @classmethod
     def for_dataset(
@@ -124,11 +126,6 @@ class ActionTokenizer:
     def action_dim(self) -> int:
         """Number of raw action dimensions; a representation may have others."""
         return self.normalizer.raw_dim
-
-    @property
-    def coded_shape(self) -> tuple[int, int]:
-        """Number of steps and of normalized dimensions of a chunk."""
-        return self.horizon, self.normalizer.dim
 
     @property
     def needs_state(self) -> bool:
