@@ -90,5 +90,5 @@ def test_recorded_states_are_seen_as_they_were(task: str, tmp_path: Path) -> Non
     start_E = Robosuite(task).reset(1000)[ENVIRONMENT_STATE]
     np.testing.assert_allclose(recording.states[0], start_E, atol=1e-5)
     assert not recording.closes[0]
-    assert recording.closes[-1]
+    assert recording.closes.any()
     assert len(recording.states) == len(recording.closes)
