@@ -28,6 +28,7 @@ SINCE_THEN = {
     "heads": ["tokens"],
     "state_keys": [STATE],
     "device": "the CPU",
+    "actions": "absolute",
 }
 """Further metadata of the present version."""
 SAID_SINCE_THEN = {"stopped": "all", "attempts": 1}

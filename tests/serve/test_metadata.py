@@ -31,3 +31,4 @@ def test_metadata_comes_first(url: str, light: LightPolicy) -> None:
     assert (metadata["cameras"], metadata["fps"]) == ({}, None)
     assert (metadata["heads"], metadata["state_keys"]) == (["tokens"], ["observation.state"])
     assert metadata["device"] == "the CPU"
+    assert metadata["actions"] == "absolute"

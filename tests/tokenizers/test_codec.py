@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ def test_doubling_ends_at_the_number_itself() -> None:
 class _Elsewhere(nn.Module):
     """A codec whose weights are on another device; it answers from there, as a GPU would."""
 
-    config = None
+    config = SimpleNamespace(horizon=4, action_dim=3)
 
     def __init__(self) -> None:
         super().__init__()

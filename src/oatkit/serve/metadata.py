@@ -51,4 +51,5 @@ def server_metadata(policy: Policy, keys: KeyMap, latencies: LatencyTable) -> Me
         "heads": list(policy.heads),
         "state_keys": list(data.get("state_keys", [STATE])),
         "device": describe_device(policy.device),
+        "actions": str(tokenizer.normalizer.transform or "absolute"),
     }

@@ -34,7 +34,7 @@ def checked_tokens(codec: Codec, given: Any, budget: int | None = None) -> Token
             f"vocabulary 0 .. {codec.vocab_size - 1}"
         )
     _check_lengths(codec, tokens)
-    return replace(tokens, ids=tokens.ids * is_real_BK)
+    return tokens if is_real_BK.all() else replace(tokens, ids=tokens.ids * is_real_BK)
 
 
 def _check_lengths(codec: Codec, tokens: Tokens) -> None:

@@ -160,6 +160,8 @@ class Metadata(TypedDict):
     """Parts of an observation that were joined to the state in training, by LeRobot's names."""
     device: str
     """Where the policy runs, in words."""
+    actions: str
+    """How the policy represents actions inside; those that it takes and gives are raw."""
 
 
 REQUEST_KEYS = tuple(RequestOptions.__annotations__)
