@@ -111,7 +111,7 @@ OATKIT = Group(
             "oatkit vlm check Qwen/Qwen3-VL-2B-Instruct --dtype bfloat16",
             aliases={"cells": "combinations"},
         ),
-        "launch": Command("run a command in shards: here, on Slurm, on Ray", "launch_shards"),
+        "launch": Command("run a command in shards: here, on Slurm, on Ray", "launch"),
         "merge": Command("join what the shards of a command wrote", "merge"),
         "reproduce": Command("tables and figures of the paper, one command each", "reproduce"),
         "lab": Command("a page to play with tokens on your own data", "lab_page"),

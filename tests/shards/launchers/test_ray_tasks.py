@@ -11,7 +11,7 @@ import pytest
 
 from oatkit.errors import ShardError
 from oatkit.jobs.shard_table import MERGES
-from oatkit.shards.launchers.launch import launch
+from oatkit.shards.launchers.launching import launch
 from tests.jobs.processes import needs_proc
 from tests.shards.launchers.tokenizing import tokenizing
 

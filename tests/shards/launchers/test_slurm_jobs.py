@@ -8,7 +8,7 @@ import pytest
 
 from oatkit.errors import ShardError
 from oatkit.jobs.shard_table import MERGES
-from oatkit.shards.launchers.launch import launch
+from oatkit.shards.launchers.launching import launch
 from tests.shards.launchers.tokenizing import tokenizing
 
 pytest.importorskip("submitit", reason="submitit is not installed")

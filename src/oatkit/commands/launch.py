@@ -11,7 +11,7 @@ from tyro.conf import Positional, arg
 
 from oatkit.commands.text_output import print_lines
 from oatkit.jobs.shard_table import MERGES
-from oatkit.shards.launchers.launch import launch
+from oatkit.shards.launchers.launching import launch
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 from oatkit.errors import ShardError
 from oatkit.jobs.shard_table import MERGES
 from oatkit.shards import ShardNumber, run_shard
-from oatkit.shards.launchers.launch import finished_units, launch
+from oatkit.shards.launchers.launching import finished_units, launch
 from tests.shards.launchers.tokenizing import NUM_UNITS, tokenizing
 from tests.shards.toy_work import Squares
 
