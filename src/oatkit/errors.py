@@ -5,6 +5,7 @@
     ├── ArtifactError       a saved tokenizer or policy is broken or not what was asked for
     ├── TrainingError       a run that cannot go on
     │   └── DivergedError   a run whose loss is not finite, which all its processes see
+    ├── ShardError          records of shards that are missing, or of different runs
     ├── DecodeError         tokens that are no whole chunk (`fast`, strict decoding)
     ├── RemoteError         a policy server that cannot be asked, or is not what it was
     └── MissingExtraError   an optional package is not installed (also an ImportError)
@@ -37,6 +38,10 @@ class TrainingError(OatkitError):
 
 class DivergedError(TrainingError):
     """A run whose loss is not finite; all processes of a launcher raise it together."""
+
+
+class ShardError(OatkitError):
+    """Records of shards that cannot be joined; the message names what is missing or different."""
 
 
 class DecodeError(OatkitError):

@@ -82,7 +82,7 @@ def test_finished_attempts_are_not_repeated(
         raise OSError("disk full")
 
     with monkeypatch.context() as broken:
-        broken.setattr(job, "_assemble", fail)
+        broken.setattr(job, "assemble_dataset", fail)
         with pytest.raises(OSError, match="disk full"):
             make(tmp_path / "d", tasks=("reach",), episodes=2)
     times = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "d.partial/reach").iterdir()}

@@ -79,7 +79,9 @@ def test_failed_attempts_are_passed_over(tmp_path: Path) -> None:
 
 def test_a_damaged_attempt_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(job, "_assemble", lambda *args: (_ for _ in ()).throw(OSError("full")))
+        broken.setattr(
+            job, "assemble_dataset", lambda *args: (_ for _ in ()).throw(OSError("full"))
+        )
         with pytest.raises(OSError, match="full"):
             make(tmp_path / "d", tasks=("reach",), episodes=1)
     (tmp_path / "d.partial/reach/00000.npz").write_bytes(b"")

@@ -10,7 +10,9 @@ from typing import Annotated
 from rich.console import Console
 from tyro.conf import arg
 
+from oatkit.commands.shard_options import ShardFlag, run_as_shard
 from oatkit.commands.text_output import print_lines
+from oatkit.jobs.demonstration_shards import DemonstrationWork
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 
 
@@ -27,9 +29,13 @@ class MakeMetaWorld:
     demonstrations: Annotated[Demonstrations, arg(name="")] = Demonstrations()
     workers: int | None = None
     """Number of worker processes, by default one per core. It does not change the dataset."""
+    shard: ShardFlag = None
 
 
 def run(options: MakeMetaWorld, console: Console) -> int:
+    if options.shard is not None:
+        work = DemonstrationWork(options.demonstrations, workers=options.workers)
+        return run_as_shard(work, options.shard, options.out, console)
     folder = make_metaworld(
         options.out,
         options.demonstrations,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,18 +18,23 @@ from oatkit.commands.device_options import DeviceFlag, DtypeFlag, announce_devic
 from oatkit.commands.evaluation_choices import BenchmarkName, SimulatorName
 from oatkit.commands.remote_options import RemoteFlags, RemoteOptions, open_remote
 from oatkit.commands.sampling_options import DecodingFlag, SamplingFlags
+from oatkit.commands.shard_options import ShardFlag, run_as_shard
 from oatkit.commands.text_output import print_lines, table_row, titled
 from oatkit.errors import MissingExtraError
 from oatkit.evaluation.benchmark_statistics import benchmark_rows
 from oatkit.evaluation.episode_runner import TIMEOUT_S
+from oatkit.evaluation.queried_policy import Evaluable
 from oatkit.jobs.evaluation_comparison import with_comparisons
-from oatkit.jobs.policy_evaluation import RECORD, evaluate
+from oatkit.jobs.evaluation_plan import make_rollout, plan_evaluation
+from oatkit.jobs.evaluation_shards import EvaluationWork
+from oatkit.jobs.policy_evaluation import RECORD, evaluate, evaluated_policy
 from oatkit.measure.reports.report_words import actor, execution_words, maybe, result_name
 from oatkit.storage.records import read_record, write_record
 from oatkit.types import (
     BenchmarkEvaluation,
     Budget,
     ExecuteSteps,
+    Execution,
     Head,
     PolicyEvaluation,
     Sampling,
@@ -38,8 +44,20 @@ from oatkit.types import (
 )
 from oatkit.types.observation_keys import STATE
 
-NOT_OF_BENCHMARKS = ("tasks", "blend", "delay", "draws", "videos", "rerun", "shadows", "timeout_s")
+NOT_OF_BENCHMARKS = (
+    "tasks",
+    "blend",
+    "delay",
+    "draws",
+    "videos",
+    "rerun",
+    "shard",
+    "shadows",
+    "timeout_s",
+)
 """Flags of the simulators here, which praxis-eval does not have."""
+NOT_OF_SHARDS = ("videos", "rerun", "against")
+"""Flags of a whole evaluation, which one of its shards cannot do."""
 WIDTHS = (8, 10, 18, 8)
 """Characters of the columns: name, rate, interval, then all others."""
 
@@ -101,6 +119,7 @@ class EvalPolicy:
     timeout_s: float = TIMEOUT_S
     """A simulator process that does not answer for so many seconds is killed and started again;
     with --remote also the longest time of a query."""
+    shard: ShardFlag = None
     device: DeviceFlag = "auto"
     dtype: DtypeFlag = None
     state_key: tuple[str, ...] = ()
@@ -121,6 +140,8 @@ def run(options: EvalPolicy, console: Console) -> int:
         return run_benchmark(options, options.benchmark, console)
     if options.env_option:
         raise ValueError("--env-option is for --benchmark: leave it out")
+    if options.shard is not None:
+        return run_evaluation_shard(options, policy, options.shard, console)
     others = [read_record(path, PolicyEvaluation) for path in options.against]
     if remote is None:
         announce_device(console, options.device, options.dtype)
@@ -165,6 +186,27 @@ def run(options: EvalPolicy, console: Console) -> int:
         "--out DIR",
     )
     return 0
+
+
+def run_evaluation_shard(
+    options: EvalPolicy, policy: Path | Evaluable, shard: str, console: Console
+) -> int:
+    """Run one shard of the episodes."""
+    for name in NOT_OF_SHARDS:
+        if getattr(options, name):
+            raise ValueError(f"--{name} is not for --shard: leave it out")
+    schedule = Schedule(options.endpoints) if options.endpoints else None
+    given = (schedule, options.head, options.decoding, options.draws, options.device, options.dtype)
+    execution = Execution(options.execute, options.blend, options.delay, options.draws)
+    with evaluated_policy(policy, options.budgets, *given) as opened:
+        rollout = make_rollout(opened, execution, options.sampling, options.state_key, schedule)
+        work = EvaluationWork(
+            plan_evaluation(opened, options.env, rollout, options.tasks, options.shadows),
+            episodes=options.episodes,
+            workers=options.workers or os.cpu_count() or 1,
+            timeout_s=options.timeout_s,
+        )
+        return run_as_shard(work, shard, options.out, console)
 
 
 def run_benchmark(options: EvalPolicy, benchmark: str, console: Console) -> int:

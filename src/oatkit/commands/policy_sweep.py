@@ -16,8 +16,10 @@ from oatkit.commands.dataset_options import ColumnOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.evaluation_choices import SimulatorName
 from oatkit.commands.sampling_options import SamplingFlags
+from oatkit.commands.shard_options import ShardFlag, run_as_shard
 from oatkit.commands.text_output import print_lines
-from oatkit.jobs.policy_ablations import closed_loop_ablations, sweep_policy
+from oatkit.jobs.policy_ablations import closed_loop_ablations, plan_policy_sweep, sweep_policy
+from oatkit.jobs.policy_sweep_shards import PolicySweepWork
 from oatkit.types import PolicyAblation, PolicySweep, Sampling
 
 
@@ -33,7 +35,8 @@ class SweepPolicy:
     data: Annotated[str, arg(metavar="PATH")]
     """Dataset: file, folder or hub id."""
     out: Annotated[Path, arg(metavar="FILE.json")]
-    """The record; what is trained goes into a folder beside it. The same command again goes on."""
+    """The record; what is trained goes into a folder beside it. The same command again goes on.
+    With --shard, a folder."""
     only: PolicyAblation | None = None
     """Horizon x tokens (half of a chunk executed, or --execute steps), or FSQ levels; else all."""
     execute: int = 8
@@ -57,6 +60,7 @@ class SweepPolicy:
     sampling: SamplingFlags = Sampling(seed=0)
     workers: int | None = None
     """Number of simulator processes, by default one per core."""
+    shard: ShardFlag = None
     device: DeviceFlag = "auto"
     columns: Annotated[ColumnOptions, arg(name="")] = ColumnOptions()
 
@@ -64,24 +68,27 @@ class SweepPolicy:
 def run(options: SweepPolicy, console: Console) -> int:
     device = announce_device(console, options.device)
     changes: dict[str, Any] = {} if options.steps is None else {"steps": options.steps}
-    sweep = sweep_policy(
-        options.columns.open(options.data, console),
-        options.out,
-        only=options.only,
-        execute=options.execute,
-        kind=options.kind,
-        preset=options.preset,
-        tokenizer_steps=options.tokenizer_steps,
-        cameras=options.cameras,
-        train={"seed": options.sampling.seed or 0, **changes},
-        simulator=options.env,
-        tasks=options.tasks,
-        episodes=options.episodes,
-        sampling=options.sampling,
-        workers=options.workers,
-        device=device,
-        show_progress=not console.quiet,
-    )
+    how: dict[str, Any] = {
+        "only": options.only,
+        "execute": options.execute,
+        "kind": options.kind,
+        "preset": options.preset,
+        "tokenizer_steps": options.tokenizer_steps,
+        "cameras": options.cameras,
+        "train": {"seed": options.sampling.seed or 0, **changes},
+        "simulator": options.env,
+        "tasks": options.tasks,
+        "episodes": options.episodes,
+        "sampling": options.sampling,
+        "workers": options.workers,
+        "device": device,
+        "show_progress": not console.quiet,
+    }
+    dataset = options.columns.open(options.data, console)
+    if options.shard is not None:
+        work = PolicySweepWork(plan_policy_sweep(dataset, **how))
+        return run_as_shard(work, options.shard, options.out, console)
+    sweep = sweep_policy(dataset, options.out, **how)
     rows = closed_loop_ablations(options.only, options.execute)
     for ablation in dict.fromkeys(row.ablation for row in rows):
         console.print(render_policy_sweep(sweep, ablation))

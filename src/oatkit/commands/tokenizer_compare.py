@@ -15,8 +15,10 @@ from oatkit.commands.choices import CORRECTION, KindName, TokenizerPresetName, k
 from oatkit.commands.command_line import command_line
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
+from oatkit.commands.shard_options import ShardFlag, run_as_shard
 from oatkit.commands.text_output import print_lines, table, table_row
-from oatkit.jobs.tokenizer_comparison import compare
+from oatkit.jobs.comparison_shards import ComparisonWork
+from oatkit.jobs.tokenizer_comparison import ComparisonPlan, compare
 from oatkit.measure.reports.comparison_findings import cautions, sentences, trained
 from oatkit.measure.reports.probe_findings import (
     best_for_policy,
@@ -28,6 +30,7 @@ from oatkit.measure.reports.representation_findings import (
     representation_rows,
     representation_sentences,
 )
+from oatkit.nn.device import Device
 from oatkit.tokenizers import KINDS
 from oatkit.types import TokenizerComparison
 
@@ -82,6 +85,7 @@ class CompareTokenizers:
     """Seed of which episodes those are."""
     seed: int = 0
     """Seed of the initial weights, the samples and everything random in training."""
+    shard: ShardFlag = None
     device: DeviceFlag = "auto"
     columns: Columns = DatasetOptions()
 
@@ -91,6 +95,10 @@ def run(options: CompareTokenizers, console: Console) -> int:
         raise ValueError("give --steps or --minutes, not both")
     device = announce_device(console, options.device)
     changes = {name: getattr(options, name) for name in ("steps", "batch_size", "learning_rate")}
+    if options.shard is not None:
+        return run_as_shard(
+            comparison_work(options, device, console), options.shard, options.out, console
+        )
     dataset = options.columns.open(options.data, console)
     comparison = compare(
         dataset,
@@ -130,6 +138,25 @@ def _next_command(
     if has_state:
         return command_line("tokenizer compare", replace(options, policy_minutes=3.0))
     return f"oatkit tokenizer sweep --data {data} --out {out}/sweep.json{flags}"
+
+
+def comparison_work(options: CompareTokenizers, device: Device, console: Console) -> ComparisonWork:
+    """The kinds to compare, as work for shards."""
+    if options.policy_minutes is not None:
+        raise ValueError("--policy-minutes is not for --shard: machines differ; leave it out")
+    changes = {name: getattr(options, name) for name in ("steps", "batch_size", "learning_rate")}
+    sizes = {name: getattr(options, name) for name in ("horizon", "num_tokens", "levels")}
+    plan = ComparisonPlan(
+        options.columns.open(options.data, console),
+        options.kinds,
+        options.preset,
+        sizes | ({"correct": True} if options.correct else {}),
+        {"held_out": options.held_out, "split_seed": options.split_seed},
+        options.minutes,
+        {"seed": options.seed, **{k: v for k, v in changes.items() if v is not None}},
+        device,
+    )
+    return ComparisonWork(plan, console)
 
 
 def render_comparison(comparison: TokenizerComparison) -> Text:

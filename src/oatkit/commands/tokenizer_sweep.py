@@ -14,8 +14,10 @@ from tyro.conf import arg
 from oatkit.commands.choices import SweptKindName, TokenizerPresetName
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
+from oatkit.commands.shard_options import ShardFlag, run_as_shard
 from oatkit.commands.text_output import print_lines, table_row
-from oatkit.jobs.tokenizer_ablations import sweep_tokenizer, tokenizer_ablations
+from oatkit.jobs.tokenizer_ablations import TokenizerSweepPlan, sweep_tokenizer, tokenizer_ablations
+from oatkit.jobs.tokenizer_sweep_shards import TokenizerSweepWork
 from oatkit.tokenizers.codec import doubling
 from oatkit.types import Ablation, TokenizerSweep
 
@@ -31,7 +33,8 @@ class SweepTokenizer:
     data: Annotated[str, arg(metavar="PATH")]
     """Dataset: file, folder or hub id."""
     out: Annotated[Path, arg(metavar="FILE.json")]
-    """The record; tokenizers go into a folder beside it. The same command again goes on."""
+    """The record; tokenizers go into a folder beside it. The same command again goes on. With
+    --shard, a folder."""
     only: Ablation | None = None
     """One of the three; all by default."""
     kind: SweptKindName = "oat-pow2"
@@ -46,6 +49,7 @@ class SweepTokenizer:
     """Seed of which episodes those are."""
     seed: int = 0
     """Seed of the initial weights, the samples and everything random in training."""
+    shard: ShardFlag = None
     device: DeviceFlag = "auto"
     columns: Columns = DatasetOptions()
 
@@ -53,18 +57,21 @@ class SweepTokenizer:
 def run(options: SweepTokenizer, console: Console) -> int:
     device = announce_device(console, options.device)
     changes: dict[str, Any] = {} if options.steps is None else {"steps": options.steps}
-    sweep = sweep_tokenizer(
-        options.columns.open(options.data, console),
-        options.out,
-        only=options.only,
-        kind=options.kind,
-        preset=options.preset,
-        train={"seed": options.seed, **changes},
-        held_out=options.held_out,
-        split_seed=options.split_seed,
-        device=device,
-        show_progress=not console.quiet,
-    )
+    how: dict[str, Any] = {
+        "only": options.only,
+        "kind": options.kind,
+        "preset": options.preset,
+        "train": {"seed": options.seed, **changes},
+        "held_out": options.held_out,
+        "split_seed": options.split_seed,
+        "device": device,
+        "show_progress": not console.quiet,
+    }
+    dataset = options.columns.open(options.data, console)
+    if options.shard is not None:
+        work = TokenizerSweepWork(TokenizerSweepPlan(dataset, **how))
+        return run_as_shard(work, options.shard, options.out, console)
+    sweep = sweep_tokenizer(dataset, options.out, **how)
     for ablation in dict.fromkeys(row.ablation for row in tokenizer_ablations(options.only)):
         console.print(render_tokenizer_sweep(sweep, ablation))
     data, kind = shlex.quote(options.data), options.kind

@@ -48,6 +48,8 @@ class EpisodeRunner:
         timeout_s: Seconds after which a worker that does not answer is killed and treated like one
             that died.
         recorder: Takes in what episodes read, predict and do; None for no recording.
+        is_alone: Whether every episode is predicted alone and no time is measured, so that its
+            result depends on nothing else that runs.
 
     Attributes:
         worker_deaths: Number of worker processes that died and were started again.
@@ -66,6 +68,7 @@ class EpisodeRunner:
         num_slots: int = 4,
         timeout_s: float = TIMEOUT_S,
         recorder: EpisodeRecorder | None = None,
+        is_alone: bool = False,
     ) -> None:
         if num_workers < 1:
             raise ValueError(f"workers is {num_workers}, expected 1 or more")
@@ -74,7 +77,8 @@ class EpisodeRunner:
         self._spec = policy.spec
         self._simulator = simulator
         self._rollout = rollout
-        self._queries = PolicyQueries(policy, simulator, rollout, recorder)
+        self._queries = PolicyQueries(policy, simulator, rollout, recorder, is_batched=not is_alone)
+        self._is_alone = is_alone
         self._recorder = recorder
         self._num_workers = num_workers
         self._num_slots = num_slots
@@ -145,7 +149,7 @@ class EpisodeRunner:
             for episode, report in zip(under_way[worker], _of_episodes(reports), strict=True):
                 episode.add_report(report)
             asking += [episode for episode in under_way[worker] if not episode.is_over]
-        if asking and not self.latencies_ms:
+        if asking and not (self.latencies_ms or self._is_alone):
             self.latencies_ms = self._queries.latencies_ms(asking, self._budgets)
         self._queries.ask(asking)
         finished: list[EpisodeResult] = []

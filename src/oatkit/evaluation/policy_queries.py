@@ -6,7 +6,7 @@ Shape letters: D draw, T step in the chunk, N executed steps, A action.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -37,6 +37,8 @@ class PolicyQueries:
         simulator: Simulator that the policy acts in.
         rollout: Protocol of an episode.
         recorder: Takes in every query; None for no recording.
+        is_batched: Whether episodes that wait at the same time are one batch. The last digits of a
+            chunk depend on how many are predicted at once.
 
     Attributes:
         view: What the policy reads of the simulator.
@@ -48,8 +50,11 @@ class PolicyQueries:
         simulator: SimulatorKind,
         rollout: Rollout,
         recorder: EpisodeRecorder | None = None,
+        *,
+        is_batched: bool = True,
     ) -> None:
         self._recorder = recorder
+        self._is_batched = is_batched
         self._policy = policy
         self._simulator = simulator
         self._rollout = rollout
@@ -57,8 +62,7 @@ class PolicyQueries:
 
     def ask(self, episodes: Sequence[RunningEpisode]) -> None:
         """Give every episode its next actions, or the reason why there are none as its `error`."""
-        for budget in dict.fromkeys(episode.plan.budget for episode in episodes):
-            rows = [episode for episode in episodes if episode.plan.budget == budget]
+        for budget, rows in self._batches(episodes):
             try:
                 self._add_actions(rows, self._predict(rows, budget))
             except DecodeError:  # which row it was is found by asking for each
@@ -67,6 +71,16 @@ class PolicyQueries:
                         self._add_actions([row], self._predict([row], budget))
                     except DecodeError as error:
                         row.error = str(error)
+
+    def _batches(
+        self, episodes: Sequence[RunningEpisode]
+    ) -> Iterator[tuple[Budget, list[RunningEpisode]]]:
+        """Budget and episodes of each call of the policy."""
+        if not self._is_batched:
+            yield from ((episode.plan.budget, [episode]) for episode in episodes)
+            return
+        for budget in dict.fromkeys(episode.plan.budget for episode in episodes):
+            yield budget, [episode for episode in episodes if episode.plan.budget == budget]
 
     def latencies_ms(
         self, episodes: Sequence[RunningEpisode], budgets: Sequence[Budget]

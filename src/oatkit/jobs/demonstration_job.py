@@ -126,9 +126,9 @@ def make_dataset(
 
             show_attempts("starting")
             num_workers = workers or os.cpu_count() or 1
-            _make_attempts(job, partial, attempts, num_workers, show_attempts)
+            make_attempts(job, partial, attempts, num_workers, show_attempts)
             show_attempts("writing")
-            _assemble(job, partial, attempts).rename(out)
+            assemble_dataset(job, partial, attempts).rename(out)
         remove_folder(partial)
     return out
 
@@ -196,7 +196,7 @@ def _stops_explained(partial: Path) -> Iterator[None]:
         raise KeyboardInterrupt(f"stopped; {hint}") from None
 
 
-def _make_attempts(
+def make_attempts(
     job: DemonstrationJob,
     partial: Path,
     attempts: Attempts,
@@ -232,7 +232,7 @@ def _make_attempts(
                 show(task)
 
 
-def _assemble(job: DemonstrationJob, partial: Path, attempts: Attempts) -> Path:
+def assemble_dataset(job: DemonstrationJob, partial: Path, attempts: Attempts) -> Path:
     """Write the dataset among the attempts; returns its folder, to be moved to its place."""
     root = partial / "dataset"
     if root.exists():

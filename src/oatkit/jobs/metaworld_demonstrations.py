@@ -77,7 +77,10 @@ def make_metaworld(
             dataset.
         show_progress: Whether to show a progress bar.
     """
+    return make_dataset(metaworld_job(wanted), out, workers=workers, show_progress=show_progress)
+
+
+def metaworld_job(wanted: Demonstrations) -> DemonstrationJob:
+    """The dataset to be made; a wrong setting is a `ValueError`."""
     wanted = replace(wanted, tasks=checked_tasks(wanted, METAWORLD))
-    plan = common_plan(wanted) | METAWORLD.package_versions()
-    job = DemonstrationJob(wanted, TEACHER, plan)
-    return make_dataset(job, out, workers=workers, show_progress=show_progress)
+    return DemonstrationJob(wanted, TEACHER, common_plan(wanted) | METAWORLD.package_versions())

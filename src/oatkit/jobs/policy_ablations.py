@@ -13,7 +13,7 @@ out/levels8555-horizon32-tokens8/execute16    episodes
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -39,7 +39,7 @@ from oatkit.policies import load_policy
 from oatkit.storage.artifact import require_free
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.train import TrainConfig, read_log, resolve_config, training_seconds
-from oatkit.types import PolicyAblation, PolicySweep, PolicySweepRow, Sampling
+from oatkit.types import PolicyAblation, PolicyEvaluation, PolicySweep, PolicySweepRow, Sampling
 
 LIGHT_LEVELS = (8, 5, 5, 5)
 
@@ -128,7 +128,45 @@ def sweep_policy(
         device: Where networks run: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
         show_progress: Whether to print what happens and to show bars.
     """
-    path = json_path(out)
+    plan = plan_policy_sweep(
+        dataset,
+        only=only,
+        execute=execute,
+        kind=kind,
+        preset=preset,
+        tokenizer_steps=tokenizer_steps,
+        train=train,
+        cameras=cameras,
+        simulator=simulator,
+        tasks=tasks,
+        episodes=episodes,
+        sampling=sampling,
+        workers=workers,
+        device=device,
+        show_progress=show_progress,
+    )
+    return _sweep(plan, json_path(out))
+
+
+def plan_policy_sweep(
+    dataset: Dataset,
+    *,
+    only: PolicyAblation | None = None,
+    execute: int = 8,
+    kind: str = "oat",
+    preset: str = "small",
+    tokenizer_steps: int | None = None,
+    train: TrainConfig | Mapping[str, Any] | None = None,
+    cameras: Sequence[str] = (),
+    simulator: str | SimulatorKind = "metaworld",
+    tasks: Sequence[str] = (),
+    episodes: int = 50,
+    sampling: Sampling = Sampling(),
+    workers: int | None = None,
+    device: Device = "auto",
+    show_progress: bool = False,
+) -> PolicySweepPlan:
+    """What a sweep trains and evaluates; the arguments are those of `sweep_policy`."""
     if not 1 <= execute <= min(HORIZONS):
         raise ValueError(f"execute is {execute}, expected 1 to {min(HORIZONS)}, the shortest chunk")
     recipe = resolve_config(train, policy_recipe("light", preset))
@@ -147,7 +185,10 @@ def sweep_policy(
         **{"sampling": replace(sampling, seed=recipe.seed), "show_progress": show_progress},
         "device": place,
     }
-    return _sweep(list(closed_loop_ablations(only, execute)), path, settings, how, protocol)
+    state = dataset.state.keys if dataset.state else ()
+    settings |= {"fingerprint": dataset.fingerprint, "state_keys": list(state)}
+    rows = tuple(closed_loop_ablations(only, execute))
+    return PolicySweepPlan(rows, settings, how, protocol)
 
 
 @dataclass(frozen=True)
@@ -168,20 +209,52 @@ class _How:
         return Console(highlight=False, quiet=not self.show_progress)
 
 
-def _sweep(
-    rows: Sequence[ClosedLoopAblation],
-    path: Path,
-    settings: dict[str, Any],
-    how: _How,
-    protocol: Mapping[str, Any],
-) -> PolicySweep:
-    dataset, console = how.dataset, how.console
-    state = dataset.state.keys if dataset.state else ()
-    settings |= {"fingerprint": dataset.fingerprint, "state_keys": list(state)}
+@dataclass(frozen=True)
+class PolicySweepPlan:
+    """What a sweep trains and evaluates; made by `plan_policy_sweep`.
+
+    Attributes:
+        rows: All rows.
+        settings: What decides them, as JSON values.
+        how: How policies are trained.
+        protocol: How they are evaluated: arguments of `evaluate`.
+    """
+
+    rows: tuple[ClosedLoopAblation, ...]
+    settings: dict[str, Any]
+    how: _How
+    protocol: Mapping[str, Any]
+
+    @property
+    def data(self) -> str:
+        """Path of the dataset."""
+        return str(self.how.dataset.path)
+
+    def make_row(
+        self,
+        row: ClosedLoopAblation,
+        folder: Path,
+        evaluation: Callable[..., PolicyEvaluation] = evaluate,
+    ) -> PolicySweepRow:
+        """Train the policy of a row, unless it is there, and evaluate it.
+
+        Args:
+            row: What to train and evaluate.
+            folder: Where it goes.
+            evaluation: What evaluates it, with the arguments of `evaluate`.
+        """
+        _train(row, folder, self.how)
+        out = folder / f"execute{row.execute}"
+        record = evaluation(folder / "policy", out=out, execute=row.execute, **self.protocol)
+        return _found(row, folder, record)
+
+
+def _sweep(plan: PolicySweepPlan, path: Path) -> PolicySweep:
+    console = plan.how.console
     is_begun = path.exists()
-    sweep = read_or_begin(path, PolicySweep(str(dataset.path), settings))
-    for number, row in enumerate(rows, 1):
-        console.rule(f"{row.ablation}: {row.name} ({number} of {len(rows)})")
+    sweep = read_or_begin(path, PolicySweep(plan.data, plan.settings))
+    for number, row in enumerate(plan.rows, 1):
+        console.rule(f"{row.ablation}: {row.name} ({number} of {len(plan.rows)})")
         if any(row.is_row(done) for done in sweep.rows):
             console.print("done before")
             continue
@@ -191,9 +264,7 @@ def _sweep(
                 require_free(folder / part, path)
             is_begun = True
         write_record(path, sweep)
-        _train(row, folder, how)
-        found = _evaluate(row, folder, protocol)
-        sweep = replace(sweep, rows=(*sweep.rows, found))
+        sweep = replace(sweep, rows=(*sweep.rows, plan.make_row(row, folder)))
         write_record(path, sweep)
     return sweep
 
@@ -230,11 +301,8 @@ def _train(row: ClosedLoopAblation, folder: Path, how: _How) -> None:
     )
 
 
-def _evaluate(row: ClosedLoopAblation, folder: Path, protocol: Mapping[str, Any]) -> PolicySweepRow:
-    """The success of a row's policy."""
-    record = evaluate(
-        folder / "policy", out=folder / f"execute{row.execute}", execute=row.execute, **protocol
-    )
+def _found(row: ClosedLoopAblation, folder: Path, record: PolicyEvaluation) -> PolicySweepRow:
+    """A row with the success of its policy."""
     policy = load_policy(folder / "policy")
     batch_size = policy.extras["train"]["batch_size"]
     (result,) = record.budgets

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from oatkit.data import Dataset
+from oatkit.data import Chunks, Dataset
 from oatkit.storage.atomic_write import atomic_write
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Tokens
 
 CHUNKS_PER_BLOCK = 4096
+
+Block = tuple[NDArray[np.int32], NDArray[np.int64]]
+"""The ids of some chunks one after the other, and how many each chunk has."""
 
 
 class TokenTable:
@@ -59,21 +63,41 @@ def cached_tokens(
         dataset: Demonstrations.
         cache_dir: Folder of the cache; the dataset's own by default.
     """
-    key = f"{tokenizer.digest}-{dataset.fingerprint}"
-    folder = (cache_dir or dataset.cache_dir) / "tokens"
-    folder.mkdir(parents=True, exist_ok=True)
-    ids_path, ends_path = folder / f"{key}.ids", folder / f"{key}.ends.npy"
+    ids_path, ends_path = token_paths(tokenizer, dataset, cache_dir)
     if not ends_path.exists():
         chunks = dataset.chunks(tokenizer.horizon)
-        lengths: list[NDArray[np.int64]] = []
-        with atomic_write(ids_path) as aside, aside.open("wb") as file:
-            for start in range(0, len(chunks), CHUNKS_PER_BLOCK):
-                indices = np.arange(start, min(len(chunks), start + CHUNKS_PER_BLOCK))
-                state_BS = chunks.start_states(indices) if tokenizer.needs_state else None
-                tokens = tokenizer.encode(chunks.actions(indices)[0], state_BS)
-                is_real = np.arange(tokens.ids.shape[1]) < tokens.lengths.numpy()[:, None]
-                file.write(tokens.ids.numpy()[is_real].astype(np.int32).tobytes())
-                lengths.append(tokens.lengths.numpy())
-        with atomic_write(ends_path) as aside, aside.open("wb") as file:
-            np.save(file, np.cumsum(np.concatenate(lengths)))
+        starts = range(0, len(chunks), CHUNKS_PER_BLOCK)
+        blocks = (encode_block(tokenizer, chunks, start) for start in starts)
+        write_tokens(blocks, ids_path, ends_path)
     return TokenTable(ids_path, ends_path)
+
+
+def token_paths(
+    tokenizer: ActionTokenizer, dataset: Dataset, cache_dir: Path | None = None
+) -> tuple[Path, Path]:
+    """Where the tokens of a dataset are kept: the file of the ids, and that of the rows' ends."""
+    folder = (cache_dir or dataset.cache_dir) / "tokens"
+    key = f"{tokenizer.digest}-{dataset.fingerprint}"
+    return folder / f"{key}.ids", folder / f"{key}.ends.npy"
+
+
+def encode_block(tokenizer: ActionTokenizer, chunks: Chunks, start: int) -> Block:
+    """The tokens of the block of chunks that begins at `start`."""
+    indices = np.arange(start, min(len(chunks), start + CHUNKS_PER_BLOCK))
+    state_BS = chunks.start_states(indices) if tokenizer.needs_state else None
+    tokens = tokenizer.encode(chunks.actions(indices)[0], state_BS)
+    lengths = tokens.lengths.numpy()
+    is_real = np.arange(tokens.ids.shape[1]) < lengths[:, None]
+    return tokens.ids.numpy()[is_real].astype(np.int32), lengths
+
+
+def write_tokens(blocks: Iterable[Block], ids_path: Path, ends_path: Path) -> None:
+    """Write the tokens of all blocks, in order."""
+    lengths: list[NDArray[np.int64]] = []
+    ids_path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(ids_path) as aside, aside.open("wb") as file:
+        for ids, own_lengths in blocks:
+            file.write(ids.tobytes())
+            lengths.append(own_lengths)
+    with atomic_write(ends_path) as aside, aside.open("wb") as file:
+        np.save(file, np.cumsum(np.concatenate(lengths)))

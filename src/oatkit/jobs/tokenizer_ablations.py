@@ -81,6 +81,76 @@ def tokenizer_ablations(only: Ablation | None = None) -> Iterator[TokenizerAblat
         yield from (row("nesting", nested_dropout=is_nested) for is_nested in (False, True))
 
 
+@dataclass(frozen=True)
+class TokenizerSweepPlan:
+    """What a sweep trains, and how; see `sweep_tokenizer`.
+
+    Attributes:
+        dataset: Demonstrations to learn from.
+        only: One of the ablations; None for all.
+        kind: Name of an ordered kind.
+        preset: Size and training recipe.
+        train: How each row is trained, where not as the preset says.
+        held_out: Share of the episodes that is never trained on, and measured.
+        split_seed: Seed of which episodes those are.
+        device: Where networks run.
+        show_progress: Whether to print what happens and to show bars.
+    """
+
+    dataset: Dataset
+    only: Ablation | None = None
+    kind: str = DEFAULT_KIND
+    preset: str = "small"
+    train: TrainConfig | Mapping[str, Any] | None = None
+    held_out: float = 0.1
+    split_seed: int = 0
+    device: Device = "cpu"
+    show_progress: bool = False
+
+    @property
+    def recipe(self) -> TrainConfig:
+        return resolve_config(self.train, tokenizer_preset(self.preset).train)
+
+    def rows(self) -> list[TokenizerAblation]:
+        """All rows of the sweep."""
+        return list(tokenizer_ablations(self.only))
+
+    def settings(self) -> dict[str, Any]:
+        """What decides the rows, as JSON values."""
+        return {
+            **{"kind": self.kind, "preset": self.preset},
+            **{"held_out": self.held_out, "split_seed": self.split_seed},
+            **recipe_settings(self.train, self.recipe),
+            "fingerprint": self.dataset.fingerprint,
+            "action_dims": self.dataset.action.names,
+        }
+
+    def train_row(self, row: TokenizerAblation, folder: Path) -> SweepRow:
+        """Train the tokenizer of a row, unless it is there, and measure it."""
+        tokenizer = train_tokenizer(
+            self.dataset,
+            self.kind,
+            folder,
+            preset=self.preset,
+            train=self.recipe,
+            held_out=self.held_out,
+            split_seed=self.split_seed,
+            device=self.device,
+            show_progress=self.show_progress,
+            **row.settings,
+        )
+        tokenizer.to(self.device)
+        held_out = self.dataset.split(self.held_out, seed=self.split_seed)[1]
+        measured = measure_tokenizer(tokenizer, held_out, path=str(folder), split="val")
+        return SweepRow(
+            **asdict(row),
+            vocab_size=measured.vocab_size,
+            num_parameters=measured.num_parameters,
+            seconds=training_seconds(read_log(folder), self.recipe.batch_size),
+            budgets=measured.budgets,
+        )
+
+
 def sweep_tokenizer(
     dataset: Dataset,
     out: str | os.PathLike[str],
@@ -110,16 +180,14 @@ def sweep_tokenizer(
         show_progress: Whether to print what happens and to show bars.
     """
     path = json_path(out)
-    recipe = resolve_config(train, tokenizer_preset(preset).train)
-    split = {"held_out": held_out, "split_seed": split_seed}
-    settings = {"kind": kind, "preset": preset, **split, **recipe_settings(train, recipe)}
-    settings |= {"fingerprint": dataset.fingerprint, "action_dims": dataset.action.names}
-    how = {"preset": preset, "train": recipe, **split, "show_progress": show_progress}
-    how["device"] = resolve_device(device)
+    plan = TokenizerSweepPlan(
+        *(dataset, only, kind, preset, train, held_out, split_seed),
+        *(resolve_device(device), show_progress),
+    )
     console = Console(highlight=False, quiet=not show_progress)
     is_begun = path.exists()
-    sweep = read_or_begin(path, TokenizerSweep(str(dataset.path), settings))
-    rows = list(tokenizer_ablations(only))
+    sweep = read_or_begin(path, TokenizerSweep(str(dataset.path), plan.settings()))
+    rows = plan.rows()
     for number, row in enumerate(rows, 1):
         console.rule(f"{row.ablation}: {row.name} ({number} of {len(rows)})")
         same = [done for done in sweep.rows if row.is_same_training(done)]
@@ -127,10 +195,10 @@ def sweep_tokenizer(
             console.print("trained before")
             continue
         folder = path.with_suffix("") / row.name
-        if not is_begun:
+        if not is_begun and not same:  # a row of another ablation may have made it just now
             require_free(folder, path)
         write_record(path, sweep)
-        found = same[0] if same else _train_row(row, dataset, kind, folder, how)
+        found = same[0] if same else plan.train_row(row, folder)
         sweep = replace(sweep, rows=(*sweep.rows, replace(found, ablation=row.ablation)))
         write_record(path, sweep)
     return sweep
@@ -154,19 +222,3 @@ def recipe_settings(
         "seed": recipe.seed,
         **{f"train.{name}": value for name, value in more.items()},
     }
-
-
-def _train_row(
-    row: TokenizerAblation, dataset: Dataset, kind: str, folder: Path, how: Mapping[str, Any]
-) -> SweepRow:
-    tokenizer = train_tokenizer(dataset, kind, folder, **how, **row.settings)
-    tokenizer.to(how["device"])
-    held_out = dataset.split(how["held_out"], seed=how["split_seed"])[1]
-    measured = measure_tokenizer(tokenizer, held_out, path=str(folder), split="val")
-    return SweepRow(
-        **asdict(row),
-        vocab_size=measured.vocab_size,
-        num_parameters=measured.num_parameters,
-        seconds=training_seconds(read_log(folder), how["train"].batch_size),
-        budgets=measured.budgets,
-    )

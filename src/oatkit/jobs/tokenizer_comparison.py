@@ -258,7 +258,7 @@ def _compare_kinds(
     """Compare the kinds that the record lacks, writing it anew after every one."""
     held_out = plan.dataset.split(plan.split["held_out"], seed=plan.split["split_seed"])[1]
     path = out / RECORD
-    comparison = replace(read_or_begin(path, _begin(plan, held_out)), command=command)
+    comparison = replace(read_or_begin(path, begin_comparison(plan, held_out)), command=command)
     done = {k.measurement.kind for k in comparison.kinds}
     done = {kind for kind in done if (out / kind / "config.json").exists()}
     plan.say_duration([kind for kind in plan.kinds if kind not in done], console)
@@ -273,10 +273,9 @@ def _compare_kinds(
             steps = plan.steps(kind, console)
             comparison = replace(comparison, steps={**comparison.steps, kind: steps})
             write_record(path, comparison)
-        found = _compare_kind(comparison, plan, kind, folder, held_out, console)
+        found = compare_kind(comparison, plan, kind, folder, held_out, console)
         kept = (k for k in comparison.kinds if k.measurement.kind != kind)
-        order = list(KINDS)
-        kinds = sorted((*kept, found), key=lambda k: order.index(k.measurement.kind))
+        kinds = sorted((*kept, found), key=lambda k: list(KINDS).index(k.measurement.kind))
         comparison = replace(comparison, kinds=tuple(kinds))
         write_record(path, comparison)
     known = comparison.representations
@@ -286,7 +285,8 @@ def _compare_kinds(
     return comparison
 
 
-def _begin(plan: ComparisonPlan, held_out: Dataset) -> TokenizerComparison:
+def begin_comparison(plan: ComparisonPlan, held_out: Dataset) -> TokenizerComparison:
+    """The record before any kind is compared."""
     dataset = plan.dataset
     actions_BTA, is_pad_BT, state_BS = chunks_to_measure(held_out, plan.sizes["horizon"])
     rows = _moving_rows(actions_BTA, is_pad_BT)
@@ -304,7 +304,7 @@ def _begin(plan: ComparisonPlan, held_out: Dataset) -> TokenizerComparison:
     )
 
 
-def _compare_kind(
+def compare_kind(
     comparison: TokenizerComparison,
     plan: ComparisonPlan,
     kind: str,

@@ -1,0 +1,75 @@
+"""Blocks of a dataset's chunks as units of work: their tokens, written ahead of training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oatkit.data import Dataset
+from oatkit.errors import ShardError
+from oatkit.jobs.token_cache import CHUNKS_PER_BLOCK, encode_block, token_paths, write_tokens
+from oatkit.shards import ShardPlan
+from oatkit.storage.atomic_write import atomic_write
+from oatkit.storage.digest import digest
+from oatkit.tokenizers import ActionTokenizer
+
+FILES = "tokens"
+
+
+class TokenWork:
+    """The tokens of a dataset; see `oatkit.shards.Work`.
+
+    Args:
+        tokenizer: Tokenizer that encodes the chunks.
+        dataset: Episodes that a policy will be trained on.
+        cache_dir: Folder of the cache that the tokens go to in the end; the dataset's by default.
+    """
+
+    name = "data tokenize"
+
+    def __init__(
+        self, tokenizer: ActionTokenizer, dataset: Dataset, cache_dir: Path | None = None
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._chunks = dataset.chunks(tokenizer.horizon)
+        self._starts = {
+            f"{start:012d}": start for start in range(0, len(self._chunks), CHUNKS_PER_BLOCK)
+        }
+        self.settings: dict[str, Any] = {
+            "tokenizer": tokenizer.digest,
+            "fingerprint": dataset.fingerprint,
+            "num_chunks": len(self._chunks),
+        }
+        ids_path, ends_path = token_paths(tokenizer, dataset, cache_dir)
+        self.facts: dict[str, Any] = {"ids": str(ids_path), "ends": str(ends_path)}
+
+    def units(self) -> Sequence[str]:
+        return list(self._starts)
+
+    def run(self, keys: Sequence[str], folder: Path) -> Iterator[tuple[str, Any]]:
+        (folder / FILES).mkdir(exist_ok=True)
+        for key in keys:
+            ids, lengths = encode_block(self._tokenizer, self._chunks, self._starts[key])
+            with atomic_write(folder / FILES / f"{key}.npz") as aside, aside.open("wb") as file:
+                np.savez(file, ids=ids, lengths=lengths)
+            yield key, {"digest": digest(ids.tobytes(), lengths.tobytes())}
+
+
+def merge_tokens(plan: ShardPlan, results: dict[str, Any], folder: Path) -> Path:
+    """Join blocks into the cache that `oatkit policy train` reads."""
+
+    def blocks() -> Iterator[tuple[Any, Any]]:
+        for key in plan.units:
+            path = folder / FILES / f"{key}.npz"
+            with np.load(path) as stored:
+                ids, lengths = stored["ids"], stored["lengths"]
+            if digest(ids.tobytes(), lengths.tobytes()) != results[key]["digest"]:
+                raise ShardError(f"{path} is not what its record says: run its shard again")
+            yield ids, lengths
+
+    ids_path, ends_path = Path(plan.facts["ids"]), Path(plan.facts["ends"])
+    write_tokens(blocks(), ids_path, ends_path)
+    return ids_path

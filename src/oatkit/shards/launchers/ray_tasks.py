@@ -1,0 +1,58 @@
+"""Tasks of a Ray cluster: `--on ray:auto`, or `ray:HOST:PORT`, or `ray:local` for this machine.
+
+A task whose worker is lost runs again on another and goes on, because finished units are skipped.
+This is the only file that imports ray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from oatkit.errors import MissingExtraError, ShardError
+from oatkit.shards.launchers.launcher import Words, run_words
+
+try:
+    import ray
+except ImportError as error:
+    raise MissingExtraError("ray") from error
+
+MAX_RETRIES = 3
+"""How often a task runs again whose worker is lost."""
+
+
+class RayTasks:
+    """One task for each command; see `Launcher`.
+
+    Args:
+        commands: What to run.
+        address: Address of a cluster, "auto" for the one of this machine, "local" to start one.
+        num_cpus: Cores that a task needs.
+        num_gpus: GPUs that a task needs.
+    """
+
+    def __init__(
+        self, commands: Sequence[Words], address: str, *, num_cpus: float = 1, num_gpus: float = 0
+    ) -> None:
+        try:
+            ray.init(address, ignore_reinit_error=True, log_to_driver=False)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            said = str(error).splitlines()[0]
+            raise ShardError(f"no Ray cluster answers at {address!r} (--on): {said}") from error
+        task = ray.remote(num_cpus=num_cpus, num_gpus=num_gpus, max_retries=MAX_RETRIES)(run_words)
+        self._tasks = [task.remote(list(words)) for words in commands]
+
+    def poll(self) -> list[str | None]:
+        ready, _ = ray.wait(self._tasks, num_returns=len(self._tasks), timeout=0)
+        return [_outcome(task) if task in ready else None for task in self._tasks]
+
+    def stop(self) -> None:
+        for task in self._tasks:
+            ray.cancel(task, force=True)
+        ray.shutdown()
+
+
+def _outcome(task: object) -> str:
+    try:
+        return str(ray.get(task))
+    except ray.exceptions.RayError as error:
+        return str(error).splitlines()[0]
