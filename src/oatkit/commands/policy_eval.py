@@ -27,7 +27,7 @@ from oatkit.evaluation.queried_policy import Evaluable
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.evaluation_plan import make_rollout, plan_evaluation
 from oatkit.jobs.evaluation_shards import EvaluationWork
-from oatkit.jobs.policy_evaluation import RECORD, evaluate, evaluated_policy
+from oatkit.jobs.policy_evaluation import RECORD, evaluate, acting_policy
 from oatkit.measure.reports.report_words import actor, execution_words, maybe, result_name
 from oatkit.storage.records import read_record, write_record
 from oatkit.types import (
@@ -198,7 +198,7 @@ def run_evaluation_shard(
     schedule = Schedule(options.endpoints) if options.endpoints else None
     given = (schedule, options.head, options.decoding, options.draws, options.device, options.dtype)
     execution = Execution(options.execute, options.blend, options.delay, options.draws)
-    with evaluated_policy(policy, options.budgets, *given) as opened:
+    with acting_policy(policy, options.budgets, *given) as opened:
         rollout = make_rollout(opened, execution, options.sampling, options.state_key, schedule)
         work = EvaluationWork(
             plan_evaluation(opened, options.env, rollout, options.tasks, options.shadows),

@@ -108,16 +108,14 @@ def evaluate(
         show_progress: Whether to show a progress bar.
     """
     run = _Run(out, episodes, videos, rerun, workers, timeout_s, show_progress)
-    with evaluated_policy(
-        policy, budgets, schedule, head, decoding, draws, device, dtype
-    ) as opened:
+    with acting_policy(policy, budgets, schedule, head, decoding, draws, device, dtype) as opened:
         execution = Execution(execute, blend, delay, draws)
         rollout = make_rollout(opened, execution, sampling, state_keys, schedule)
         return run.finish(plan_evaluation(opened, simulator, rollout, tasks, shadows), command)
 
 
 @contextmanager
-def evaluated_policy(
+def acting_policy(
     policy: Policy | Evaluable | str | os.PathLike[str],
     budgets: Sequence[Budget],
     schedule: Schedule | None,

@@ -12,7 +12,7 @@ from oatkit.envs.simulator import SimulatorKind
 from oatkit.jobs.evaluation_plan import make_rollout, plan_evaluation
 from oatkit.jobs.evaluation_shards import EvaluationWork, merge_evaluation
 from oatkit.jobs.policy_ablations import ClosedLoopAblation, PolicySweepPlan
-from oatkit.jobs.policy_evaluation import evaluated_policy
+from oatkit.jobs.policy_evaluation import acting_policy
 from oatkit.nn.device import Device
 from oatkit.shards import ShardNumber, ShardPlan, merge_folder, run_shard
 from oatkit.storage.records import read_record, record_from_json, record_to_json, write_record
@@ -68,7 +68,7 @@ def evaluate_alone(
     The arguments are those of `evaluate`, of which a bar is not shown.
     """
     given = (None, None, None, 1, device, None)
-    with evaluated_policy(policy, (None,), *given) as opened:
+    with acting_policy(policy, (None,), *given) as opened:
         rollout = make_rollout(opened, Execution(execute), sampling, (), None)
         work = EvaluationWork(
             plan_evaluation(opened, simulator, rollout, tasks),
