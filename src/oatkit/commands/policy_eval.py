@@ -27,7 +27,7 @@ from oatkit.evaluation.queried_policy import Evaluable
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.evaluation_plan import make_rollout, plan_evaluation
 from oatkit.jobs.evaluation_shards import EvaluationWork
-from oatkit.jobs.policy_evaluation import RECORD, evaluate, acting_policy
+from oatkit.jobs.policy_evaluation import RECORD, acting_policy, evaluate
 from oatkit.measure.reports.report_words import actor, execution_words, maybe, result_name
 from oatkit.storage.records import read_record, write_record
 from oatkit.types import (
