@@ -58,9 +58,12 @@ def _rivals(cells: dict[str, Any]) -> str:
     """What other policies solve where they look again after 8 steps."""
     oat = _success(cells, "oat", "8", 8)
     rivals = {"`quest` with 16 unordered tokens": _success(cells, QUEST, "8", 16)}
+    flow = "the same light policy with a flow head in place of tokens"
+    rivals[flow] = _success(cells, "light-flow", "8", 10)
     rules = [row["rules"]["8 steps"]["success"] for row in read_results("regression").values()]
     rivals["a plain network that regresses chunks"] = _together(rules)
-    named = " and ".join(f"{name} solves {rate:g} %" for name, rate in rivals.items())
+    *first, last = (f"{name} solves {rate:g} %" for name, rate in rivals.items())
+    named = f"{', '.join(first)} and {last}"
     is_ahead = oat > max(rivals.values())
     return (
         f"Under that rule {named}: ordered tokens are {'' if is_ahead else 'not '}ahead in closed "
