@@ -48,7 +48,7 @@ def test_seeds_differ() -> None:
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -1.0, 2.0])
 def test_a_wrong_fraction(fraction: float) -> None:
-    with pytest.raises(ValueError, match=f"fraction is {fraction}, expected between 0 and 1"):
+    with pytest.raises(ValueError, match=f"is {fraction}, expected between 0 and 1"):
         split_episodes([b"a", b"b"], fraction=fraction, seed=0)
 
 
