@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks import (
     report_control,
     report_expert,
+    report_mixture,
     report_neighbors,
     report_policies,
     report_readme,
@@ -45,6 +46,7 @@ SECTIONS = {
     "tokenizer_speed": report_tokenizers.tokenizer_speed,
     "fast_speed": report_tokenizers.fast_speed,
     "tokenizer_sweep": report_tokenizers.tokenizer_sweep,
+    "mixture": report_mixture.mixture,
     "policy_table": report_policies.policy_table,
     "policy_sweep": report_policies.policy_sweep,
     "control": report_control.control,
