@@ -25,6 +25,7 @@ from oatkit.data import Dataset
 from oatkit.envs.simulator import SimulatorKind
 from oatkit.jobs.policy_evaluation import evaluate
 from oatkit.jobs.policy_training import train_policy
+from oatkit.jobs.row_clock import RowClock
 from oatkit.jobs.tokenizer_ablations import (
     HORIZONS,
     LEVELS,
@@ -251,6 +252,7 @@ class PolicySweepPlan:
 
 def _sweep(plan: PolicySweepPlan, path: Path) -> PolicySweep:
     console = plan.how.console
+    clock = RowClock(console)
     is_begun = path.exists()
     sweep = read_or_begin(path, PolicySweep(plan.data, plan.settings))
     for number, row in enumerate(plan.rows, 1):
@@ -266,6 +268,7 @@ def _sweep(plan: PolicySweepPlan, path: Path) -> PolicySweep:
         write_record(path, sweep)
         sweep = replace(sweep, rows=(*sweep.rows, plan.make_row(row, folder)))
         write_record(path, sweep)
+        clock.made_one(len(plan.rows) - number)
     return sweep
 
 

@@ -19,6 +19,7 @@ from typing import Any, get_args
 from rich.console import Console
 
 from oatkit.data import Dataset
+from oatkit.jobs.row_clock import RowClock
 from oatkit.jobs.tokenizer_training import DEFAULT_KIND, train_tokenizer
 from oatkit.measure.tokenizer_metrics import measure_tokenizer
 from oatkit.nn.device import Device, resolve_device
@@ -187,7 +188,7 @@ def sweep_tokenizer(
     console = Console(highlight=False, quiet=not show_progress)
     is_begun = path.exists()
     sweep = read_or_begin(path, TokenizerSweep(str(dataset.path), plan.settings()))
-    rows = plan.rows()
+    rows, clock = plan.rows(), RowClock(console)
     for number, row in enumerate(rows, 1):
         console.rule(f"{row.ablation}: {row.name} ({number} of {len(rows)})")
         same = [done for done in sweep.rows if row.is_same_training(done)]
@@ -201,6 +202,8 @@ def sweep_tokenizer(
         found = same[0] if same else plan.train_row(row, folder)
         sweep = replace(sweep, rows=(*sweep.rows, replace(found, ablation=row.ablation)))
         write_record(path, sweep)
+        if not same:
+            clock.made_one(len(rows) - number)
     return sweep
 
 
