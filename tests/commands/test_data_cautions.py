@@ -40,7 +40,7 @@ def test_training_says_what_would_ruin_it(
     code, text, _ = run_command(train, capsys)
     assert code == 0
     assert "caution: action 'action_0' jumps by a full turn (6.283) at" in text
-    assert "  unwrap the angle, or store its sine and cosine" in text
+    assert "  unwrap it: --actions unwrap:" in text
     assert text.count("in all, between") == 3
     assert "  and 2 more: `oatkit data check` lists them" in text
     assert "equals state" not in text, "a tokenizer reads no state"

@@ -21,7 +21,7 @@ from tests.measure.reports.pages import Page
 @pytest.fixture
 def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("metaworld", reason="needs the extra metaworld")
-    monkeypatch.setattr("oatkit.commands.demo.plan_for", lambda _: TINY)
+    monkeypatch.setattr("oatkit.commands.demo.plan_for", lambda *_: TINY)
     monkeypatch.setattr("oatkit.measure.tokenizer_metrics.SPEED_SECONDS", 0.01)
     # drawn and tested elsewhere
     monkeypatch.setattr(

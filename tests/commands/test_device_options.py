@@ -14,6 +14,10 @@ from tests.nn.pretended_devices import pretend_cuda
 
 WITHOUT_NETWORK = {
     "data make metaworld",
+    "data make robosuite",
+    "data convert",
+    "launch",
+    "merge",
     "data info",
     "data check",
     "vlm combinations",
@@ -21,10 +25,12 @@ WITHOUT_NETWORK = {
     "doctor",
 }
 """Commands in which no network runs."""
-ON_THE_CPU = {"export"}
-"""ONNX files are compared with torch where ONNX Runtime runs them."""
+ON_THE_CPU = {"export", "data view", "tokenizer adapt"}
+"""ONNX files are compared with torch where ONNX Runtime runs them; the others run a tokenizer on
+some chunks."""
 ARGUMENTS = {
     "demo": "",
+    "data tokenize": "d --tokenizer t",
     "tokenizer train": "--data d --out o",
     "tokenizer measure": "a --data d",
     "tokenizer compare": "--data d --out o",

@@ -97,7 +97,7 @@ def test_policies_read_the_cameras_that_are_named(
     policy = load_policy(tmp_path / "s" / "levels865-horizon32-tokens8" / "policy")
     assert list(policy.spec.cameras) == ["top"]
     assert sweep(images, out, "--only", "levels") == 2
-    assert "made with another cameras" in capsys.readouterr().err
+    assert "made with another --cameras" in capsys.readouterr().err
 
 
 def test_one_ablation_and_wrong_options(
@@ -110,7 +110,7 @@ def test_one_ablation_and_wrong_options(
     assert sweep(data, out, "--only", "levels", "--temperature", "0") == 2
     assert "made with another --temperature (was 1.0, now 0.0)" in capsys.readouterr().err
     assert sweep(data, out, "--only", "levels", "--top-k", "3") == 2
-    assert "made with another top_k (was None, now 3)" in capsys.readouterr().err
+    assert "made with another --top-k (was None, now 3)" in capsys.readouterr().err
     assert sweep(data, tmp_path / "s.txt") == 2
     assert "expected a name that ends in .json" in capsys.readouterr().err
     assert sweep(data, out, "--execute", "9") == 2

@@ -13,10 +13,8 @@ from tests.extending.harness import Extended, extend
 MAKE_POLICY = """
 import sys, oatkit
 from oatkit.policies import LightConfig, LightPolicy
-from oatkit.tokenizers import ActionTokenizer, make_config
 dataset = oatkit.open_dataset(sys.argv[1])
-config = make_config("klt", horizon=4, action_dim=1, num_tokens=2)
-tokenizer = ActionTokenizer.for_dataset(config, dataset)
+tokenizer = oatkit.train_tokenizer(dataset, "klt", horizon=4, num_tokens=2)
 net = LightConfig(width=16, num_layers=1, num_heads=2, image_size=36, crop_size=33)
 policy = LightPolicy.for_dataset(net, tokenizer, dataset, cameras=("front", "wrist"))
 policy.save_pretrained(sys.argv[2])
@@ -61,7 +59,7 @@ def test_a_policy_with_two_cameras_is_evaluated(extended: Extended, tmp_path: Pa
 
 
 def test_help_and_errors_name_it(extended: Extended) -> None:
-    assert "{cart,metaworld,pusht}" in extended.oatkit("policy", "eval", "--help")
+    assert "{cart,metaworld,pusht," in extended.oatkit("policy", "eval", "--help")
     code = "from oatkit.envs.simulator_table import simulator_kind\nsimulator_kind('cat')"
     with pytest.raises(AssertionError, match="unknown simulator 'cat'; known, closest first: cart"):
         extended.run("-c", code)
