@@ -98,7 +98,7 @@ def test_presets_are_those_of_the_light_policy(preset: str) -> None:
     ("flags", "problem"),
     [
         (("--endpoints", "1", "2"), "light-flow has no schedule: leave --endpoints out"),
-        (("--flow-draws", "0"), "flow_draws is 0, expected at least 1"),
+        (("--flow-draws", "0"), "--flow-draws is 0, expected at least 1"),
         (("--crop", "0.9"), "light-flow has its own crop"),
         (("--backbone", "x"), "the light-flow policy has no backbone"),
         (("--expert-start", "5"), "no flow expert to train apart"),

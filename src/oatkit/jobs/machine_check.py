@@ -18,13 +18,16 @@ from oatkit.envs.simulator_table import SIMULATORS
 
 SIMULATOR_OF = {kind.extra: kind for kind in SIMULATORS.values()}
 EXTRAS: dict[str, tuple[str, ...]] = {
-    "data": ("h5py", "zarr", "av", "pillow"),
+    "data": ("h5py", "zarr", "av", "pillow", "google-crc32c"),
     **{extra: kind.packages for extra, kind in SIMULATOR_OF.items()},
     "praxis": ("praxis-eval",),
     "vlm": ("transformers", "peft"),
     "report": ("matplotlib",),
     "onnx": ("onnx", "onnxruntime"),
     "lab": ("starlette", "uvicorn", "pillow"),
+    "rerun": ("rerun-sdk", "pillow"),
+    "slurm": ("submitit",),
+    "ray": ("ray",),
     "serve": ("oatkit-client", "websockets", "msgpack", "prometheus_client"),
 }
 RENDER = """

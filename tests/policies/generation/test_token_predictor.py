@@ -14,6 +14,7 @@ from oatkit.data import Dataset
 from oatkit.errors import DecodeError
 from oatkit.policies import LightPolicy, Prediction
 from oatkit.policies.observation.observations import Observations
+from oatkit.storage.artifact import UNTRAINED
 from oatkit.types import Sampling, Schedule, Tokens
 from tests.policies import tiny
 from tests.policies.tiny import seeded
@@ -139,6 +140,7 @@ def test_budgets_nest(kind: str, policies: dict[str, LightPolicy], dataset: Data
 
 def test_another_schedule_warns_once(dataset: Dataset) -> None:
     policy = tiny.make_policy("oat-pow2", dataset)
+    policy.extras.pop(UNTRAINED)  # which warns too
     observation = tiny.batch(policy, dataset)
     with pytest.warns(UserWarning, match=r"trained to generate \[1, 2, 4, 8\] tokens stage by"):
         found = policy.predict_action_chunk(observation, schedule=Schedule.one_shot(8))
