@@ -25,7 +25,8 @@ from tests.serve.slow import OBSERVATION, make_policy
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = Path(tmp_path_factory.mktemp("served"))
     policy = make_policy(path)
-    policy.extras.pop(UNTRAINED)  # its warning is no JSON
+    for made in (policy, policy.tokenizer):
+        made.extras.pop(UNTRAINED)  # its warning is no JSON
     return policy.save_pretrained(path / "policy")
 
 

@@ -91,6 +91,7 @@ def _with_sampling(settings: Json) -> Json:
 UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
     "oatkit/backbone-check": {1: _unchanged},
     "oatkit/benchmark-evaluation": {1: _unchanged},
+    "oatkit/dataset-info": {1: _unchanged},
     "oatkit/demo": {1: _demo_from_1},
     "oatkit/policy-evaluation": {
         1: _policy_evaluation_from_1,
@@ -102,7 +103,7 @@ UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
     "oatkit/policy-measurement": {1: _policy_measurement_from_1, 2: _unchanged},
     "oatkit/policy-sweep": {1: _policy_sweep_from_1, 2: _unchanged},
     "oatkit/reproduction": {1: _reproduction_from_1},
-    "oatkit/tokenizer-comparison": {1: _unchanged, 2: _unchanged},
+    "oatkit/tokenizer-comparison": dict.fromkeys((1, 2, 3), _unchanged),
     "oatkit/tokenizer-measurement": {1: _unchanged},
     "oatkit/tokenizer-sweep": {1: _unchanged},
 }

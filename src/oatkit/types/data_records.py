@@ -97,4 +97,4 @@ class DatasetInfo:
     actions: str = "absolute"
     """How actions are represented in training."""
     schema: str = field(default="oatkit/dataset-info")
-    version: int = 1
+    version: int = 2

@@ -206,7 +206,7 @@ class TokenizerComparison:
     representations: tuple[RepresentationMeasurement, ...] = ()
     """Kinds that are fitted, in other representations of the actions."""
     schema: str = "oatkit/tokenizer-comparison"
-    version: int = 3
+    version: int = 4
 
 
 @dataclass(frozen=True)
