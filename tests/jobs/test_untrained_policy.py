@@ -19,6 +19,7 @@ from oatkit.jobs.untrained_policy import (
 )
 from oatkit.policies.policy_table import POLICIES
 from oatkit.presets import POLICY_PRESETS, VLM_PRESETS
+from oatkit.storage.artifact import UNTRAINED
 from tests.policies import tiny
 
 
@@ -40,6 +41,7 @@ def test_the_same_policy_is_made_again(dataset: Dataset) -> None:
 
 def test_a_policy_of_other_sizes_cannot_be_continued(dataset: Dataset, tmp_path: Path) -> None:
     policy = tiny.make_policy("bin", dataset)
+    policy.extras.pop(UNTRAINED)  # a policy that goes on training is not
     narrow = oatkit.open_dataset(dataset.path, action_dims=("0",), cache_dir=dataset.cache_dir)
     make = continue_policy(policy, narrow, 0)
     with pytest.raises(ValueError, match=r"is for 3 action dimensions, .* has 1"):
