@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial as bound
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console
 
@@ -45,27 +45,30 @@ from oatkit.types.observation_keys import IMAGES
 PLAN_PATH_IN_DATASET = "meta/oatkit_plan.json"
 
 
-class Wanted(Protocol):
-    """What the demonstrations of every simulator have as settings."""
+@dataclass(frozen=True)
+class Wanted:
+    """What decides a dataset of demonstrations, whatever the simulator."""
 
-    @property
-    def tasks(self) -> tuple[str, ...]: ...
-    @property
-    def episodes(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def noise(self) -> float: ...
-    @property
-    def clean_labels(self) -> bool: ...
-    @property
-    def pushes(self) -> int: ...
-    @property
-    def images(self) -> bool: ...
-    @property
-    def image_size(self) -> tuple[int, int]: ...
-    @property
-    def shadows(self) -> bool: ...
+    tasks: tuple[str, ...] = ()
+    """Task names, or `all`."""
+    episodes: int = 50
+    """Successful episodes per task."""
+    seed: int = 0
+    """Seed of goals, start poses and noise. No seed has a goal or pose that an evaluation uses."""
+    noise: float = 0.0
+    """Standard deviation of noise on the expert's actions in [-1, 1]; recorded as executed."""
+    clean_labels: bool = False
+    """Record what the expert would have done without the noise, instead of what was executed."""
+    pushes: int = 0
+    """Largest number of pushes in an episode: for about eight steps a random action is executed and
+    the expert's own is recorded. The data then show how to come back, also from a missed grasp."""
+    images: bool = False
+    """Record what cameras see too."""
+    image_size: tuple[int, int] = (480, 480)
+    """Height and width of the images."""
+    shadows: bool = True
+    """Whether images have shadows and reflections; without them rendering takes less than half the
+    time."""
 
 
 @dataclass(frozen=True)

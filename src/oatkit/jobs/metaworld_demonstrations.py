@@ -12,6 +12,7 @@ from oatkit.data.source import Feature
 from oatkit.envs.metaworld import ACTION_DIM, CAMERA, METAWORLD, PAPER_TASKS, scripted_expert
 from oatkit.jobs.demonstration_job import (
     DemonstrationJob,
+    Wanted,
     checked_tasks,
     common_plan,
     make_dataset,
@@ -34,28 +35,13 @@ TEACHER = Teacher(
 
 
 @dataclass(frozen=True)
-class Demonstrations:
+class Demonstrations(Wanted):
     """What decides a dataset of demonstrations."""
 
     tasks: tuple[str, ...] = PAPER_TASKS
     """Task names, such as box-close, or `all` for all 50. The default is the paper's four."""
-    episodes: int = 50
-    """Successful episodes per task."""
-    seed: int = 0
-    """Seed of the goals and the noise. No seed has a goal that an evaluation uses."""
-    noise: float = 0.0
-    """Standard deviation of noise on the expert's actions in [-1, 1]; recorded as executed."""
-    clean_labels: bool = False
-    """Record what the expert would have done without the noise, instead of what was executed."""
-    pushes: int = 0
-    """Largest number of pushes in an episode: for about eight steps a random action is executed and
-    the expert's own is recorded. The data then show how to come back, also from a missed grasp."""
     images: bool = False
     """Record the corner2 camera too."""
-    image_size: tuple[int, int] = (480, 480)
-    """Height and width of the images."""
-    shadows: bool = True
-    """Whether images have shadows; without them rendering takes a third of the time."""
 
 
 def make_metaworld(

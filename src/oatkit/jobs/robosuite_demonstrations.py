@@ -24,6 +24,7 @@ from oatkit.envs.robosuite import (
 from oatkit.envs.robosuite_experts import scripted_expert
 from oatkit.jobs.demonstration_job import (
     DemonstrationJob,
+    Wanted,
     checked_tasks,
     common_plan,
     make_dataset,
@@ -51,28 +52,15 @@ TEACHER = Teacher(
 
 
 @dataclass(frozen=True)
-class RobosuiteDemonstrations:
+class RobosuiteDemonstrations(Wanted):
     """What decides a dataset of demonstrations in robosuite."""
 
     tasks: tuple[str, ...] = PAPER_TASKS
     """Task names, such as lift, or `all` for all five. The default is the paper's three."""
-    episodes: int = 50
-    """Successful episodes per task."""
-    seed: int = 0
-    """Seed of the start poses and the noise. No seed has a start pose that an evaluation uses."""
-    noise: float = 0.0
-    """Standard deviation of noise on the expert's actions in [-1, 1]; recorded as executed."""
-    clean_labels: bool = False
-    """Record what the expert would have done without the noise, instead of what was executed."""
-    pushes: int = 0
-    """Largest number of pushes in an episode: for about eight steps a random action is executed and
-    the expert's own is recorded. The data then show how to come back, also from a missed grasp."""
     images: bool = False
     """Record both cameras too: agentview and robot0_eye_in_hand."""
     image_size: tuple[int, int] = (84, 84)
     """Height and width of the images."""
-    shadows: bool = True
-    """Whether images have shadows and reflections; without them rendering takes half the time."""
     from_demos: Path | None = None
     """HDF5 file of robosuite or RoboMimic with recorded demonstrations of one task, which take the
     expert's place: they are moved to new start poses and replayed, and successes are kept."""
