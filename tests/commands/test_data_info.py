@@ -43,7 +43,7 @@ def test_data_info(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines["z"][2] == f"{actions[:, 2].min():.3g}"
     assert lines["z"][6] == f"{actions[:, 2].max():.3g}"
     saved = json.loads(record.read_text())
-    assert (saved["schema"], saved["version"]) == ("oatkit/dataset-info", 1)
+    assert (saved["schema"], saved["version"]) == ("oatkit/dataset-info", 2)
     assert sum(saved["action"][0]["histogram"]) == 39
 
 

@@ -97,7 +97,7 @@ def test_the_report_is_drawn_from_what_is_on_disk_alone(compared: Path) -> None:
 
 def test_the_record_is_whole_and_comes_back_the_same(compared: Path) -> None:
     found = read(compared)
-    assert (found.schema, found.version) == ("oatkit/tokenizer-comparison", 3)
+    assert (found.schema, found.version) == ("oatkit/tokenizer-comparison", 4)
     assert json.loads((compared / "comparison.json").read_text()) == json.loads(
         json.dumps(asdict(found))
     )
