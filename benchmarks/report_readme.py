@@ -60,6 +60,9 @@ def _rivals(cells: dict[str, Any]) -> str:
     rivals = {"`quest` with 16 unordered tokens": _success(cells, QUEST, "8", 16)}
     flow = "the same light policy with a flow head in place of tokens"
     rivals[flow] = _success(cells, "light-flow", "8", 10)
+    neighbors = read_results("neighbors")["rows"].values()
+    act = [row["rules"]["8 steps"]["success"] for row in neighbors if row["kind"] == "act"]
+    rivals["LeRobot's ACT in as many CPU minutes"] = _together(act)
     rules = [row["rules"]["8 steps"]["success"] for row in read_results("regression").values()]
     rivals["a plain network that regresses chunks"] = _together(rules)
     *first, last = (f"{name} solves {rate:g} %" for name, rate in rivals.items())
