@@ -19,19 +19,19 @@ CONTROL_RULES = {"half": "16 steps", "8": "8 steps", "4, blended": "4 steps, ble
 
 def neighbors(found: dict[str, Any]) -> str:
     settings, results = found["settings"], found["results"]
+    names = [NAMES[kind] for kind in results["trials"]]
     versions = dict.fromkeys(
         t["lerobot"] for kind in results["trials"].values() for t in kind.values()
     )
     return section(
         "LeRobot's policies on the same demonstrations",
         paragraph(
-            f"ACT and Diffusion Policy of LeRobot {', '.join(versions)} are trained on MetaWorld's "
-            "demonstrations from state, with the task one-hot, on one thread for "
+            f"Policies of LeRobot {', '.join(versions)} ({', '.join(names)}) are trained on "
+            "MetaWorld's demonstrations from state, with the task one-hot, on one thread for "
             f"{settings['cpu_minutes']:g} minutes of CPU time, and act in the episodes of the "
-            f"section on how chunks are executed, {settings['episodes']} a task. On an idle core "
-            "of the same machine, the tokenizer of a row there takes 12.7 minutes (8,000 steps) "
-            "and its policy 4.8 (2,500 steps): a neighbor has the time of both for every seed, "
-            "though our seeds share a tokenizer, and some more for what a shared machine costs.",
+            f"section on how chunks are executed, {settings['episodes']} a task. That is a little "
+            "more than tokenizer and policy of a row there take together on an idle core, for "
+            "every seed, though our seeds share a tokenizer.",
             "Success is in percent with Wilson's 95 % interval and, where there are several, the "
             "percentages of the seeds; the milliseconds of a chunk were measured beside other "
             "work.",

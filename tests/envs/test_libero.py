@@ -64,7 +64,7 @@ def test_the_instruction_is_in_the_name(name: str, words: str) -> None:
 
 
 def test_another_robosuite_does_not_fit() -> None:
-    """As that of the extra robosuite."""
+    """The robosuite of the other extra is another version, and is refused."""
     found = {"hf-libero": "0.1.4", "robosuite": "1.5.2", "mujoco": "3.3.7"}
     assert LIBERO["libero-10"].misfits(found) == "robosuite is 1.5.2, expected 1.4"
 

@@ -33,7 +33,7 @@ def answering(handle: Callable[[ServerConnection], None]) -> Iterator[str]:
 def openpi_server(
     horizon: int = 10, action_dim: int = 2, reply: dict[str, Any] | None = None
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """As openpi's servers do: empty metadata, then actions for every observation.
+    """A server as openpi has it: empty metadata, then actions for every observation.
 
     Gives its address and the messages that it got.
     """

@@ -52,11 +52,7 @@ class ColumnOptions:
         return dataset_of(
             open_source(path, opening) if isinstance(path, str) else path,
             opening,
-            action_key=self.action_key or None,
-            state_key=self.state_key or None,
-            action_dims=self.action_dims or None,
-            actions=self.actions or None,
-            fps=self.fps,
+            **self._columns(),
             allow_nonfinite=allow_nonfinite,
         )
 
@@ -64,14 +60,19 @@ class ColumnOptions:
         """The flags as arguments of `open_dataset`."""
         opening = self._opening(console)
         return {
+            **self._columns(),
+            "episodes": opening.episodes,
+            "cache_dir": opening.cache_dir,
+            "show_progress": opening.show_progress,
+        }
+
+    def _columns(self) -> dict[str, Any]:
+        return {
             "action_key": self.action_key or None,
             "state_key": self.state_key or None,
             "action_dims": self.action_dims or None,
             "actions": self.actions or None,
             "fps": self.fps,
-            "episodes": opening.episodes,
-            "cache_dir": opening.cache_dir,
-            "show_progress": opening.show_progress,
         }
 
     def open_like(
