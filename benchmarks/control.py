@@ -35,6 +35,7 @@ NAME = "control"
 GOALS = 1
 """Seed of the goals: others than those on which the rules were tried out."""
 LIGHT: dict[str, Any] = {"num_tokens": 8, "levels": (8, 5, 5, 5)}
+NO_OFFSET: dict[str, Any] = {"offset_layers": 0}
 
 
 @dataclass(frozen=True)
@@ -67,19 +68,29 @@ ROWS = {
     "fast": Row("fast"),
     "bin": Row("bin"),
     "light-flow": Row("oat", "light-flow", LIGHT),
-    "oat, two frames": Row("oat", options=LIGHT, history=2),
-    "oat, true ids alone": Row("oat", options=LIGHT, changes={"code_smoothing": 0.0}),
-    "oat, early weight 8": Row("oat", options={**LIGHT, "early_weight": 8.0}),
+    "oat, no offset": Row("oat", options=LIGHT, changes=NO_OFFSET),
+    "klt, no offset": Row("klt", options=LIGHT, changes=NO_OFFSET),
+    "oat, no offset, two frames": Row("oat", options=LIGHT, changes=NO_OFFSET, history=2),
+    "oat, no offset, early weight 8": Row(
+        "oat", options={**LIGHT, "early_weight": 8.0}, changes=NO_OFFSET
+    ),
     "oat, as first": Row(
-        "oat", options=LIGHT, changes={"code_smoothing": 0.0}, tokenizer_steps=2000, history=2
+        "oat",
+        options=LIGHT,
+        changes={"code_smoothing": 0.0, **NO_OFFSET},
+        tokenizer_steps=2000,
+        history=2,
     ),
     "quest, 2000 tokenizer steps": Row(
         "quest", options={"levels": LIGHT["levels"]}, tokenizer_steps=2000
     ),
+    "quest, no offset, 2000 tokenizer steps": Row(
+        "quest", options={"levels": LIGHT["levels"]}, changes=NO_OFFSET, tokenizer_steps=2000
+    ),
     "quest, as first": Row(
         "quest",
         options={"levels": LIGHT["levels"]},
-        changes={"code_smoothing": 0.0},
+        changes={"code_smoothing": 0.0, **NO_OFFSET},
         tokenizer_steps=2000,
         history=2,
     ),
@@ -183,6 +194,7 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         "tokenizer_steps": policy.tokenizer.extras.get("train", {}).get("steps"),
         "early_weight": getattr(policy.tokenizer.codec.config, "early_weight", 1.0),
         "code_smoothing": getattr(policy.net.config, "code_smoothing", 0.0),
+        "offset_layers": getattr(policy.net.config, "offset_layers", 0),
         "episodes": options.episodes,
         "budgets": [asdict(budget) for budget in record.budgets],
     }

@@ -31,7 +31,7 @@ from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 
 OWN_FLAGS = (
     *("backbone", "tokenizer", "decoding", "cameras", "history", "horizon", "endpoints"),
-    *("dropout", "code_smoothing"),
+    *("dropout", "code_smoothing", "offset_layers"),
 )
 """Flags of what a policy to start from has already."""
 
@@ -76,6 +76,9 @@ class TrainPolicy:
     code_smoothing: float | None = None
     """Standard deviation, in levels of a code, of the training targets around the true tokens
     (light on oat, quest and bin); 0 takes the true tokens alone. The preset's by default."""
+    offset_layers: int | None = None
+    """Number of layers of the head that corrects decoded chunks by what is observed (light); 0 acts
+    by what the tokens decode to. The preset's by default."""
     held_out: float | None = None
     """Share of the episodes that is never trained on; the tokenizer's, else 0.1."""
     split_seed: int | None = None
@@ -136,6 +139,8 @@ class TrainPolicy:
             changes["dropout"] = self.dropout
         if self.code_smoothing is not None:
             changes["code_smoothing"] = self.code_smoothing
+        if self.offset_layers is not None:
+            changes["offset_layers"] = self.offset_layers
         is_vlm = isinstance(config, VlmConfig)
         if self.augmentation != Augmentation() and not is_vlm:
             raise ValueError(

@@ -74,7 +74,8 @@ def policy_config(policy: str, preset: str = "small") -> Any:
     if isinstance(config, LightConfig):
         return policy_preset(preset).net
     if isinstance(config, LightFlowConfig):
-        return replace(config, sizes=replace(policy_preset(preset).net, code_smoothing=0.0))
+        sizes = replace(policy_preset(preset).net, code_smoothing=0.0, offset_layers=0)
+        return replace(config, sizes=sizes)
     if isinstance(config, VlmConfig):
         return replace(config, expert=vlm_preset(preset, policy).expert)
     return config

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from oatkit.data import Dataset
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.tokenizers.codec import decode_in_parts
 from oatkit.types import Tokens
 
 MAX_CHUNKS = 8192
@@ -57,5 +56,5 @@ def chunks_to_measure(
 @torch.inference_mode()
 def decode_prefix(tokenizer: ActionTokenizer, tokens: Tokens) -> Tensor:
     """Raw chunks of tokens of any length, also of length 0, which `tokenizer.decode` refuses."""
-    decoded_BTA = decode_in_parts(tokenizer.codec, tokens, tokenizer.coded_shape)
+    decoded_BTA = tokenizer.decode_normalized(tokens)
     return tokenizer.normalizer.unnormalize(decoded_BTA, tokens.state)

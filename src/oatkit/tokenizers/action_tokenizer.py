@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -243,26 +243,57 @@ class ActionTokenizer:
         if isinstance(tokens, Tokens):
             is_torch = not tokens.is_numpy
         checked = checked_tokens(self.codec, tokens, budget)
-        chunks_BTA = decode_in_parts(self.codec, checked, self.coded_shape)
-        if not self.normalized_input:
-            kept = checked.state if state is None else state
-            chunks_BTA = self.normalizer.unnormalize(chunks_BTA, kept)
+        kept = checked.state if state is None else state
+        chunks_BTA = self.to_raw(self.decode_normalized(checked), kept)
         return chunks_BTA if is_torch else chunks_BTA.cpu().numpy()
 
-    def decode_rows(self, tokens: Tokens) -> tuple[Tensor, dict[int, str]]:
+    def decode_normalized(self, tokens: Tokens) -> Tensor:
+        """Chunks as the codec gives them, in float32 and without a gradient; `to_raw` makes actions
+        of them."""
+        with torch.no_grad(), torch.autocast(tokens.ids.device.type, enabled=False):
+            return decode_in_parts(self.codec, tokens, self.coded_shape)
+
+    def to_raw(self, chunks_BTA: Tensor, state: Any = None) -> Tensor:
+        """Raw actions of normalized chunks; see `decode` for the state."""
+        if self.normalized_input:
+            return chunks_BTA
+        return self.normalizer.unnormalize(chunks_BTA, state)
+
+    @torch.inference_mode()
+    def decode_rows(
+        self, tokens: Tokens, correct: Callable[[Tensor], Tensor] | None = None
+    ) -> tuple[Tensor, dict[int, str]]:
         """Raw chunks, (B, horizon, action_dim), and the reason for each row that does not decode.
 
         The chunk of such a row is NaN.
+
+        Args:
+            tokens: Sequences in the vocabulary.
+            correct: What is done to normalized chunks before they become actions.
         """
-        if tokens.is_numpy:
-            tokens = replace(tokens, is_numpy=False)
+        if UNTRAINED in self.extras:
+            warn_of_random_weights(f"{self.kind} tokenizer", "train_tokenizer")
+        chunks_BTA, reasons = self._normalized_rows(tokens)
+        if correct is not None:
+            chunks_BTA = correct(chunks_BTA)
+        if not reasons:
+            return self.to_raw(chunks_BTA, tokens.state), {}
+        rows = [row for row in range(len(tokens)) if row not in reasons]
+        state = None if tokens.state is None else tokens.state[rows]
+        raw_BTA = chunks_BTA.new_full((len(tokens), self.horizon, self.action_dim), torch.nan)
+        raw_BTA[rows] = self.to_raw(chunks_BTA[rows], state)
+        return raw_BTA, reasons
+
+    def _normalized_rows(self, tokens: Tokens) -> tuple[Tensor, dict[int, str]]:
+        """Normalized chunks, and the reason for each row that does not decode and is NaN."""
         if self.codec.is_total:
-            return self.decode(tokens), {}
-        shape = (len(tokens), self.horizon, self.action_dim)
-        chunks_BTA, reasons = torch.full(shape, torch.nan, device=tokens.ids.device), {}
+            return self.decode_normalized(checked_tokens(self.codec, tokens)), {}
+        chunks_BTA = torch.full((len(tokens), *self.coded_shape), torch.nan)
+        chunks_BTA, reasons = chunks_BTA.to(tokens.ids.device), {}
         for row in range(len(tokens)):
             try:
-                chunks_BTA[row] = self.decode(tokens.rows(slice(row, row + 1)))[0]
+                one = checked_tokens(self.codec, tokens.rows(slice(row, row + 1)))
+                chunks_BTA[row] = self.decode_normalized(one)[0]
             except DecodeError as error:
                 reasons[row] = str(error)
         return chunks_BTA, reasons

@@ -91,9 +91,7 @@ class OATPolicy(PreTrainedPolicy):
         if self.training:
             random = SampleRandom(torch.randint(2**62, (len(actions_BTA),), device=device))
         tokens = self._tokens(actions_BTA, self.light.spec.start_state(observations))
-        loss = self.light.net.loss(
-            observations.to(device), tokens, self.light.schedule, random
-        ).total
+        loss = self.light.loss(observations.to(device), tokens, actions_BTA, random).total
         return loss, {"loss": loss.item()}
 
     @torch.no_grad()

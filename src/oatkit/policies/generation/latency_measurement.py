@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -13,11 +14,11 @@ from oatkit.nn.device import read_clock
 from oatkit.policies.generation.budget_limits import can_stop_early
 from oatkit.policies.generation.deadline import Latency
 from oatkit.policies.generation.early_stop import AutoThresholds, StageCosts
-from oatkit.policies.generation.token_generation import generate_stages
-from oatkit.policies.generation.token_net import TokenNet
+from oatkit.policies.generation.token_generation import decode_and_correct, generate_stages
+from oatkit.policies.generation.token_net import Correct, TokenNet
 from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Schedule
+from oatkit.types import Schedule, Tokens
 
 REPEATS = 5
 COST_REPEATS = 20
@@ -26,7 +27,11 @@ COST_REPEATS = 20
 
 @torch.inference_mode()
 def measure_latency(
-    net: TokenNet, tokenizer: ActionTokenizer, schedule: Schedule, observations: Observations
+    net: TokenNet,
+    tokenizer: ActionTokenizer,
+    schedule: Schedule,
+    observations: Observations,
+    correct: Correct | None = None,
 ) -> Latency:
     """Median time of every stage and of decoding, for a batch of this size."""
     batch = observations.to(net.device)
@@ -35,7 +40,7 @@ def measure_latency(
         return [read_clock(net.device)]
 
     rows = [
-        _time_parts(net, tokenizer, schedule, batch, after_stage)
+        _time_parts(net, tokenizer, schedule, batch, after_stage, correct)
         for _ in range(REPEATS + 1)  # the first warms up
     ]
     median = (1000 * np.median(rows[1:], axis=0)).tolist()
@@ -44,7 +49,11 @@ def measure_latency(
 
 @torch.inference_mode()
 def measure_costs(
-    net: TokenNet, tokenizer: ActionTokenizer, schedule: Schedule, observations: Observations
+    net: TokenNet,
+    tokenizer: ActionTokenizer,
+    schedule: Schedule,
+    observations: Observations,
+    correct: Correct | None = None,
 ) -> StageCosts:
     """Median time until each stage, and of all tokens, from the encoded observation to the chunk.
 
@@ -63,7 +72,7 @@ def measure_costs(
         return []
 
     rows = [
-        [_time_parts(net, tokenizer, schedule, batch, each) for each in (look, go_on)]
+        [_time_parts(net, tokenizer, schedule, batch, each, correct) for each in (look, go_on)]
         for _ in range(COST_REPEATS + 1)  # the first warms up
     ]
     looking, going = zip(*rows[1:], strict=True)
@@ -77,11 +86,13 @@ def _time_parts(
     schedule: Schedule,
     batch: Observations,
     after_stage: Callable[[Sequence[Tensor]], list[float]],
+    correct: Correct | None,
 ) -> NDArray[np.float64]:
     """Seconds between the start of the first stage, the moments that `after_stage` gives and the
     end of decoding."""
     num_rows, stages = len(batch), net.pack(schedule, net.device).stages
-    generation = net.start(net.encode(batch), num_rows, schedule.num_tokens)
+    context = net.encode(batch)
+    generation = net.start(context, num_rows, schedule.num_tokens)
     uniform_BK = torch.rand(num_rows, schedule.num_tokens, device=net.device)
     times, ids, entropies = [read_clock(net.device)], [], []
     for stage in generate_stages(generation, stages, uniform_BK, mask_id=net.mask_id):
@@ -90,7 +101,8 @@ def _time_parts(
         times += after_stage(entropies)
     if can_stop_early(tokenizer):  # otherwise nobody asks how long decoding takes
         transform = tokenizer.normalizer.transform
-        state_S = None if transform is None else torch.ones(transform.state_dim)
-        tokenizer.decode(torch.cat(ids, dim=1), state=state_S)
+        state_NS = None if transform is None else torch.ones(num_rows, transform.state_dim)
+        tokens = replace(Tokens.full(torch.cat(ids, dim=1)), state=state_NS)
+        decode_and_correct(tokenizer, tokens, context, correct)
     times.append(read_clock(net.device))
     return np.diff(times)

@@ -5,6 +5,8 @@ Shape letters: B batch, S stage, K token slot, T step in the chunk, A action dim
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -12,11 +14,11 @@ from oatkit.policies.generation.budget_limits import can_stop_early
 from oatkit.policies.generation.early_stop import MARGIN, AutoThresholds, find_thresholds
 from oatkit.policies.generation.latency_measurement import measure_costs
 from oatkit.policies.generation.random_rows import Generators, random_rows
-from oatkit.policies.generation.token_generation import generate_stages
-from oatkit.policies.generation.token_net import TokenNet
+from oatkit.policies.generation.token_generation import decode_and_correct, generate_stages
+from oatkit.policies.generation.token_net import Correct, TokenNet
 from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer
-from oatkit.types import Schedule
+from oatkit.types import Schedule, Tokens
 
 
 @torch.inference_mode()
@@ -31,6 +33,7 @@ def calibrate_thresholds(
     rows_at_once: int,
     margin: float | None = None,
     state_BS: Tensor | None = None,
+    correct: Correct | None = None,
 ) -> AutoThresholds | None:
     """Thresholds from held-out observations; None where generation cannot stop early.
 
@@ -46,6 +49,7 @@ def calibrate_thresholds(
         rows_at_once: Number of observations that fit in memory together.
         margin: Largest mean excess, as a share of the tokenizer's own error; `MARGIN` by default.
         state_BS: Raw states at which the chunks start, where actions are relative to them.
+        correct: What the network does to decoded chunks; nothing by default.
     """
     if not can_stop_early(tokenizer):
         return None
@@ -56,7 +60,7 @@ def calibrate_thresholds(
     blocks = observations.split(rows_at_once)
     states = [None] * len(blocks) if state_BS is None else torch.split(state_BS, rows_at_once)
     rows = zip(blocks, torch.split(uniform_BK, rows_at_once), states, strict=True)
-    found = [_stages(net, tokenizer, schedule, *row, scale_A) for row in rows]
+    found = [_stages(net, tokenizer, schedule, *row, scale_A, correct) for row in rows]
     entropy_BS, excess_BS = (
         torch.cat(rows).cpu().double().numpy() for rows in zip(*found, strict=True)
     )
@@ -64,7 +68,7 @@ def calibrate_thresholds(
     coded_BTA = tokenizer.decode(tokenizer.encode(wanted_BTA, state_BS))
     lost = float(squared_distance(coded_BTA, wanted_BTA, scale_A).mean())
     first = next(iter(observations.split(1)))
-    costs = measure_costs(net, tokenizer, schedule, first)
+    costs = measure_costs(net, tokenizer, schedule, first, correct)
     allowed = (MARGIN if margin is None else margin) * lost
     return find_thresholds(schedule.endpoints, entropy_BS, excess_BS, costs, allowed)
 
@@ -82,6 +86,7 @@ def _stages(
     uniform_BK: Tensor,
     state_BS: Tensor | None,
     scale_A: Tensor,
+    correct: Correct | None,
 ) -> tuple[Tensor, Tensor]:
     """Mean entropy so far and squared distance to the last chunk after each stage, (B, S) each."""
     context = net.encode(observations.to(net.device))
@@ -94,6 +99,7 @@ def _stages(
         ids.append(stage.ids)
         entropies.append(stage.entropy_bits)
         means.append(torch.cat(entropies, dim=1).mean(dim=1))
-        chunks.append(tokenizer.decode(torch.cat(ids, dim=1), state=state_BS))
+        tokens = replace(Tokens.full(torch.cat(ids, dim=1)), state=state_BS)
+        chunks.append(decode_and_correct(tokenizer, tokens, context, correct)[0])
     excess = [squared_distance(chunk_BTA, chunks[-1], scale_A) for chunk_BTA in chunks]
     return torch.stack(means, dim=1), torch.stack(excess, dim=1)

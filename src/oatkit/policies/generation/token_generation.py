@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,6 +23,7 @@ from oatkit.nn.decoder_backend import Generation
 from oatkit.policies.generation.deadline import Deadline
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.packing import Stage
+from oatkit.policies.generation.token_net import Correct
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import STOP_REASONS, Sampling, Schedule, Tokens
 
@@ -157,6 +159,8 @@ def generate_chunks(
     mask_id: int,
     end_id: int | None,
     state_NS: Tensor | None = None,
+    context: Any = None,
+    correct: Correct | None = None,
 ) -> GeneratedChunks:
     """Generate tokens once for every observation of the batch and decode them.
 
@@ -169,6 +173,8 @@ def generate_chunks(
         mask_id: The input that stands for MASK.
         end_id: The id that ends a row, where lengths vary.
         state_NS: Raw state at which each chunk starts, where actions are relative to it.
+        context: Context of the rows, which `correct` reads.
+        correct: What the network does to decoded chunks; nothing by default.
     """
     schedule, budget = settings.schedule, settings.budget
     stages = stages[: schedule.calls_for(budget)]
@@ -203,10 +209,22 @@ def generate_chunks(
         tokens = replace(cut_at_end(tokens.ids, end_id, budget), state=state_NS)
         calls_N = _calls_until_end(tokens.lengths, schedule, len(stages))
         stopped_N = torch.where(tokens.lengths < budget, ALL, stopped_N)
-    chunk_NTA, undecodable = tokenizer.decode_rows(tokens)
+    chunk_NTA, undecodable = decode_and_correct(tokenizer, tokens, context, correct)
     entropy_NK, attempts_N = torch.cat(entropies, dim=1), torch.ones_like(calls_N)
     found = (chunk_NTA, tokens, entropy_NK, calls_N, attempts_N)
     return GeneratedChunks(*found, undecodable, stopped_N)
+
+
+def decode_and_correct(
+    tokenizer: ActionTokenizer, tokens: Tokens, context: Any, correct: Correct | None
+) -> tuple[Tensor, dict[int, str]]:
+    """Raw chunks (B, T, A) as a policy acts by them, and the reason for each row that does not
+    decode."""
+    if correct is None:
+        return tokenizer.decode_rows(tokens)
+    return tokenizer.decode_rows(
+        tokens, lambda chunk_BTA: correct(context, chunk_BTA, tokens.lengths)
+    )
 
 
 def _calls_until_end(lengths_N: Tensor, schedule: Schedule, num_stages: int) -> Tensor:

@@ -33,7 +33,7 @@ from oatkit.policies.generation.token_generation import (
     GenerationSettings,
     generate_chunks,
 )
-from oatkit.policies.generation.token_net import TokenNet
+from oatkit.policies.generation.token_net import Correct, TokenNet
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
 from oatkit.policies.observation.observations import Observations
@@ -54,6 +54,7 @@ class TokenPredictor:
         schedule: Blocks in which the network was trained to generate.
         spec: What the policy observes, to measure latencies with.
         episode: Reads the observations.
+        correct: What the network does to decoded chunks; nothing by default.
     """
 
     def __init__(
@@ -63,12 +64,14 @@ class TokenPredictor:
         schedule: Schedule,
         spec: ObservationSpec,
         episode: EpisodeReader,
+        correct: Correct | None = None,
     ) -> None:
         self._net = net
         self._tokenizer = tokenizer
         self._schedule = schedule
         self._spec = spec
         self._episode = episode
+        self._correct = correct
         self._needs_state = reads_start_state(tokenizer.normalizer, spec)
         self._warned: set[str] = set()
         self._latencies: dict[tuple[int, Schedule, torch.device], Latency] = {}
@@ -138,6 +141,8 @@ class TokenPredictor:
                 mask_id=self._net.mask_id,
                 end_id=self._net.end_id,
                 state_NS=None if state_BS is None else state_BS[rows_N.cpu() % batch_size],
+                context=own,
+                correct=self._correct,
             )
             generated = new if generated is None else generated.with_rows(rows_N, new)
             if not generated.undecodable:
@@ -175,6 +180,8 @@ class TokenPredictor:
             mask_id=net.mask_id,
             end_id=net.end_id,
             state_NS=self._start_state(observations),
+            context=context,
+            correct=self._correct,
         )
 
     def _start_state(self, batch: Observations) -> Tensor | None:
@@ -186,7 +193,8 @@ class TokenPredictor:
         key = (batch_size, schedule or self._schedule, self._net.device)
         if key not in self._latencies:
             blank = self._episode.read(blank_observation(self._spec, batch_size))
-            self._latencies[key] = measure_latency(self._net, self._tokenizer, key[1], blank)
+            parts = (self._net, self._tokenizer, key[1], blank, self._correct)
+            self._latencies[key] = measure_latency(*parts)
         return self._latencies[key]
 
     def calibrate(
@@ -206,6 +214,7 @@ class TokenPredictor:
             generator=generator,
             rows_at_once=rows_at_once,
             state_BS=self._start_state(observations),
+            correct=self._correct,
         )
 
     def _choose_schedule(self, schedule: Schedule | None) -> Schedule:

@@ -36,6 +36,8 @@ class LightConfig:
     code_smoothing: float = field(default=0.0, metadata=UNWRITTEN_DEFAULT)
     """Standard deviation, in levels of a code, of the training targets around the true ids; 0 takes
     the true ids alone, as do kinds whose ids are no points of a grid (`fast`, `acodec`, `klt`)."""
+    offset_layers: int = field(default=0, metadata=UNWRITTEN_DEFAULT)
+    """Number of layers of the head that corrects decoded chunks by what is observed; 0 for none."""
 
     def __post_init__(self) -> None:
         for name in ("width", "num_layers", "num_heads", "image_channels"):
@@ -43,6 +45,8 @@ class LightConfig:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
         if self.width % self.num_heads:
             raise ValueError(f"width {self.width} is not divisible by {self.num_heads} heads")
+        if self.offset_layers < 0:
+            raise ValueError(f"offset_layers is {self.offset_layers}, expected 0 or more")
         if not 0 <= self.code_smoothing < math.inf:
             raise ValueError(f"code_smoothing is {self.code_smoothing}, expected 0 or more levels")
         if self.crop_size < SMALLEST_CROP:
@@ -77,6 +81,8 @@ class LightFlowConfig:
             raise ValueError("light-flow has no schedule: leave --endpoints out")
         if self.sizes.code_smoothing:
             raise ValueError("light-flow has no tokens: leave --code-smoothing out")
+        if self.sizes.offset_layers:
+            raise ValueError("light-flow decodes nothing to correct: leave --offset-layers out")
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> LightFlowConfig:

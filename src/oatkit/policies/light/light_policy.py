@@ -25,6 +25,7 @@ from oatkit.policies.generation.token_predictor import TokenPredictor
 from oatkit.policies.light.light_config import LightConfig
 from oatkit.policies.light.light_net import LightNet
 from oatkit.policies.light.observation_encoder import load_for_more_tasks
+from oatkit.policies.light.offset_loss import offset_loss, tokens_to_correct
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
@@ -79,7 +80,9 @@ class LightPolicy:
         self.extras = extras or {}
         self.head: Head = "tokens"
         self.episode = EpisodeReader(partial(read_observation, spec), spec.history)
-        self.token_predictor = TokenPredictor(net, tokenizer, self.schedule, spec, self.episode)
+        correct = None if net.offset is None else net.corrected
+        parts = (net, tokenizer, self.schedule, spec, self.episode)
+        self.token_predictor = TokenPredictor(*parts, correct)
 
     @classmethod
     def make(
@@ -93,6 +96,7 @@ class LightPolicy:
             vocab_size=tokenizer.vocab_size,
             num_tokens=tokenizer.max_tokens,
             has_end=not tokenizer.is_fixed_length,
+            chunk_shape=(tokenizer.horizon, tokenizer.normalizer.dim),
             code_positions_VC=tokenizer.code_positions,
         )
         return cls(net.eval(), tokenizer, spec)
@@ -159,12 +163,30 @@ class LightPolicy:
         observations: Observations,
         tokens: Tokens,
         actions_BTA: Tensor,
-        random: SampleRandom,
+        random: SampleRandom | None,
         is_pad_BT: Tensor | None = None,
     ) -> TrainingLoss:
-        """The training loss. The actions are unused: this policy learns from tokens only."""
+        """The training loss of tokens and, with an offset head, of the corrected chunks.
+
+        Without random numbers nothing is dropped, and true tokens alone are corrected.
+        """
         self.extras.pop(UNTRAINED, None)  # whoever trains it knows
-        return self.net.loss(observations, tokens, self.schedule, random)
+        context = self.net.encode(observations, random)
+        loss, logits_BKV = self.net.token_loss(context, tokens, self.schedule, random)
+        parts = {"token_loss": loss}
+        if self.net.offset is not None:
+            if random is not None:
+                tokens = tokens_to_correct(self.tokenizer, logits_BKV, tokens, random)
+            self.tokenizer.to(self.device)
+            normal_BTA = self.tokenizer.normalizer.normalize(
+                actions_BTA, self.spec.start_state(observations)
+            )
+            chunks_BTA = self.tokenizer.decode_normalized(tokens)
+            parts["offset_loss"] = offset_loss(
+                self.net, context, chunks_BTA, tokens, normal_BTA, random
+            )
+            loss = loss + parts["offset_loss"]
+        return TrainingLoss(loss, parts)
 
     def flow_loss(
         self,
