@@ -28,7 +28,8 @@ def control(record: dict[str, Any]) -> str:
             f"trained for {' or '.join(f'{number:,}' for number in steps)} steps; the training "
             "steps of its tokenizer stand beside it, how many times as much the first action of a "
             "chunk counted in them as the last (`early_weight`), and how wide its targets are "
-            "around the true codes (`code_smoothing`, in levels). MetaWorld's state holds the "
+            "around the true codes (`code_smoothing`, in levels), and whether an offset head "
+            "corrects decoded chunks by what is seen (`offset_layers`). MetaWorld's state holds the "
             "frame before already. Success is in "
             f"percent over all tasks and seeds, {cells[0]['episodes']} episodes a task, with "
             "Wilson's 95 % interval and, where there are several, the percentages of the seeds.",
@@ -39,7 +40,7 @@ def control(record: dict[str, Any]) -> str:
             "the one nearest to the plan under way is taken.",
         ),
         table(
-            ("policy", "seeds", "tokenizer", "early", "smoothing", "frames", *rules),
+            ("policy", "seeds", "tokenizer", "early", "smoothing", "offset", "frames", *rules),
             [
                 (
                     f"`{name}`",
@@ -78,13 +79,15 @@ def _num_seeds(cells: Cells, name: str) -> int:
 
 def _trained(cells: Cells, name: str) -> tuple[str, ...]:
     """Training steps of a row's tokenizer, where it was trained, the weight of first actions in
-    them, the width of the policy's targets, and the number of frames that it sees."""
+    them, the width of the policy's targets, the layers of its offset head, and the number of
+    frames that it sees."""
     cell = next(cell for cell in cells if cell["row"] == name)
     steps = cell["tokenizer_steps"]
     return (
         "" if steps is None else f"{steps:,}",
         "" if steps is None else f"{cell['early_weight']:g}",
         f"{cell['code_smoothing']:g}",
+        str(cell["offset_layers"] or ""),
         str(cell["history"]),
     )
 

@@ -144,9 +144,7 @@ class PolicyPreset:
 
 
 _SMALL_POLICY = PolicyPreset(
-    LightConfig(
-        width=128, num_layers=3, image_channels=16, code_smoothing=1.0, offset_layers=3
-    ),
+    LightConfig(width=128, num_layers=3, image_channels=16, code_smoothing=1.0, offset_layers=3),
     replace(
         _SMALL,
         steps=2500,

@@ -41,11 +41,12 @@ def test_the_page_shows_rules_tasks_seams_and_budgets() -> None:
         return {
             **{"row": "oat", "seed": seed, "rule": "8", "steps": 100, "episodes": 10},
             **{"tokenizer_steps": 2000, "early_weight": 8.0, "code_smoothing": 1.0, "history": 2},
+            "offset_layers": 3,
             "budgets": [result(1, 1), result(8, successes), result("auto", 5)],
         }
 
     text = control({"results": {"cells": {"a": cell(0, 4), "b": cell(1, 8)}}})
-    assert "| `oat` | 2 | 2,000 | 8 | 1 | 2 | 60.0 (39 - 78): 40.0, 80.0 |" in text
+    assert "| `oat` | 2 | 2,000 | 8 | 1 | 3 | 2 | 60.0 (39 - 78): 40.0, 80.0 |" in text
     assert "| `oat` | 60 |" in text
     assert "| `oat` | 0.500, 0.250; 8 |" in text
     assert "| rule 8 | 1 | 8 | auto |" in text

@@ -79,8 +79,13 @@ def test_a_robot_without_torch(exported: tuple[Path, Path]) -> None:
     np.testing.assert_allclose(found["actions"], predicted.chunk, atol=1e-3)
 
 
-def test_images_history_and_every_budget(dataset: Dataset, tmp_path: Path) -> None:
-    policy = tiny.make_policy("oat-pow2", dataset, history=2, cameras=("front",))
+@pytest.mark.parametrize("offset_layers", [0, 2])
+def test_images_history_and_every_budget(
+    offset_layers: int, dataset: Dataset, tmp_path: Path
+) -> None:
+    policy = tiny.make_policy(
+        "oat-pow2", dataset, offset_layers=offset_layers, history=2, cameras=("front",)
+    )
     policy.save_pretrained(tmp_path / "policy")
     assert main(["export", str(tmp_path / "policy"), "--out", str(tmp_path / "onnx")]) == 0
     local = LocalPolicy(tmp_path / "onnx", sampling=GREEDY)
@@ -108,6 +113,23 @@ def test_images_history_and_every_budget(dataset: Dataset, tmp_path: Path) -> No
     last["observation/front"] = last.pop("observation/front_image")  # as a server takes it too
     alone = local.infer({**last, "prompt": batch["task"][0]})["actions"]
     assert alone.shape == (8, 3), "one frame is repeated"
+    assert local.decoder.reads_context == (offset_layers > 0)
+
+
+def test_tokens_alone_are_not_the_actions_of_a_policy_that_corrects_them(
+    dataset: Dataset, tmp_path: Path
+) -> None:
+    policy = tiny.make_policy("quest", dataset, offset_layers=1)
+    policy.save_pretrained(tmp_path / "policy")
+    assert main(["export", str(tmp_path / "policy"), "--out", str(tmp_path / "onnx")]) == 0
+    local = LocalPolicy(tmp_path / "onnx", sampling=GREEDY)
+    batch = tiny.batch(policy, dataset, 2)
+    observation = {"observation/state": batch["observation.state"][0], "prompt": batch["task"][0]}
+    reply = local.infer(observation)
+    predicted = policy.predict_action_chunk(tiny.row(batch, 0), sampling=PolicySampling(0))
+    np.testing.assert_allclose(reply["actions"], predicted.chunk[0], atol=1e-3)
+    with pytest.raises(ValueError, match="let the server decode, or open the folder as LocalPol"):
+        local.decoder.decode(reply["tokens"])
 
 
 @pytest.mark.parametrize(

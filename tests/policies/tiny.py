@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +72,13 @@ def make_tokenizer(kind: str, dataset: Dataset, **settings: Any) -> ActionTokeni
     return tokenizer
 
 
-def make_policy(kind: str, dataset: Dataset, **settings: Any) -> LightPolicy:
+def make_policy(
+    kind: str, dataset: Dataset, *, offset_layers: int = 0, **settings: Any
+) -> LightPolicy:
     tokenizer = make_tokenizer(kind, dataset)
     torch.manual_seed(1)
-    policy = LightPolicy.for_dataset(CONFIG, tokenizer, dataset, **settings)
+    config = replace(CONFIG, offset_layers=offset_layers)
+    policy = LightPolicy.for_dataset(config, tokenizer, dataset, **settings)
     for parameter in policy.net.parameters():
         if parameter.ndim > 1:
             torch.nn.init.normal_(parameter, std=0.3)

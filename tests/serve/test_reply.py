@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from oatkit_client import ChunkQueue, Client
+import pytest
+from oatkit_client import ChunkQueue, Client, ServerError
 from oatkit_client.wire import pack, unpack
 from websockets.sync.client import connect
 
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.serve import ServeConfig, serving
+from oatkit.types import Sampling
 from tests.policies import tiny
 from tests.serve.slow import OBSERVATION, make_policy
 
@@ -43,6 +45,20 @@ def test_a_calibrated_policy_says_how_much_to_execute(tmp_path: Path) -> None:
             queue.step(OBSERVATION)
     assert type(reply["execute_steps"]) is int
     assert reply["execute_steps"] == tokens["execute_steps"] == table.bin_steps[0]
+
+
+def test_tokens_alone_are_refused_where_chunks_are_corrected(tmp_path: Path) -> None:
+    policy = make_policy(tmp_path, offset_layers=1)
+    wanted = policy.predict_action_chunk(
+        {"observation.state": OBSERVATION["observation/state"], "task": OBSERVATION["prompt"]},
+        sampling=Sampling(temperature=0.0),
+    )
+    config = ServeConfig(port=0, max_batch=1, sampling=Sampling(temperature=0.0))
+    with serving(policy, config) as url, Client(url) as client:
+        reply = client.infer(OBSERVATION)
+        with pytest.raises(ServerError, match="its tokens alone are not its actions: ask without"):
+            client.infer({**OBSERVATION, "tokens_only": True})
+    np.testing.assert_allclose(reply["actions"], wanted.chunk, rtol=1e-4, atol=1e-5)
 
 
 def test_a_reply_says_why_generation_stopped(tmp_path: Path) -> None:

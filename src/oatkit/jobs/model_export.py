@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,20 @@ from oatkit.nn.onnx.graph import open_session, ports
 from oatkit.nn.onnx.stage_decoder import OnnxDecoder
 from oatkit.policies import LightFlowPolicy, LightPolicy, Policy, VlmPolicy, load_policy
 from oatkit.policies.generation.packing import pack
+from oatkit.policies.generation.token_generation import decode_and_correct
 from oatkit.policies.light.light_flow_onnx import (
     flow_encoder_model,
     flow_facts,
     flow_step_model,
 )
-from oatkit.policies.light.light_onnx import encoder_model, generation_facts, stage_model
+from oatkit.policies.light.light_net import LightContext
+from oatkit.policies.light.light_onnx import (
+    CONTEXT,
+    encoder_model,
+    generation_facts,
+    policy_decoder_model,
+    stage_model,
+)
 from oatkit.policies.observation.observation_spec import blank_observation
 from oatkit.storage.artifact import local_folder
 from oatkit.storage.atomic_write import atomic_write
@@ -77,8 +85,8 @@ def export_model(
         differences = _flow_differences(flow, models)
         policy_facts = _policy_facts(flow, flow_facts(flow), models)
     else:
-        models = {"decoder": decoder_model(tokenizer)}
-        differences = {"decoder": _decoder_difference(tokenizer, models["decoder"])}
+        models = {"decoder": policy_decoder_model(light) if light else decoder_model(tokenizer)}
+        differences = {"decoder": _decoder_difference(tokenizer, models["decoder"], light)}
     if light is not None:
         own = {"encoder": encoder_model(light), "stage": stage_model(light)}
         differences["encoder"] = _encoder_difference(light, own["encoder"])
@@ -172,8 +180,12 @@ def _file(name: str, models: Mapping[str, bytes]) -> dict[str, Any]:
     return {"file": f"{name}.onnx", **ports(models[name])}
 
 
-def _decoder_difference(tokenizer: ActionTokenizer, model: bytes) -> float:
-    """Largest difference for random tokens of every budget, in normalized units."""
+@torch.inference_mode()
+def _decoder_difference(
+    tokenizer: ActionTokenizer, model: bytes, policy: LightPolicy | None = None
+) -> float:
+    """Largest difference for random tokens of every budget, in normalized units; of a policy with an
+    offset head, for random contexts too."""
     rng, largest = np.random.default_rng(0), 0.0
     session, transform = open_session(model), tokenizer.normalizer.transform
     state_dim = 0 if transform is None else transform.state_dim
@@ -186,9 +198,15 @@ def _decoder_difference(tokenizer: ActionTokenizer, model: bytes) -> float:
                 "lengths": np.full(batch_size, budget),
                 "state": rng.normal(size=(batch_size, state_dim)).astype(np.float32),
             }
+            tokens = Tokens.full(torch.from_numpy(inputs["tokens"])).prefix(budget)
+            tokens, correct = replace(tokens, state=torch.from_numpy(inputs["state"])), None
+            if policy is not None and policy.net.offset is not None:
+                shape = (batch_size, len(policy.net.slots), policy.net.config.width)
+                inputs[CONTEXT] = rng.normal(size=shape).astype(np.float32)
+                correct = policy.net.corrected
             (found,) = session.run(None, {name: inputs[name] for name in names})
-            tokens = Tokens.full(torch.from_numpy(inputs["tokens"]))
-            wanted = tokenizer.decode(tokens, budget, inputs["state"])
+            context = LightContext([], torch.from_numpy(inputs.get(CONTEXT, np.empty(0))))
+            wanted, _ = decode_and_correct(tokenizer, tokens, context, correct)
             scaled = (found - wanted.numpy()) / tokenizer.raw_normalizer.scale
             largest = max(largest, float(np.abs(scaled).max()))
     return largest
@@ -202,8 +220,11 @@ def _encoder_difference(policy: LightPolicy, model: bytes) -> float:
     for batch_size in BATCH_SIZES:
         observation = _random_observation(policy, batch_size, rng)
         observations = policy.read(observation)
-        into, back = frozen.fold(policy.net.encode(observations), batch_size).unbind(dim=1)
-        wanted = (into.transpose(2, 3).flatten(0, 1).numpy(), back.flatten(0, 1).numpy())
+        context = policy.net.encode(observations)
+        into, back = frozen.fold(context.pairs, batch_size).unbind(dim=1)
+        wanted = [into.transpose(2, 3).flatten(0, 1).numpy(), back.flatten(0, 1).numpy()]
+        if policy.net.offset is not None:
+            wanted.append(context.encoded.numpy())
         inputs = {name: value for name, value in observation.items() if name != TASK}
         found = session.run(None, {TASK: observations.task.numpy(), **inputs})
         for one, other in zip(found, wanted, strict=True):
@@ -221,7 +242,7 @@ def _stage_difference(policy: LightPolicy, model: bytes) -> float:
         observations = policy.read(_random_observation(policy, batch_size, rng))
         context = policy.net.encode(observations)
         feeds = [
-            one.start(context, batch_size, 2 * policy.schedule.num_tokens).feed
+            one.start(context.pairs, batch_size, 2 * policy.schedule.num_tokens).feed
             for one in (decoder, frozen)
         ]
         for stage in pack(policy.schedule).stages:

@@ -126,6 +126,10 @@ class Policy(ActingPolicy, Protocol):
         """Budgets at which a policy is measured."""
 
     @property
+    def tokens_suffice(self) -> bool:
+        """Whether the tokenizer alone makes the chunk of the tokens, without what was observed."""
+
+    @property
     def rows_at_once(self) -> int:
         """Number of observations that fit in memory together."""
 

@@ -132,6 +132,11 @@ class RequestReader:
         )
         if request.is_tokens_only and self._policy.head != "tokens":
             raise ValueError("this policy gives no tokens: ask without tokens_only")
+        if request.is_tokens_only and not self._policy.tokens_suffice:
+            raise ValueError(
+                "this policy corrects chunks by what it sees, so that its tokens alone are not its "
+                "actions: ask without tokens_only"
+            )
         if request.budget not in self._possible_budgets:
             policy_budget(self._policy, request.budget)
             self._possible_budgets.add(request.budget)

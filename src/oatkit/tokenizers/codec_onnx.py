@@ -6,7 +6,9 @@ begins with looking tokens up.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import singledispatch
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -29,8 +31,17 @@ from oatkit.tokenizers.transform_onnx import STATE, inverted
 TOKENS, LENGTHS, ACTIONS = "tokens", "lengths", "actions"
 
 
+Correction = Callable[[Graph, str, str | None], str]
+"""Adds nodes to a graph: from normalized chunks (B, horizon, action_dim) and the number of tokens of
+each, None where it is always all, to other such chunks."""
+
+
 @torch.inference_mode()
-def decoder_model(tokenizer: ActionTokenizer) -> bytes:
+def decoder_model(
+    tokenizer: ActionTokenizer,
+    correct: Correction | None = None,
+    read: Mapping[str, Port] = MappingProxyType({}),
+) -> bytes:
     """The file.
 
     tokens   (B, max_tokens) int64, in the vocabulary; anything in it past a row's length
@@ -38,6 +49,11 @@ def decoder_model(tokenizer: ActionTokenizer) -> bytes:
     state    (B, state_dim) float32, raw units, at the start of the chunk; only where actions are
              relative to it
     actions  (B, horizon, action_dim) float32, raw units
+
+    Args:
+        tokenizer: The tokenizer.
+        correct: What a policy does to normalized chunks; nothing by default.
+        read: Further inputs, which `correct` reads.
     """
     graph, codec = Graph(), tokenizer.codec
     if tokenizer.coded_shape != (codec.config.horizon, codec.config.action_dim):
@@ -48,12 +64,14 @@ def decoder_model(tokenizer: ActionTokenizer) -> bytes:
     transform, horizon = tokenizer.normalizer.transform, tokenizer.horizon
     normalized = [-1, horizon, tokenizer.normalizer.dim]
     chunks = graph.reshape(decoder(codec, graph, TOKENS, LENGTHS), normalized)
+    if correct is not None:
+        chunks = correct(graph, chunks, LENGTHS if codec.has_prefixes else None)
     scale, offset = (
         graph.weight(torch.tensor(values, dtype=torch.float32))
         for values in (tokenizer.normalizer.scale, tokenizer.normalizer.offset)
     )
     actions = graph.add("Add", graph.add("Mul", chunks, scale), offset)
-    inputs = {TOKENS: Port("int64", ("B", tokenizer.max_tokens))}
+    inputs = {TOKENS: Port("int64", ("B", tokenizer.max_tokens)), **read}
     if codec.has_prefixes:
         inputs[LENGTHS] = Port("int64", ("B",))
     if transform is not None:

@@ -26,7 +26,7 @@ def test_the_encoder_gives_what_the_stages_read(dataset: Dataset) -> None:
     }
     into, back = session.run(["into", "back"], inputs)
     with torch.inference_mode():
-        folded_L2BXD = FrozenDecoder(policy.net.decoder).fold(policy.net.encode(read), 3)
+        folded_L2BXD = FrozenDecoder(policy.net.decoder).fold(policy.net.encode(read).pairs, 3)
     wanted_into, wanted_back = folded_L2BXD.transpose(0, 1).flatten(1, 2)
     torch.testing.assert_close(
         torch.from_numpy(into), wanted_into.transpose(1, 2), atol=1e-3, rtol=1e-3

@@ -128,11 +128,11 @@ def test_the_loss_falls(kind: str, dataset: Dataset) -> None:
     policy = tiny.make_policy(kind, dataset)
     observation = tiny.batch(policy, dataset, 16)
     tokens = policy.tokenizer.encode(observation["action"])
-    read = policy.read(observation)
+    read, actions = policy.read(observation), torch.from_numpy(observation["action"])
     optimizer = torch.optim.Adam(policy.net.parameters(), 1e-2)
     losses = []
     for _ in range(15):
-        loss = policy.net.loss(read, tokens, policy.schedule).total
+        loss = policy.loss(read, tokens, actions, None).total
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

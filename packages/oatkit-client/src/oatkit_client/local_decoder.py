@@ -55,7 +55,14 @@ class LocalDecoder:
         inputs = self.facts["decoder"]["inputs"]
         return int(inputs["state"]["shape"][1]) if "state" in inputs else 0
 
-    def decode(self, tokens: Any, budget: int | None = None, state: Any = None) -> Any:
+    @property
+    def reads_context(self) -> bool:
+        """Whether chunks are corrected by what the policy sees, so that tokens alone do not decode."""
+        return "context" in self.facts["decoder"]["inputs"]
+
+    def decode(
+        self, tokens: Any, budget: int | None = None, state: Any = None, context: Any = None
+    ) -> Any:
         """Raw actions, (horizon, action_dim), or (B, horizon, action_dim) of several sequences.
 
         Args:
@@ -64,10 +71,18 @@ class LocalDecoder:
             budget: Number of leading tokens that count; all by default.
             state: State at the start of the chunk, (state_dim,) or (B, state_dim) in raw units,
                 where actions are relative to it.
+            context: What the policy's encoder gave, where `reads_context`; `LocalPolicy` has it.
         """
         is_batch = any(np.ndim(row) > 0 for row in tokens)
         rows = [np.asarray(row) for row in (tokens if is_batch else [tokens])]
         inputs = {**self._inputs(rows, budget), **self._state_input(state, len(rows))}
+        if self.reads_context:
+            if context is None:
+                raise ValueError(
+                    "this policy corrects its chunks by what it sees: let the server decode, or "
+                    "open the folder as LocalPolicy"
+                )
+            inputs["context"] = context
         (chunks_BTA,) = self._model.run(["actions"], inputs)
         return chunks_BTA if is_batch else chunks_BTA[0]
 

@@ -209,7 +209,7 @@ class LocalPolicy:
                 reached, stopped = max(budgets, default=reached), "deadline"
                 break
         return {
-            "actions": self.decoder.decode(tokens, reached, state_S),
+            "actions": self.decoder.decode(tokens, reached, state_S, context.get("context")),
             "tokens": tokens[:reached],
             "entropy": entropy[:reached],
             "budget_used": reached,
@@ -250,7 +250,8 @@ class LocalPolicy:
             for stage in self.facts["stages"]:
                 tokens += self._feed(stage, tokens, context, cache).argmax(axis=-1).tolist()
                 times.append(time.perf_counter())
-            self.decoder.decode(tokens, state=np.zeros(self.decoder.state_dim))
+            state_S = np.zeros(self.decoder.state_dim)
+            self.decoder.decode(tokens, state=state_S, context=context.get("context"))
             rows.append(np.diff([*times, time.perf_counter()]))
         self._times_s = np.median(rows[1:], axis=0).tolist()
         return time.perf_counter() - began
@@ -314,7 +315,7 @@ class LocalPolicy:
                 "symbols": np.array([symbols[:num_slots]], np.int64),
                 "positions": np.array(stage["positions"], np.int64),
                 "bias": bias_GS,
-                **context,
+                **{name: context[name] for name in ("into", "back")},
                 **cache,
             },
         )

@@ -13,7 +13,6 @@ from oatkit.policies.generation.packing import Packing
 from oatkit.policies.observation.observations import Observations
 from oatkit.types import Schedule
 
-
 Correct = Callable[[Any, Tensor, Tensor], Tensor]
 """From the context, normalized chunks (B, T, A) and the number of tokens (B,) that each was decoded
 from to the chunks that a policy acts by."""

@@ -64,6 +64,7 @@ class LightFlowPolicy:
 
     kind = "light-flow"
     heads: tuple[Head, ...] = ("flow",)
+    tokens_suffice = False
     rows_at_once = 256
 
     def __init__(

@@ -1,12 +1,15 @@
 """The light policy as ONNX files: one encodes an observation, the other is called stage by stage.
 
 observation ── encoder ── into, back ──┐
-symbols, positions, bias, cache ───────┴── stage ── logits, cache
+                  │                    ├── stage ── logits, cache
+                  │    symbols, positions, bias, cache
+                  └── context, with an offset head ── decoder ── actions
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import torch
 
@@ -14,10 +17,14 @@ from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.nn.onnx import layers as modules
 from oatkit.nn.onnx.graph import Graph, Port
 from oatkit.nn.onnx.stage_decoder import token_decoder_model
+from oatkit.nn.transformer import Mlp
 from oatkit.policies.generation.packing import pack
 from oatkit.policies.light.light_net import LightNet
 from oatkit.policies.light.light_policy import LightPolicy
 from oatkit.policies.light.observation_onnx import add_encoder, observation_ports
+from oatkit.tokenizers.codec_onnx import decoder_model
+
+CONTEXT = "context"
 
 
 def stage_model(policy: LightPolicy) -> bytes:
@@ -30,6 +37,7 @@ def encoder_model(policy: LightPolicy) -> bytes:
     """The file that is run once per observation; `observation_ports` are its inputs.
 
     into, back   what the stages read
+    context      what the offset head reads, where there is one
     """
     graph, net, spec = Graph(), policy.net, policy.spec
     width = net.config.width
@@ -39,9 +47,56 @@ def encoder_model(policy: LightPolicy) -> bytes:
         "into": (into, Port("float32", ("LB", width, "X"))),
         "back": (back, Port("float32", ("LB", "X", width))),
     }
+    if net.offset is not None:
+        outputs[CONTEXT] = (context, context_port(net))
     return graph.model(
         observation_ports(spec), outputs, opset=modules.OPSET, ir_version=modules.IR_VERSION
     )
+
+
+def context_port(net: LightNet) -> Port:
+    """The encoded observations, as the offset head reads them."""
+    return Port("float32", ("B", len(net.slots), net.config.width))
+
+
+@torch.inference_mode()
+def policy_decoder_model(policy: LightPolicy) -> bytes:
+    """The file that decodes tokens: the tokenizer's, with the offset of what is observed.
+
+    Where there is an offset head it has one more input:
+
+    context   (B, slots, width) float32, what the encoder gives
+    """
+    net = policy.net
+    if net.offset is None:
+        return decoder_model(policy.tokenizer)
+    return decoder_model(
+        policy.tokenizer, partial(_add_offset, policy), {CONTEXT: context_port(net)}
+    )
+
+
+def _add_offset(policy: LightPolicy, graph: Graph, chunks: str, lengths: str | None) -> str:
+    """`OffsetHead` as nodes; without `lengths` chunks are always of all tokens."""
+    net, tokenizer = policy.net, policy.tokenizer
+    head = net.offset
+    assert head is not None
+    flat = graph.reshape(chunks, [-1, head.chunk.in_features])
+    seen = graph.reshape(CONTEXT, [-1, head.context.in_features])
+    x = graph.add(
+        "Add",
+        modules.linear(graph, head.context, seen),
+        modules.linear(graph, head.chunk, flat),
+    )
+    if lengths is None:
+        count = graph.weight(head.count.weight[tokenizer.max_tokens])
+    else:
+        count = graph.add("Gather", graph.weight(head.count.weight), lengths)
+    x = graph.add("Add", x, count)
+    for layer in head.layers:
+        x = graph.add("Add", x, modules.mlp(graph, cast(Mlp, layer), x))
+    added = modules.linear(graph, head.out, modules.layer_norm(graph, head.norm, x))
+    shape = [-1, tokenizer.horizon, tokenizer.normalizer.dim]
+    return graph.add("Add", chunks, graph.reshape(added, shape))
 
 
 def generation_facts(policy: LightPolicy) -> dict[str, Any]:

@@ -133,6 +133,11 @@ class LightPolicy:
         return self.tokenizer.schedule if endpoints is None else Schedule(endpoints)
 
     @property
+    def tokens_suffice(self) -> bool:
+        """Whether there is no offset head, which corrects what the tokenizer makes of tokens."""
+        return self.net.offset is None
+
+    @property
     def device(self) -> torch.device:
         return self.net.device
 

@@ -76,6 +76,7 @@ class VlmPolicy:
     """
 
     rows_at_once = 16
+    tokens_suffice = True
 
     def __init__(
         self,
