@@ -29,8 +29,8 @@ def control(record: dict[str, Any]) -> str:
             "steps of its tokenizer stand beside it, how many times as much the first action of a "
             "chunk counted in them as the last (`early_weight`), and how wide its targets are "
             "around the true codes (`code_smoothing`, in levels), and whether an offset head "
-            "corrects decoded chunks by what is seen (`offset_layers`). MetaWorld's state holds the "
-            "frame before already. Success is in "
+            "corrects decoded chunks by what is seen (`offset_layers`). MetaWorld's state holds "
+            "the frame before already. Success is in "
             f"percent over all tasks and seeds, {cells[0]['episodes']} episodes a task, with "
             "Wilson's 95 % interval and, where there are several, the percentages of the seeds.",
             '"half" executes 16 of the 32 actions before the policy looks again, the paper\'s '

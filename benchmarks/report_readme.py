@@ -44,7 +44,8 @@ def _policy() -> str:
     return (
         f"**{oat:g} % success** on the paper's four MetaWorld tasks from 50 demonstrations each, "
         "by a light policy on 8 `oat` tokens that is trained on two CPU cores, corrects decoded "
-        f"chunks by what it sees (an offset head) and decides itself when to look again ({half:g} % where it looks after half a chunk, the paper's rule). "
+        "chunks by what it sees (an offset head) and decides itself when to look again "
+        f"({half:g} % where it looks after half a chunk, the paper's rule). "
         f"After every 8 steps 1 / 2 / 4 / 8 tokens solve {by_budget} % ({_number(seeds)} of 200 "
         f"episodes each), without the offset head {plain} %. {_rivals(cells)}"
     )

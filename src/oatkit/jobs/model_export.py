@@ -184,8 +184,8 @@ def _file(name: str, models: Mapping[str, bytes]) -> dict[str, Any]:
 def _decoder_difference(
     tokenizer: ActionTokenizer, model: bytes, policy: LightPolicy | None = None
 ) -> float:
-    """Largest difference for random tokens of every budget, in normalized units; of a policy with an
-    offset head, for random contexts too."""
+    """Largest difference for random tokens of every budget, in normalized units; for random
+    contexts too, where a policy has an offset head."""
     rng, largest = np.random.default_rng(0), 0.0
     session, transform = open_session(model), tokenizer.normalizer.transform
     state_dim = 0 if transform is None else transform.state_dim

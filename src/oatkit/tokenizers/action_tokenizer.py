@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from oatkit.data import Dataset, Normalizer
 from oatkit.data.action_normalizer import fit_action_normalizer
-from oatkit.errors import DecodeError
 from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.weight_loading import WithoutWeights, place_weights
 from oatkit.storage.artifact import (
@@ -47,7 +46,7 @@ from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.tokenizers.fast import Fast
 from oatkit.tokenizers.kind_table import kind_named, make_codec, make_config
 from oatkit.tokenizers.model_card import model_card
-from oatkit.tokenizers.token_checks import checked_tokens
+from oatkit.tokenizers.token_checks import checked_tokens, decoded_rows
 from oatkit.types import Decoding, NormalizationMode, Schedule, Tokens
 
 FORMAT_VERSION = 1
@@ -273,7 +272,9 @@ class ActionTokenizer:
         """
         if UNTRAINED in self.extras:
             warn_of_random_weights(f"{self.kind} tokenizer", "train_tokenizer")
-        chunks_BTA, reasons = self._normalized_rows(tokens)
+        chunks_BTA, reasons = decoded_rows(
+            self.codec, tokens, self.coded_shape, self.decode_normalized
+        )
         if correct is not None:
             chunks_BTA = correct(chunks_BTA)
         if not reasons:
@@ -283,20 +284,6 @@ class ActionTokenizer:
         raw_BTA = chunks_BTA.new_full((len(tokens), self.horizon, self.action_dim), torch.nan)
         raw_BTA[rows] = self.to_raw(chunks_BTA[rows], state)
         return raw_BTA, reasons
-
-    def _normalized_rows(self, tokens: Tokens) -> tuple[Tensor, dict[int, str]]:
-        """Normalized chunks, and the reason for each row that does not decode and is NaN."""
-        if self.codec.is_total:
-            return self.decode_normalized(checked_tokens(self.codec, tokens)), {}
-        chunks_BTA = torch.full((len(tokens), *self.coded_shape), torch.nan)
-        chunks_BTA, reasons = chunks_BTA.to(tokens.ids.device), {}
-        for row in range(len(tokens)):
-            try:
-                one = checked_tokens(self.codec, tokens.rows(slice(row, row + 1)))
-                chunks_BTA[row] = self.decode_normalized(one)[0]
-            except DecodeError as error:
-                reasons[row] = str(error)
-        return chunks_BTA, reasons
 
     def try_decode(self, tokens: Tokens) -> list[Tensor | None]:
         """Raw chunks of tokens one by one; None where a sequence does not decode."""

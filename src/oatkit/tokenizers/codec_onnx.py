@@ -32,8 +32,8 @@ TOKENS, LENGTHS, ACTIONS = "tokens", "lengths", "actions"
 
 
 Correction = Callable[[Graph, str, str | None], str]
-"""Adds nodes to a graph: from normalized chunks (B, horizon, action_dim) and the number of tokens of
-each, None where it is always all, to other such chunks."""
+"""Adds nodes to a graph: from normalized chunks (B, horizon, action_dim), and the number of tokens
+of each or None where it is always all, to other such chunks."""
 
 
 @torch.inference_mode()

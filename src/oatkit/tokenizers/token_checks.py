@@ -1,12 +1,15 @@
-"""Whether ids and lengths are those that a codec decodes."""
+"""Whether ids and lengths are those that a codec decodes, and which of them do not decode."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from oatkit.errors import DecodeError
 from oatkit.tokenizers.codec import Codec, as_tokens
 from oatkit.types import Tokens
 
@@ -35,6 +38,29 @@ def checked_tokens(codec: Codec, given: Any, budget: int | None = None) -> Token
         )
     _check_lengths(codec, tokens)
     return tokens if is_real_BK.all() else replace(tokens, ids=tokens.ids * is_real_BK)
+
+
+def decoded_rows(
+    codec: Codec, tokens: Tokens, shape: tuple[int, int], decode: Callable[[Tokens], Tensor]
+) -> tuple[Tensor, dict[int, str]]:
+    """Chunks, and the reason for each row that does not decode, whose chunk is NaN.
+
+    Args:
+        codec: Codec of the tokens.
+        tokens: Sequences to decode.
+        shape: Number of steps and dimensions of a chunk.
+        decode: Decodes sequences that were checked.
+    """
+    if codec.is_total:
+        return decode(checked_tokens(codec, tokens)), {}
+    chunks, reasons = [], {}
+    for row in range(len(tokens)):
+        try:
+            chunks.append(decode(checked_tokens(codec, tokens.rows(slice(row, row + 1)))))
+        except DecodeError as error:
+            reasons[row] = str(error)
+            chunks.append(torch.full((1, *shape), torch.nan, device=tokens.ids.device))
+    return torch.cat(chunks), reasons
 
 
 def _check_lengths(codec: Codec, tokens: Tokens) -> None:

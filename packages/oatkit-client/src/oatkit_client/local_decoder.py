@@ -57,7 +57,7 @@ class LocalDecoder:
 
     @property
     def reads_context(self) -> bool:
-        """Whether chunks are corrected by what the policy sees, so that tokens alone do not decode."""
+        """Whether chunks are corrected by what the policy sees: tokens alone do not decode."""
         return "context" in self.facts["decoder"]["inputs"]
 
     def decode(
