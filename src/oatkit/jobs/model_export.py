@@ -17,8 +17,8 @@ from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.nn.onnx.graph import open_session, ports
 from oatkit.nn.onnx.stage_decoder import OnnxDecoder
 from oatkit.policies import LightFlowPolicy, LightPolicy, Policy, VlmPolicy, load_policy
+from oatkit.policies.generation.chunk_decoder import ChunkDecoder
 from oatkit.policies.generation.packing import pack
-from oatkit.policies.generation.token_generation import decode_and_correct
 from oatkit.policies.light.light_flow_onnx import (
     flow_encoder_model,
     flow_facts,
@@ -199,14 +199,15 @@ def _decoder_difference(
                 "state": rng.normal(size=(batch_size, state_dim)).astype(np.float32),
             }
             tokens = Tokens.full(torch.from_numpy(inputs["tokens"])).prefix(budget)
-            tokens, correct = replace(tokens, state=torch.from_numpy(inputs["state"])), None
+            tokens = replace(tokens, state=torch.from_numpy(inputs["state"]))
+            decoder = ChunkDecoder(tokenizer)
             if policy is not None and policy.net.offset is not None:
-                shape = (batch_size, len(policy.net.slots), policy.net.config.width)
-                inputs[CONTEXT] = rng.normal(size=shape).astype(np.float32)
-                correct = policy.net.corrected
+                context_shape = (batch_size, len(policy.net.slots), policy.net.config.width)
+                inputs[CONTEXT] = rng.normal(size=context_shape).astype(np.float32)
+                context = LightContext([], torch.from_numpy(inputs[CONTEXT]))
+                decoder = ChunkDecoder(tokenizer, policy.net.corrected, context)
             (found,) = session.run(None, {name: inputs[name] for name in names})
-            context = LightContext([], torch.from_numpy(inputs.get(CONTEXT, np.empty(0))))
-            wanted, _ = decode_and_correct(tokenizer, tokens, context, correct)
+            wanted, _ = decoder.decode(tokens)
             scaled = (found - wanted.numpy()) / tokenizer.raw_normalizer.scale
             largest = max(largest, float(np.abs(scaled).max()))
     return largest

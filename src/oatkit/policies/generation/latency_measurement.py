@@ -12,10 +12,11 @@ from torch import Tensor
 
 from oatkit.nn.device import read_clock
 from oatkit.policies.generation.budget_limits import can_stop_early
+from oatkit.policies.generation.chunk_decoder import ChunkDecoder, Correct
 from oatkit.policies.generation.deadline import Latency
 from oatkit.policies.generation.early_stop import AutoThresholds, StageCosts
-from oatkit.policies.generation.token_generation import decode_and_correct, generate_stages
-from oatkit.policies.generation.token_net import Correct, TokenNet
+from oatkit.policies.generation.token_generation import generate_stages
+from oatkit.policies.generation.token_net import TokenNet
 from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Schedule, Tokens
@@ -103,6 +104,6 @@ def _time_parts(
         transform = tokenizer.normalizer.transform
         state_NS = None if transform is None else torch.ones(num_rows, transform.state_dim)
         tokens = replace(Tokens.full(torch.cat(ids, dim=1)), state=state_NS)
-        decode_and_correct(tokenizer, tokens, context, correct)
+        ChunkDecoder(tokenizer, correct, context).decode(tokens)
     times.append(read_clock(net.device))
     return np.diff(times)

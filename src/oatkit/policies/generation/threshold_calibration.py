@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from oatkit.policies.generation.budget_limits import can_stop_early
+from oatkit.policies.generation.chunk_decoder import ChunkDecoder, Correct
 from oatkit.policies.generation.early_stop import MARGIN, AutoThresholds, find_thresholds
 from oatkit.policies.generation.latency_measurement import measure_costs
 from oatkit.policies.generation.random_rows import Generators, random_rows
-from oatkit.policies.generation.token_generation import decode_and_correct, generate_stages
-from oatkit.policies.generation.token_net import Correct, TokenNet
+from oatkit.policies.generation.token_generation import generate_stages
+from oatkit.policies.generation.token_net import TokenNet
 from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Schedule, Tokens
@@ -100,6 +101,6 @@ def _stages(
         entropies.append(stage.entropy_bits)
         means.append(torch.cat(entropies, dim=1).mean(dim=1))
         tokens = replace(Tokens.full(torch.cat(ids, dim=1)), state=state_BS)
-        chunks.append(decode_and_correct(tokenizer, tokens, context, correct)[0])
+        chunks.append(ChunkDecoder(tokenizer, correct, context).decode(tokens)[0])
     excess = [squared_distance(chunk_BTA, chunks[-1], scale_A) for chunk_BTA in chunks]
     return torch.stack(means, dim=1), torch.stack(excess, dim=1)

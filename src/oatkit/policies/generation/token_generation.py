@@ -13,18 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.decoder_backend import Generation
+from oatkit.policies.generation.chunk_decoder import ChunkDecoder
 from oatkit.policies.generation.deadline import Deadline
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.packing import Stage
-from oatkit.policies.generation.token_net import Correct
-from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import STOP_REASONS, Sampling, Schedule, Tokens
 
 ALL, BUDGET, AUTO, DEADLINE = range(len(STOP_REASONS))
@@ -153,14 +151,12 @@ def generate_chunks(
     generation: Generation,
     stages: Sequence[Stage],
     uniform_NK: Tensor,
-    tokenizer: ActionTokenizer,
+    decoder: ChunkDecoder,
     settings: GenerationSettings,
     *,
     mask_id: int,
     end_id: int | None,
     state_NS: Tensor | None = None,
-    context: Any = None,
-    correct: Correct | None = None,
 ) -> GeneratedChunks:
     """Generate tokens once for every observation of the batch and decode them.
 
@@ -168,15 +164,13 @@ def generate_chunks(
         generation: Stateful decoder with an empty key-value cache.
         stages: All stages of the schedule.
         uniform_NK: One uniform number in [0, 1) per slot, as in `generate_stages`.
-        tokenizer: Decodes the ids.
+        decoder: Decodes the ids.
         settings: How tokens are generated.
         mask_id: The input that stands for MASK.
         end_id: The id that ends a row, where lengths vary.
         state_NS: Raw state at which each chunk starts, where actions are relative to it.
-        context: Context of the rows, which `correct` reads.
-        correct: What the network does to decoded chunks; nothing by default.
     """
-    schedule, budget = settings.schedule, settings.budget
+    schedule, budget, tokenizer = settings.schedule, settings.budget, decoder.tokenizer
     stages = stages[: schedule.calls_for(budget)]
     is_done_N = torch.zeros(len(uniform_NK), dtype=torch.bool, device=uniform_NK.device)
     calls_N = torch.zeros_like(is_done_N, dtype=torch.int64)
@@ -209,22 +203,10 @@ def generate_chunks(
         tokens = replace(cut_at_end(tokens.ids, end_id, budget), state=state_NS)
         calls_N = _calls_until_end(tokens.lengths, schedule, len(stages))
         stopped_N = torch.where(tokens.lengths < budget, ALL, stopped_N)
-    chunk_NTA, undecodable = decode_and_correct(tokenizer, tokens, context, correct)
+    chunk_NTA, undecodable = decoder.decode(tokens)
     entropy_NK, attempts_N = torch.cat(entropies, dim=1), torch.ones_like(calls_N)
     found = (chunk_NTA, tokens, entropy_NK, calls_N, attempts_N)
     return GeneratedChunks(*found, undecodable, stopped_N)
-
-
-def decode_and_correct(
-    tokenizer: ActionTokenizer, tokens: Tokens, context: Any, correct: Correct | None
-) -> tuple[Tensor, dict[int, str]]:
-    """Raw chunks (B, T, A) as a policy acts by them, and the reason for each row that does not
-    decode."""
-    if correct is None:
-        return tokenizer.decode_rows(tokens)
-    return tokenizer.decode_rows(
-        tokens, lambda chunk_BTA: correct(context, chunk_BTA, tokens.lengths)
-    )
 
 
 def _calls_until_end(lengths_N: Tensor, schedule: Schedule, num_stages: int) -> Tensor:

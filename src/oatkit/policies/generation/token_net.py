@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -12,10 +11,6 @@ from oatkit.nn.decoder_backend import Generation
 from oatkit.policies.generation.packing import Packing
 from oatkit.policies.observation.observations import Observations
 from oatkit.types import Schedule
-
-Correct = Callable[[Any, Tensor, Tensor], Tensor]
-"""From the context, normalized chunks (B, T, A) and the number of tokens (B,) that each was decoded
-from to the chunks that a policy acts by."""
 
 
 class TokenNet(Protocol):

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from oatkit.errors import DecodeError
 from oatkit.policies.generation.budget_limits import can_stop_early, resolve_budget
+from oatkit.policies.generation.chunk_decoder import ChunkDecoder, Correct
 from oatkit.policies.generation.deadline import Deadline, Latency
 from oatkit.policies.generation.early_stop import AutoThresholds, require_thresholds
 from oatkit.policies.generation.latency_measurement import measure_latency
@@ -33,7 +34,7 @@ from oatkit.policies.generation.token_generation import (
     GenerationSettings,
     generate_chunks,
 )
-from oatkit.policies.generation.token_net import Correct, TokenNet
+from oatkit.policies.generation.token_net import TokenNet
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
 from oatkit.policies.observation.observations import Observations
@@ -136,13 +137,11 @@ class TokenPredictor:
                 self._net.start(own, len(rows_N), num_slots),
                 packing.stages,
                 uniform_NK.to(device),
-                self._tokenizer,
+                ChunkDecoder(self._tokenizer, self._correct, own),
                 settings,
                 mask_id=self._net.mask_id,
                 end_id=self._net.end_id,
                 state_NS=None if state_BS is None else state_BS[rows_N.cpu() % batch_size],
-                context=own,
-                correct=self._correct,
             )
             generated = new if generated is None else generated.with_rows(rows_N, new)
             if not generated.undecodable:
@@ -175,13 +174,11 @@ class TokenPredictor:
             net.start(context, len(observations), num_slots),
             net.pack(schedule, net.device).stages,
             random_rows(torch.rand, generator, len(observations), num_slots).to(net.device),
-            self._tokenizer,
+            ChunkDecoder(self._tokenizer, self._correct, context),
             GenerationSettings(schedule, num_slots, sampling, thresholds),
             mask_id=net.mask_id,
             end_id=net.end_id,
             state_NS=self._start_state(observations),
-            context=context,
-            correct=self._correct,
         )
 
     def _start_state(self, batch: Observations) -> Tensor | None:
