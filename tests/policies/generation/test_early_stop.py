@@ -97,13 +97,13 @@ def test_auto_decodes_once_and_runs_no_more_stages_than_all_tokens(
 ) -> None:
     policy = tiny.make_policy("oat", dataset)
     policy.auto = AutoThresholds((1, 2, 4), (bits,) * 3)
-    real, decoded = ActionTokenizer.decode, []
+    real, decoded = ActionTokenizer.decode_normalized, []
 
     def noted(self: ActionTokenizer, *args: Any, **kwargs: Any) -> Any:
         decoded.append(args)
         return real(self, *args, **kwargs)
 
-    monkeypatch.setattr(ActionTokenizer, "decode", noted)
+    monkeypatch.setattr(ActionTokenizer, "decode_normalized", noted)
     for deadline_ms in (None, 1e6):
         observation = tiny.batch(policy, dataset, 5)
         policy.token_predictor.latency(5)  # which decodes too

@@ -32,7 +32,8 @@ def slow_parts(policy: LightPolicy, monkeypatch: pytest.MonkeyPatch) -> Asynchro
     stages = clock.timed(latency_measurement.generate_stages, 0.002)
     monkeypatch.setattr(latency_measurement, "generate_stages", stages)
     monkeypatch.setattr(policy.net, "encode", clock.timed(policy.net.encode, 0.5))
-    monkeypatch.setattr(policy.tokenizer, "decode", clock.timed(policy.tokenizer.decode, 0.003))
+    decode = clock.timed(policy.tokenizer.decode_normalized, 0.003)
+    monkeypatch.setattr(policy.tokenizer, "decode_normalized", decode)
     return clock
 
 

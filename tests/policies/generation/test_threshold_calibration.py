@@ -33,7 +33,9 @@ def test_a_policy_calibrates_itself(dataset: Dataset) -> None:
 def pretend_costs(monkeypatch: pytest.MonkeyPatch, stage_ms: float) -> None:
     """A machine on which every stage takes so long, and decoding a millisecond."""
 
-    def measured(net: object, tokenizer: object, schedule: object, observations: object) -> object:
+    def measured(
+        net: object, tokenizer: object, schedule: object, observations: object, correct: object
+    ) -> object:
         assert len(observations) == 1  # type: ignore[arg-type]
         stopped_ms = 1 + stage_ms * np.arange(1, schedule.calls + 1)  # type: ignore[attr-defined]
         return StageCosts(stopped_ms, float(stopped_ms[-1]))

@@ -57,21 +57,21 @@ def test_fast_tries_again_and_then_says_so(dataset: Dataset) -> None:
         DecodeError, match=r"3 of 3 sequences did not decode in 10 attempts; the last"
     ):
         policy.predict_action_chunk(observation, generator=seeded())
-    real = policy.tokenizer.decode
+    real = policy.tokenizer.decode_normalized
     calls: list[int] = []
 
-    def decode(tokens: Tokens, budget: int | None = None) -> Tensor:
+    def decode(tokens: Tokens) -> Tensor:
         calls.append(1)
         if len(calls) in (2, 4):  # row 1 twice
             raise DecodeError("short")
         return torch.zeros(1, tiny.HORIZON, tiny.ACTION_DIM)
 
-    policy.tokenizer.decode = decode  # type: ignore[assignment, method-assign]
+    policy.tokenizer.decode_normalized = decode  # type: ignore[assignment, method-assign]
     found = policy.predict_action_chunk(observation, generator=[seeded(i) for i in range(3)])
     assert found.attempts.tolist() == [1, 3, 1]
     assert len(calls) == 5
     assert found.chunk.shape == (3, tiny.HORIZON, tiny.ACTION_DIM)
-    policy.tokenizer.decode = real  # type: ignore[method-assign]
+    policy.tokenizer.decode_normalized = real  # type: ignore[method-assign]
 
 
 class Torn:

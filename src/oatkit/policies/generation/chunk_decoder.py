@@ -1,4 +1,4 @@
-"""From generated tokens to the chunks that a policy acts by.
+"""Decodes generated tokens to the chunks that a policy acts by.
 
 tokens ── tokenizer ── normalized chunks ── correction, if any ── raw chunks
 """
