@@ -45,9 +45,9 @@ def main(argv: list[str] | None = None) -> None:
 
 def measure(kind: str, dataset: Dataset, tried: int) -> dict[str, Any]:
     """How many drawn sequences of a kind decode, and how long they are."""
-    options = {"decoding": "strict"} if kind == "fast" else {}
+    options: dict[str, Any] = {"decoding": "strict"} if kind == "fast" else {}
     with tempfile.TemporaryDirectory() as folder:
-        train = {} if kind in ("bin", "fast") else {"steps": STEPS, "seed": SEED}
+        train: dict[str, Any] = {} if kind in ("bin", "fast") else {"steps": STEPS, "seed": SEED}
         out = Path(folder) / kind
         tokenizer = oatkit.train_tokenizer(
             dataset, kind, out, preset="tiny", horizon=HORIZON, train=train, **options
