@@ -119,6 +119,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.oat_convergence
 	$(BIN)/python -m benchmarks.oat_curves
 	$(BIN)/python -m benchmarks.tokenizer_rate_distortion
+	$(BIN)/python -m benchmarks.decodability
 	$(BIN)/python -m benchmarks.lab_latency
 	$(BIN)/python -m benchmarks.prefix_picture
 	$(BIN)/python -m benchmarks.token_predictability

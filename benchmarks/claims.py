@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
-from benchmarks.claim_findings import (
-    Claim,
-    calls,
-    cannot,
+from benchmarks.claim_findings import Claim, cannot, is_larger, is_nothing
+from benchmarks.large_findings import NORMAL, calls, generated, generates, taught_by
+from benchmarks.light_findings import calls_of_schemes, on_robosuite, swept, than_oat
+from benchmarks.tokenizer_findings import (
+    compact,
+    decodes,
     falls,
-    grouping,
-    is_larger,
-    is_nothing,
     nearly_lossless,
-    swept,
-    taught_by,
-    than_oat,
+    refines,
     tracks,
 )
 from benchmarks.vlm_pipeline import POST_HOC
 
 ONE, GROUPED = "vlm-ar/oat/{}", "vlm-ar/oat-pow2/{}"
-NORMAL = "as it is"
 CLAIMS = (
+    Claim(
+        "prefix-reconstruction",
+        "A chunk comes nearer with every budget",
+        "a picture of an arm",
+        refines,
+    ),
+    Claim(
+        "tokenizer-comparison",
+        "All kinds but `bin` are compact",
+        "marks in a table; `bin` has a token for every number of a chunk",
+        compact,
+    ),
+    Claim(
+        "tokenizer-comparison",
+        "All kinds but `fast` decode every sequence",
+        "marks in a table",
+        decodes,
+    ),
+    Claim(
+        "setup",
+        "Calls for a chunk, of every scheme",
+        "as many as actions with `bin`, as tokens with `quest`, 1 with `acodec`; for k tokens, k "
+        "with `oat` and 1 + ceil(log2 k) with `oat-pow2`",
+        calls_of_schemes,
+    ),
     Claim(
         "rate-distortion",
         "The error of `oat` falls with every budget",
@@ -62,6 +83,12 @@ CLAIMS = (
     ),
     Claim(
         "light-policies",
+        "`oat`: 8 tokens succeed more often than 2",
+        "24.4 against 16.4 % on MetaWorld",
+        than_oat("oat", is_larger, budget=2),
+    ),
+    Claim(
+        "light-policies",
         "`oat`: 8 tokens succeed more often than 4",
         "24.4 against 19.5 % on MetaWorld",
         than_oat("oat", is_larger, budget=4),
@@ -86,9 +113,24 @@ CLAIMS = (
     ),
     Claim(
         "light-policies",
-        "`oat` at 8 tokens is best on LIBERO-Long, RoboMimic and RoboCasa",
-        "56.3, 73.1 and 54.6 %",
-        cannot("their demonstrations and simulators are not here"),
+        "RoboMimic: 8 tokens of `oat` succeed more often than 1",
+        "73.1 against 50.8 %",
+        on_robosuite("oat", is_larger, budget=1),
+    ),
+    *(
+        Claim(
+            "light-policies",
+            f"RoboMimic: `oat` at 8 tokens succeeds more often than `{kind}`",
+            f"73.1 against {rate} %",
+            on_robosuite(kind, is_larger),
+        )
+        for kind, rate in (("quest", 66.9), ("bin", 39.5), ("fast", 24.0))
+    ),
+    Claim(
+        "light-policies",
+        "`oat` at 8 tokens is best on LIBERO-Long and RoboCasa",
+        "56.3 and 54.6 %",
+        cannot("their human demonstrations are not here, nor is RoboCasa"),
     ),
     Claim(
         "light-policies",
@@ -107,6 +149,18 @@ CLAIMS = (
         "With as many tokens, longer chunks succeed less often",
         "56.3 % at 32 actions, 19.4 % at 64, 8 tokens",
         swept("horizons-half", "64 actions, 8 tokens", "32 actions, 8 tokens", is_larger),
+    ),
+    Claim(
+        "horizons-half",
+        "With chunks as long, more tokens succeed more often",
+        "56.3 % with 8 tokens, 6.4 % with 1, 32 actions",
+        swept("horizons-half", "32 actions, 1 tokens", "32 actions, 8 tokens", is_larger),
+    ),
+    Claim(
+        "horizons-fixed",
+        "Executing 8 actions, chunks of 64 succeed less often than chunks of 32, with 8 tokens",
+        "27.3 against 62.5 %",
+        swept("horizons-fixed", "64 actions, 8 tokens", "32 actions, 8 tokens", is_larger),
     ),
     Claim(
         "horizons-fixed",
@@ -130,13 +184,13 @@ CLAIMS = (
         "vlm-policies",
         "Success of PaliGemma 2 and Qwen3-VL on four benchmarks",
         "63.7 and 56.8 % on average, `oat` at 16 tokens",
-        cannot("no GPU, no published weights, none of its simulators"),
+        cannot("there is no GPU, and no weights of these models"),
     ),
     Claim(
         "vlm-policies",
         "PaliGemma 2: `oat-pow2` is as good as `oat`",
         "63.8 and 63.7 %",
-        grouping(
+        generated(
             (ONE.format("paligemma2"), NORMAL), (GROUPED.format("paligemma2"), NORMAL), is_nothing
         ),
     ),
@@ -144,14 +198,35 @@ CLAIMS = (
         "vlm-policies",
         "Qwen3-VL: `oat` is better than `oat-pow2`",
         "56.8 against 50.6 %",
-        grouping((GROUPED.format("qwen3-vl"), NORMAL), (ONE.format("qwen3-vl"), NORMAL), is_larger),
+        generated(
+            (GROUPED.format("qwen3-vl"), NORMAL), (ONE.format("qwen3-vl"), NORMAL), is_larger
+        ),
+    ),
+    *(
+        Claim(
+            "vlm-policies",
+            f"{name}: policies on `oat` are better than on `{kind}`",
+            f"{own} against {rate} % on average",
+            generates(family, kind, is_larger),
+        )
+        for name, family, own, others in (
+            (
+                *("PaliGemma 2", "paligemma2", 63.7),
+                {"bin": 11.2, "fast": 48.4, "quest": 58.5, "acodec": 52.6},
+            ),
+            (
+                *("Qwen3-VL", "qwen3-vl", 56.8),
+                {"bin": 0.8, "fast": 32.0, "quest": 32.1, "acodec": 52.2},
+            ),
+        )
+        for kind, rate in others.items()
     ),
     Claim("vlm-policies", "16 tokens take 5 calls instead of 16", "16 and 5 calls", calls),
     Claim(
         "grouped-generation",
         "PaliGemma 2: powers of two forced on `oat` at inference cost success",
         "79.7 against 66.3 % on LIBERO",
-        grouping(
+        generated(
             (ONE.format("paligemma2"), POST_HOC), (ONE.format("paligemma2"), NORMAL), is_larger
         ),
     ),
@@ -159,7 +234,7 @@ CLAIMS = (
         "grouped-generation",
         "PaliGemma 2: `oat-pow2` is better than `oat` with powers of two forced",
         "80.8 against 66.3 % on LIBERO",
-        grouping(
+        generated(
             (ONE.format("paligemma2"), POST_HOC), (GROUPED.format("paligemma2"), NORMAL), is_larger
         ),
     ),
@@ -181,10 +256,13 @@ CLAIMS = (
         )
         for kind, rate in (("quest", 59.4), ("acodec", 58.3))
     ),
-    Claim(
-        "co-training",
-        "Qwen3-VL: `oat` teaches better than `quest`, the next best",
-        "62.5 %, the next 58.3 %, on average",
-        taught_by("quest", is_larger, "qwen3-vl"),
+    *(
+        Claim(
+            "co-training",
+            f"Qwen3-VL: `oat` teaches better than `{kind}`",
+            f"62.5 against {rate} % on average",
+            taught_by(kind, is_larger, "qwen3-vl"),
+        )
+        for kind, rate in (("quest", 58.3), ("acodec", 58.2), ("fast", 56.0), ("bin", 45.7))
     ),
 )

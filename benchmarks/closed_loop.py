@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.record import keep_apart
 from benchmarks.tokenizer_rate_distortion import REPRODUCTION
 from oatkit.evaluation.success_statistics import compare_paired, success_rate
 from oatkit.jobs.paper_tables import PaperTable
@@ -71,6 +72,13 @@ def arguments(summary: str, rows: Sequence[str], default: Sequence[str]) -> Argu
     parser.add_argument("--workers", type=int, help="simulator processes; one per core by default")
     parser.add_argument("--again", action="store_true", help="measure finished rows again")
     return parser
+
+
+def parsed(parser: ArgumentParser, argv: list[str] | None) -> Namespace:
+    """What was asked for; numbers of the tiny scale are kept apart from the stored ones."""
+    args = parser.parse_args(argv)
+    keep_apart(args.scale == "tiny")
+    return args
 
 
 def cells(args: Namespace) -> Iterator[Cell]:

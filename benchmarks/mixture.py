@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import oatkit
-from benchmarks.record import write_result
+from benchmarks.record import keep_apart, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED
 from oatkit.data import Dataset, Mixture
 from oatkit.tokenizers import ActionTokenizer
@@ -35,6 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=2000, help="training steps of each tokenizer")
     parser.add_argument("--preset", default="small")
     args = parser.parse_args(argv)
+    keep_apart(args.preset == "tiny")
     datasets = dict(one.split("=", 1) for one in args.data)
     mixture = oatkit.open_mixture(datasets)
     how: dict[str, Any] = {"preset": args.preset, "horizon": HORIZON, "num_tokens": NUM_TOKENS}

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from benchmarks.control import GOALS
 from benchmarks.neighbors_worker import pack, unpack
 from benchmarks.policy_table import HORIZON, open_with_full_state
-from benchmarks.record import read_results, write_result
+from benchmarks.record import keep_apart, read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED, metaworld
 from oatkit.data import Dataset, Normalizer
 from oatkit.envs.simulator_table import simulator_kind
@@ -150,6 +150,7 @@ def parse(argv: list[str] | None) -> Namespace:
     parser.add_argument("--tiny", action="store_true", help="smallest sizes and seconds, as a test")
     parser.add_argument("--again", action="store_true", help="measure finished rules again")
     args = parser.parse_args(argv)
+    keep_apart(args.tiny)
     if args.tiny:
         args.cpu_minutes, args.trial_minutes, args.episodes = 0.02, 0.01, 2
     return args

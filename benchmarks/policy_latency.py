@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 import oatkit
-from benchmarks.record import write_result
+from benchmarks.record import keep_apart, write_result
 from benchmarks.timing import Job, matmul_gflops, median_ms_in_turns
 from oatkit.data import Dataset
 from oatkit.nn.token_decoder import TokenDecoder
@@ -49,6 +49,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--preset", default="paper")
     args = parser.parse_args(argv)
+    keep_apart(args.preset == "tiny")
     torch.manual_seed(SEED)
     before = matmul_gflops()
     with torch.inference_mode():

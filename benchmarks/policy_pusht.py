@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import oatkit
-from benchmarks.closed_loop import Cell, arguments, cells, in_order, measure_cell, row_runs
+from benchmarks.closed_loop import Cell, arguments, cells, in_order, measure_cell, parsed, row_runs
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED
 from oatkit.envs.pusht import FPS, KEYPOINTS_KEY, TASKS
@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = arguments(__doc__.splitlines()[0], list(TABLE.rows), list(TABLE.rows))
     parser.add_argument("--pusht", type=Path, help="LeRobot's dataset")
     parser.add_argument("--zarr", type=Path, help="Diffusion Policy's replay buffer")
-    args = parser.parse_args(argv)
+    args = parsed(parser, argv)
     data = {} if args.pusht is None else {"pusht": args.pusht}
     if args.zarr is not None:
         data["pusht-keypoints"] = keypoint_data(args.zarr)

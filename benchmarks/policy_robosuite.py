@@ -15,7 +15,7 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import replace
 
-from benchmarks.closed_loop import Cell, arguments, cells, in_order, measure_cell, row_runs
+from benchmarks.closed_loop import Cell, arguments, cells, in_order, measure_cell, parsed, row_runs
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED
 from oatkit.envs.robosuite import CAMERAS
@@ -34,7 +34,7 @@ IMAGES = ", images"
 def main(argv: list[str] | None = None) -> None:
     parser = arguments(__doc__.splitlines()[0], list(TABLE.all_rows), DEFAULT)
     parser.add_argument("--images", action="store_true", help="from both cameras and the arm")
-    args = parser.parse_args(argv)
+    args = parsed(parser, argv)
     runs = row_runs(args, TABLE)
     names = [f"{row}{seen}" for row in TABLE.all_rows for seen in ("", IMAGES)]
     place = find_place(args, runs.scale)

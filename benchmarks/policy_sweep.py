@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.closed_loop import arguments, cells, in_order, measure_cell, row_runs
+from benchmarks.closed_loop import arguments, cells, in_order, measure_cell, parsed, row_runs
 from benchmarks.policy_table import find_place
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import SEED
@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=TABLES)
     parser.add_argument("--data", type=Path, help="other demonstrations than the default ones")
     parser.set_defaults(images=False)
-    args = parser.parse_args(argv)
+    args = parsed(parser, argv)
     for name in args.tables:
         table = paper_table(name)
         runs = row_runs(args, table)

@@ -25,6 +25,7 @@ from benchmarks.closed_loop import (
     in_order,
     measure_cell,
     paired,
+    parsed,
     read_evaluation,
     row_runs,
 )
@@ -47,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = arguments(__doc__.splitlines()[0], list(TABLE.all_rows), DEFAULT)
     parser.add_argument("--images", action="store_true", help="from the camera and the arm's state")
     parser.add_argument("--data", type=Path, help="other demonstrations than the default ones")
-    args = parser.parse_args(argv)
+    args = parsed(parser, argv)
     observed, runs = "images" if args.images else "state", row_runs(args, TABLE)
     place = find_place(args, runs)
     for cell in cells(args):

@@ -23,7 +23,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from benchmarks.neighbors import HELD_OUT, STEPS, measure_rule, without_tokens
 from benchmarks.policy_table import HORIZON, open_with_full_state
-from benchmarks.record import read_results, write_result
+from benchmarks.record import keep_apart, read_results, write_result
 from benchmarks.tokenizer_rate_distortion import metaworld
 from oatkit.data import Dataset, Normalizer
 from oatkit.policies.generation.random_rows import Generators
@@ -53,6 +53,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--episodes", type=int, default=50)
     parser.add_argument("--tiny", action="store_true", help="few steps and episodes, as a test")
     args = parser.parse_args(argv)
+    keep_apart(args.tiny)
     if args.tiny:
         args.steps, args.episodes, args.seeds = 2, 1, [0]
     dataset = open_with_full_state(metaworld())
@@ -78,9 +79,6 @@ def main(argv: list[str] | None = None) -> None:
                 for rule, execution in STEPS.items()
             },
         }
-        if args.tiny:
-            print(row)
-            return
         results = {**read_results(NAME), str(seed): row}
         write_result(NAME, seed=seed, settings={"episodes": args.episodes}, results=results)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks import (
+    record,
     report_control,
     report_expert,
     report_mixture,
@@ -23,7 +24,7 @@ from benchmarks import (
     reproduction,
 )
 from benchmarks.drawings import DRAWINGS
-from benchmarks.record import RESULTS, read_result
+from benchmarks.record import read_result
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -39,6 +40,7 @@ SECTIONS = {
     "data_memory": report_tokenizers.data_memory,
     "data_sampling": report_tokenizers.data_sampling,
     "tokenizer_rate_distortion": report_tokenizers.tokenizer_rate_distortion,
+    "decodability": report_tokenizers.decodability,
     "token_predictability": report_tokenizers.token_predictability,
     "oat_convergence": report_tokenizers.oat_convergence,
     "oat_curves": report_tokenizers.oat_curves,
@@ -97,7 +99,7 @@ def section(name: str) -> str:
 
 
 def _result(name: str) -> Path:
-    return RESULTS / f"{name}.json"
+    return record.RESULTS / f"{name}.json"
 
 
 if __name__ == "__main__":

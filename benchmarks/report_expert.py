@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.markdown import paragraph, section, table
-from oatkit.evaluation.success_statistics import success_rate
+from benchmarks.report_control import success_of_seeds
 
 WAYS = ("flow, deterministic", "flow, sampled", "tokens, deterministic", "tokens, sampled")
 STEPS = {
@@ -37,7 +37,7 @@ def vlm_expert(record: dict[str, Any]) -> str:
             "steps, then the expert alone on the frozen backbone with four flow draws of each "
             "chunk.",
             f"Success is in percent over all seeds, {first['episodes']} episodes a task for each, "
-            "with Wilson's 95 % interval and the percentages of the single seeds.",
+            "with Wilson's 95 % interval and, where there are several, the percentages of seeds.",
             "Deterministic is temperature 0: the likeliest tokens, or the flow from zero noise; "
             "sampled is temperature 1. All act on the same goals.",
         ),
@@ -59,18 +59,11 @@ def _cells(
     rows: Sequence[dict[str, Any]], key: tuple[str, str, str], ways: Sequence[str]
 ) -> list[str]:
     own = [row for row in rows if (row["recipe"], row["kind"], row["family"]) == key]
-    return [
-        _cell([row["success"][way]["all"] for row in own if way in row["success"]]) for way in ways
-    ]
-
-
-def _cell(found: Sequence[dict[str, Any]]) -> str:
-    """Success of all seeds together, with the interval, then of each."""
-    if not found:
-        return ""
-    rate = success_rate(sum(f["successes"] for f in found), sum(f["episodes"] for f in found))
-    each = ", ".join(f"{100 * f['rate']:.0f}" for f in found)
-    return f"{100 * rate.rate:.0f} ({100 * rate.low:.0f} - {100 * rate.high:.0f}): {each}"
+    found = {
+        way: [{"success": row["success"][way]["all"]} for row in own if way in row["success"]]
+        for way in ways
+    }
+    return [success_of_seeds(found[way]) if found[way] else "" for way in ways]
 
 
 def _fewer(rows: Sequence[dict[str, Any]], said: str, ways: dict[str, str]) -> list[str]:

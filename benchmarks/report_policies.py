@@ -33,9 +33,9 @@ def policy_table(record: dict[str, Any]) -> str:
             "Tokens are chosen at the temperature of the row (0 takes the likeliest); steps are "
             "those of the policy's training; where it has several seeds, episodes of all count, "
             "and the success of the worst and the best training is given.",
-            "The rank is computed as in the paper: all rows but `auto` are ranked by their success "
-            "on each task, ties share the mean of their ranks, and the ranks are averaged over the "
-            "tasks.",
+            "All rows but `auto` are ranked by their success on each task, as the paper ranks them "
+            "on each benchmark; ties share the mean of their ranks, and the ranks are averaged "
+            "over the tasks.",
             "The milliseconds of a query were measured beside other work; only their order of "
             "magnitude counts.",
             f"The last column is the difference to `{row}` at {budget} on the same episodes, with "

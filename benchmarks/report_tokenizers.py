@@ -260,6 +260,33 @@ def fast_speed(record: dict[str, Any]) -> str:
     )
 
 
+def decodability(record: dict[str, Any]) -> str:
+    """Drawn sequences that decode, by kind."""
+    lines = [
+        (
+            *(f"`{kind}`", str(row["vocabulary"]), _ends(row["shortest"], row["longest"])),
+            f"{row['decoded']} of {row['tried']}",
+        )
+        for kind, row in record["results"].items()
+    ]
+    return section(
+        "Sequences that decode",
+        paragraph(
+            "Ids are drawn uniformly, as many as an encoding of a chunk of "
+            f"{record['settings']['horizon']} actions of MetaWorld has; a sequence decodes if it "
+            "gives finite actions without being mended (`fast` is strict).",
+            f"Tokenizers have the preset `{record['settings']['preset']}` and, where they learn, "
+            f"{record['settings']['steps']} steps: whether ids decode does not depend on training.",
+        ),
+        table(("tokenizer", "vocabulary", "ids", "decoded"), lines),
+        script="decodability",
+    )
+
+
+def _ends(shortest: int, longest: int) -> str:
+    return str(shortest) if shortest == longest else f"{shortest} to {longest}"
+
+
 def tokenizer_sweep(record: dict[str, Any]) -> str:
     """Levels and nesting by budget; horizons by tokens, each with all of its tokens."""
     rows = record["results"]

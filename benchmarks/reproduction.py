@@ -6,12 +6,16 @@ in `benchmarks/results/`, tables and commands come from `oatkit.jobs.paper_table
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.claim_findings import SAME, TAUGHT, TRACKS
+from benchmarks.claim_findings import SAME
 from benchmarks.claims import CLAIMS
+from benchmarks.large_findings import TAUGHT
+from benchmarks.light_findings import control_rows, control_temperature
 from benchmarks.markdown import paragraph, said, table
 from benchmarks.record import read_results
+from benchmarks.tokenizer_findings import COMPACT, TRACKS
 from oatkit.commands.reproduce import needs
 from oatkit.jobs.paper_tables import OWN_TABLES, PAPER_TABLES, PaperTable
 
@@ -20,24 +24,28 @@ INTRODUCTION = """\
 
 This page sets each claim of the paper "Ordered Action Tokens for Visuomotor Policy Learning" beside
 what was measured here. It is written by `python -m benchmarks.report` from the JSON files in
-`benchmarks/results/`; the ends of 95 % intervals decide the last column. All numbers are in
-[Results](results.md).
+`benchmarks/results/`, one of which each row names; the ends of 95 % intervals decide the last
+column. All numbers are in [Results](results.md).
 
 **The scale here** is two CPU cores. Light policies act in MetaWorld: the paper's four tasks, 50
 demonstrations each by scripted experts, from state, preset `small`. Vision-language policies have
 small backbones with random weights and lock or unlock a door. So the numbers themselves are not the
-paper's; what is compared is which of two is better. Errors of tokenizers on MetaWorld are not
-comparable either: our actions are clipped to [-1, 1]. The real-robot half of the paper is absent.
+paper's; what is compared is which of two is better. RoboMimic's lift, can and square are played in
+robosuite, from 50 demonstrations each by scripted experts of our own. Errors of tokenizers on
+MetaWorld are not comparable either: our actions are clipped to [-1, 1]. The real-robot half of the
+paper is absent.
 
 - **agrees:** the 95 % interval of our difference lies on the paper's side of zero; where the paper
   finds no difference, it lies within {same} points of zero. Errors of tokenizers and numbers of
-  calls have no intervals, their values decide: an error tracks another if it is within a factor of
-  {tracks} at every budget, and is nearly lossless if it is the smallest of all kinds.
+  tokens and calls have no intervals, their values decide, on every dataset that was measured: an
+  error tracks another if it is within a factor of {tracks} at every budget, and is nearly lossless
+  if it is the smallest of all kinds; a kind is compact if it has at most {compact} % as many tokens
+  as `bin`.
 - **does not:** it lies on the other side, or further away.
 - **too few episodes to tell:** neither.
 - **cannot be run here:** for the reason that is given.
-- **not measured:** a command does it, but no result is stored, or the two were trained for
-  different numbers of steps.
+- **not measured:** a command does it, but no result is stored, or the two policies or their
+  tokenizers were trained for different numbers of steps.
 
 Intervals count episodes. They do not hold how much one training differs from the next: a row with
 one seed is one training.
@@ -56,10 +64,11 @@ runs. The same command again goes on, row by row, and tables share what was trai
 universal tokenizer, which the paper uses, is named by `--published`. `--seeds` and `--temperatures`
 take several values; tokenizers are trained once for all of them.
 
-Scripts of `benchmarks/` run the same rows by the same code and keep the numbers of this page:
-`policy_table`, `policy_sweep` and `policy_pusht` those of light policies, and
-`tokenizer_rate_distortion` those of tokenizers. Each row is added to its JSON file with its own
-settings; rows of before had those that the table above shows.
+Scripts of `benchmarks/` keep the numbers of this page. `policy_table`, `policy_sweep`,
+`policy_pusht` and `tokenizer_rate_distortion` run the rows of `oatkit reproduce` by the same code;
+`control` compares ways to execute chunks on the same demonstrations, and `vlm_pipeline` and
+`vlm_expert` train vision-language policies. Each row is added to its JSON file with its own
+settings.
 
 ```bash
 oatkit reproduce
@@ -73,13 +82,15 @@ oatkit reproduce light-policies --scale paper --data light-libero=path/to/libero
 
 def reproduction_page() -> str:
     """The page as Markdown."""
-    introduction = INTRODUCTION.format(same=round(100 * SAME), tracks=TRACKS)
+    limits = {"same": round(100 * SAME), "tracks": TRACKS, "compact": round(100 * COMPACT)}
+    introduction = INTRODUCTION.format(**limits)
     rows = []
     for claim in CLAIMS:
         found = claim.find()
         name = f"[{claim.table}](#{claim.table})"
-        rows.append((name, claim.says, claim.paper, found.ours, found.status))
-    claims = table(("table", "the paper says", "the paper", "here", "status"), rows)
+        source = f"`{found.source}`" if found.source else ""
+        rows.append((name, claim.says, claim.paper, found.ours, source, found.status))
+    claims = table(("table", "the paper says", "the paper", "here", "JSON", "status"), rows)
     sections = "".join(_section(name, one) for name, one in PAPER_TABLES.items())
     own = "".join(_section(name, one) for name, one in OWN_TABLES.items())
     made = f"{_light_rows()}{_large_rows()}"
@@ -89,12 +100,14 @@ def reproduction_page() -> str:
 def _light_rows() -> str:
     """How each row of the light tables was trained and evaluated."""
     tables = {
-        "light-policies": read_results("policy_table").get("state", {}),
-        "light-policies, from images": read_results("policy_table").get("images", {}),
-        **read_results("policy_sweep"),
-        "pusht": read_results("policy_pusht"),
+        "policy_table": read_results("policy_table").get("state", {}),
+        "policy_table, from images": read_results("policy_table").get("images", {}),
+        **{f"policy_sweep, {name}": rows for name, rows in read_results("policy_sweep").items()},
+        "policy_pusht": read_results("policy_pusht"),
+        "policy_robosuite": read_results("policy_robosuite"),
     }
-    cells = [
+    cells = [_control_row(name, rows) for name, rows in control_rows().items()]
+    cells += [
         (name, *_light_row(label, row))
         for name, rows in tables.items()
         for label, row in rows.items()
@@ -103,12 +116,23 @@ def _light_rows() -> str:
         return ""
     words = paragraph(
         "How the rows of light policies were made here. The paper states neither its numbers of "
-        "steps nor its sampling temperature; the paired comparisons above are with `oat` at 8 "
-        "tokens and temperature 0. The paper's `quest` has the levels 8 8 6 5. Levels are empty "
-        "where a kind has none, or none were stored."
+        "steps nor its sampling temperature. Rows of `control` come first, where both that are "
+        "compared are there: the episodes of all their seeds count. Those of `policy_table` are "
+        "compared with `oat` at 8 tokens, pair by pair on the same episodes. The paper's `quest` "
+        "has the levels 8 8 6 5. Levels are empty where a kind has none, or none were stored."
     )
-    names = ("table", "row", "FSQ levels", "tokens", "steps", "tokenizer's steps", "temperature")
+    names = ("JSON", "row", "FSQ levels", "tokens", "steps", "tokenizer's steps", "temperature")
     return f"\n{words}\n\n{table((*names, 'episodes a task'), cells)}\n"
+
+
+def _control_row(name: str, cells: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """How a row of `benchmarks.control` was made, with all of its seeds."""
+    cell = cells[0]
+    tokens = max(b["budget"] for b in cell["budgets"] if b["budget"] != "auto")
+    steps = (str(tokens), str(cell["steps"]), str(cell["tokenizer_steps"] or 0))
+    seeds = ", ".join(str(cell["seed"]) for cell in cells)
+    made = (*steps, f"{control_temperature(cell):g}", str(cell["episodes"]))
+    return "control", f"`{name}`, seeds {seeds}", "", *made
 
 
 def _light_row(name: str, row: dict[str, Any]) -> tuple[str, ...]:
@@ -127,8 +151,8 @@ def _large_rows() -> str:
         sentences.append(
             f"Vision-language policies that generate tokens have chunks of {said(rows, 'horizon')} "
             f"actions and {said(rows, 'tokens')} tokens, {said(rows, 'steps')} steps of batch "
-            f"{said(rows, 'batch_size')}, one seed, temperature 0 and {said(rows, 'episodes')} "
-            "episodes a task."
+            f"{said(rows, 'batch_size')}, seed {said(rows, 'seed')}, temperature "
+            f"{rows[0]['settings']['temperature']:g} and {said(rows, 'episodes')} episodes a task."
         )
     experts = read_results("vlm_expert").get("rows", {}).values()
     if taught := [row for row in experts if row["recipe"] == TAUGHT]:

@@ -31,7 +31,7 @@ import numpy as np
 from oatkit_client import Client, ClientError
 
 from benchmarks.policy_latency import HISTORY, STATE_DIM, made_up_data, make_policy
-from benchmarks.record import write_result
+from benchmarks.record import keep_apart, write_result
 from oatkit.types import Schedule
 
 NAME = "serve_load"
@@ -57,6 +57,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--preset", default="paper")
     args = parser.parse_args(argv)
+    keep_apart(args.preset == "tiny")
     load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import oatkit
-from benchmarks.record import read_results, write_result
+from benchmarks.record import keep_apart, read_results, write_result
 from oatkit.data import Dataset, Normalizer
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.paper_tables import paper_table
@@ -64,6 +64,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--robosuite", type=Path)
     parser.add_argument("--again", action="store_true")
     args = parser.parse_args(argv)
+    keep_apart(args.scale == "tiny")
     datasets = {"metaworld": args.metaworld or metaworld(), "pusht": args.pusht, "cr5": args.cr5}
     datasets["robosuite"] = args.robosuite
     runs = row_runs(args.scale, args.steps)

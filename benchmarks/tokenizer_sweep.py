@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import oatkit
-from benchmarks.record import write_result
+from benchmarks.record import keep_apart, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED, metaworld
 from oatkit.jobs.tokenizer_ablations import sweep_tokenizer
 from oatkit.types import SweepRow
@@ -26,6 +26,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--preset", default="small")
     parser.add_argument("--data", type=Path, help="other demonstrations than the default ones")
     args = parser.parse_args(argv)
+    keep_apart(args.preset == "tiny")
     sweep = sweep_tokenizer(
         oatkit.open_dataset(args.data or metaworld()),
         OUT / NAME / f"{args.steps}-steps.json",

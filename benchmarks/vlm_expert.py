@@ -24,7 +24,7 @@ import numpy as np
 import tyro
 
 import oatkit
-from benchmarks.record import RESULTS, write_result
+from benchmarks.record import keep_apart, read_results, write_result
 from benchmarks.vlm_pipeline import closed_loop, success_numbers
 from benchmarks.vlm_training import (
     FAMILIES,
@@ -113,6 +113,7 @@ class Row:
 
 
 def main(options: ExpertOptions) -> None:
+    keep_apart(options.tiny)
     if options.tiny:
         tiny = replace(options.pipeline, out=options.pipeline.out / "tiny", tiny=True, **TINY)
         options = replace(options, pipeline=tiny)
@@ -240,12 +241,7 @@ def report(options: ExpertOptions, row: Row, found: dict[str, Any]) -> None:
         "episodes": options.pipeline.episodes,
         "success": {how: success_numbers(episodes) for how, episodes in found.items()},
     }
-    if options.tiny:
-        print(json.dumps(own, indent=1))
-        return
-    path = RESULTS / f"{NAME}.json"
-    before = json.loads(path.read_text())["results"]["rows"] if path.exists() else {}
-    merged = {"rows": {**before, row.name: own}}
+    merged = {"rows": {**read_results(NAME).get("rows", {}), row.name: own}}
     write_result(NAME, seed=options.pipeline.seed, settings={}, results=merged)
 
 

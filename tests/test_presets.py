@@ -10,6 +10,9 @@ def test_the_papers_recipes_of_vision_language_policies() -> None:
     assert (spoken.learning_rate, spoken.batch_size) == (1e-4, 16)
     assert (spoken.schedule, spoken.min_ratio, spoken.weight_decay) == ("cosine", 0.1, 1e-6)
     assert (taught.learning_rate, taught.batch_size, taught.schedule) == (5e-5, 32, "constant")
+    assert taught.weight_decay == 1e-6
+    for recipe in (spoken, taught):
+        assert (recipe.optimizer, recipe.clip) == ("adamw", 1.0)
 
 
 def test_the_tokenizers_of_the_paper_are_trained_as_its_table_says() -> None:
@@ -41,3 +44,4 @@ def test_the_policies_of_the_paper_are_trained_as_its_table_says() -> None:
     recipe = POLICY_PRESETS["paper"].train
     assert (recipe.learning_rate, recipe.batch_size, recipe.schedule) == (1e-4, 16, "cosine")
     assert (recipe.min_ratio, recipe.weight_decay, recipe.clip) == (0.1, 1e-6, 1.0)
+    assert recipe.optimizer == "adamw"

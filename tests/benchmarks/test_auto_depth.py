@@ -13,7 +13,6 @@ from tests.policies import tiny
 
 def test_rows_of_all_budgets_and_auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "RESULTS", tmp_path)
-    monkeypatch.setattr(report, "RESULTS", tmp_path)
     monkeypatch.setattr(auto_depth, "MARGINS", (0.25, 1e6))
     data = tiny.write_dataset(tmp_path / "data")
     policy = tiny.make_policy("klt", oatkit.open_dataset(data, cache_dir=tmp_path / "cache"))

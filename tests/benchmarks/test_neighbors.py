@@ -66,3 +66,13 @@ def test_a_diffusion_reads_two_frames_and_acts_by_every_rule(folder: Path, stand
 def test_a_missing_environment_is_named(folder: Path) -> None:
     with pytest.raises(OatkitError, match="make test-lerobot"):
         neighbors.main(["--tiny", "--data", "data", "--python", "nowhere/python"])
+
+
+def test_our_minutes_are_those_of_the_results(results: Path) -> None:
+    cells = {
+        "oat/0/8": {"row": "oat", "seconds": 300.0, "tokenizer_seconds": 780.0},
+        "quest/0/8": {"row": "quest"},
+    }
+    record.write_result("control", seed=0, settings={}, results={"cells": cells})
+    (said,) = report_neighbors.our_minutes()
+    assert said.startswith("Ours on `oat` was trained for 5.0 minutes, after 13.0 of its tokenizer")

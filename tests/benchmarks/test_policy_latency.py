@@ -12,8 +12,8 @@ from oatkit.types import Schedule
 
 
 def test_rows_and_ratios(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "RESULTS", tmp_path)
-    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    monkeypatch.setattr(record, "RESULTS", tmp_path / "stored")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(policy_latency, "matmul_gflops", lambda: 1.0)
     policy_latency.main(["--preset", "tiny", "--repeats", "3"])
     found = record.read_results("policy_latency")

@@ -12,7 +12,8 @@ from benchmarks.claims import CLAIMS
 from tests.benchmarks.tiny import TINY
 
 ROWS = (
-    *("8 actions, 8 tokens", "32 actions, 8 tokens", "64 actions, 8 tokens"),
+    *("8 actions, 8 tokens", "32 actions, 1 tokens"),
+    *("32 actions, 8 tokens", "64 actions, 8 tokens"),
     *("levels 8 6 5", "levels 8 5 5 5", "levels 7 5 5 5 5"),
 )
 
@@ -26,21 +27,21 @@ def test_rows_decide_the_claims(folder: Path, capsys: pytest.CaptureFixture[str]
     policy_sweep.main(command)
     found = record.read_results("policy_sweep")
     assert {name: list(rows) for name, rows in found.items()} == {
-        "horizons-half": list(ROWS[:3]),
-        "horizons-fixed": list(ROWS[:3]),
-        "codebook": list(ROWS[3:]),
+        "horizons-half": list(ROWS[:4]),
+        "horizons-fixed": list(ROWS[:4]),
+        "codebook": list(ROWS[4:]),
     }
     executed = {label: row["protocol"]["execute"] for label, row in found["horizons-half"].items()}
-    assert list(executed.values()) == [4, 16, 32]
+    assert list(executed.values()) == [4, 16, 16, 32]
     assert {row["protocol"]["execute"] for row in found["horizons-fixed"].values()} == {8}
     assert {row["kind"] for row in found["codebook"].values()} == {"oat"}
     policies = Path("out/bench/reproduction/tiny/metaworld/policies")
-    assert len(list(policies.iterdir())) == 5  # 32 actions, 8 tokens have the levels 8 5 5 5
+    assert len(list(policies.iterdir())) == 6  # 32 actions, 8 tokens have the levels 8 5 5 5
     section = report.section("policy_sweep")
     assert "| `64 actions, 8 tokens` | 32 | 4 | 4 | 0 | 1 |" in section
     assert "| 19.4 |" in section
     swept = [claim.find() for claim in CLAIMS if claim.table in found]
-    assert len(swept) == 4
+    assert len(swept) == 6
     assert all("temperature 0, 4 steps" in one.ours for one in swept)
     policy_sweep.main(command)
     assert "codebook: levels 8 6 5 is finished" in capsys.readouterr().out

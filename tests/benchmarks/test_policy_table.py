@@ -81,7 +81,8 @@ def test_claims_find_what_a_run_saves(folder: Path) -> None:
     """A claim that asks for a budget by another name than the results would never be measured."""
     run("oat", "quest", "fast", "bin", "oat, no nesting")
     light = [claim for claim in CLAIMS if claim.table in ("light-policies", "ordering")]
-    found = {claim.says: claim.find() for claim in light}
-    assert sum(one.ours != "" for one in found.values()) == 6
+    here = [claim for claim in light if not claim.says.startswith("RoboMimic")]
+    found = {claim.says: claim.find() for claim in here}
+    assert sum(one.ours != "" for one in found.values()) == 7
     for one in found.values():
         assert one.ours or one.status.startswith("cannot be run here")

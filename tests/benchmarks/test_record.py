@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from benchmarks import record
 from oatkit.errors import ArtifactError
+
+BENCHMARKS = Path(record.__file__).parent
+WITHOUT_RESULTS = {"control"}
+"""Scripts whose tiny scale writes no result."""
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +52,26 @@ def test_an_older_version_is_upgraded_and_a_newer_one_refused(results: Path) -> 
     path.write_text(json.dumps({**saved, "version": saved["version"] + 1}))
     with pytest.raises(ArtifactError, match="policy_pusht in version 4"):
         record.read_results("policy_pusht")
+
+
+def test_a_tiny_run_leaves_the_stored_results_alone(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    record.write_result("speed", seed=0, settings={}, results={"ms": 1})
+    record.keep_apart(False)
+    assert record.read_results("speed") == {"ms": 1}
+    record.keep_apart(True)
+    assert record.read_results("speed") == {}, "finished rows of the stored results are not its own"
+    record.write_result("speed", seed=0, settings={}, results={"ms": 2})
+    assert record.read_results("speed") == {"ms": 2}
+    assert json.loads((results / "speed.json").read_text())["results"] == {"ms": 1}
+    assert (tmp_path / record.TINY_RESULTS / "speed.json").exists()
+
+
+@pytest.mark.parametrize("script", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.stem)
+def test_every_script_with_a_tiny_scale_keeps_its_results_apart(script: Path) -> None:
+    text = script.read_text()
+    has_scale = re.search(r'"--tiny"|\n    tiny: bool|"--scale"|"--preset"', text)
+    if has_scale and "main(" in text and script.stem not in WITHOUT_RESULTS:
+        assert "keep_apart(" in text or "parsed(" in text

@@ -22,8 +22,8 @@ def served_here(policy: Path, max_batch: int) -> Iterator[str]:
 
 
 def test_all_loads_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "RESULTS", tmp_path)
-    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    monkeypatch.setattr(record, "RESULTS", tmp_path / "stored")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(serve_load, "served", served_here)
     monkeypatch.setattr(serve_load, "DEADLINES", (10.0,))
     serve_load.main(["--preset", "tiny", "--clients", "3", "--seconds", "0.5"])

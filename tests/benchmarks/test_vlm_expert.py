@@ -43,10 +43,10 @@ def test_the_page_shows_all_seeds_together_and_each() -> None:
         }
 
     text = vlm_expert({"results": {"rows": {"a": row(0, 2), "b": row(1, 6)}}})
-    assert "| co-trained | `oat` | `paligemma2` | 2 | 40 (22 - 61): 20, 60 |" in text
+    assert "| co-trained | `oat` | `paligemma2` | 2 | 40.0 (22 - 61): 20.0, 60.0 |" in text
     assert "1500 steps of batch 32" in text
     assert "fewer Euler steps" in text
-    both = "40 (22 - 61): 20, 60"
+    both = "40.0 (22 - 61): 20.0, 60.0"
     assert f"| co-trained | `oat` | `paligemma2` | {both} | | | | {both} |" in text
 
 

@@ -8,38 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import oatkit
 from oatkit import cli
 from oatkit.evaluation.benchmark_presets import BENCHMARK_PRESETS, benchmark_preset
 from oatkit.jobs.benchmark_evaluation import RECORD
-from oatkit.policies import LightPolicy
 from oatkit.storage.records import read_record
-from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.types import BenchmarkEvaluation
-from tests.policies import tiny
+from tests.evaluation.benchmark_policy import save_policy
 
 praxis_eval = pytest.importorskip("praxis_eval", reason="needs the extra praxis")
 registry = pytest.importorskip("praxis_eval.registry", reason="needs the extra praxis")
 
-SMALL = {"width": 16, "num_layers": 1, "num_heads": 2}
 SIMULATED = [name for name, preset in BENCHMARK_PRESETS.items() if preset.driver]
-
-
-def save_policy(folder: Path, horizon: int, action_dim: int) -> Path:
-    """An untrained policy whose state is that of the fake drivers."""
-    rng = np.random.default_rng(0)
-    (folder / "data").mkdir()
-    for index in range(3):
-        columns = {
-            "action": rng.uniform(-1, 1, (40, action_dim)),
-            "observation.state": rng.normal(size=(40, 4)),
-        }
-        np.savez(folder / "data" / f"{index}.npz", **columns, task="tidy up")
-    dataset = oatkit.open_dataset(folder / "data", cache_dir=folder / "cache")
-    sizes = {"horizon": horizon, "action_dim": action_dim, "num_tokens": 4, **SMALL}
-    tokenizer = ActionTokenizer.for_dataset(make_config("oat", **sizes), dataset)
-    policy = LightPolicy.for_dataset(tiny.CONFIG, tokenizer, dataset)
-    return policy.save_pretrained(folder / "policy")
 
 
 class Driver:
@@ -158,15 +137,3 @@ def test_a_simulator_that_is_not_installed_is_one_sentence(
         "LIBERO needs a simulator of praxis-eval that is not installed (No module named 'libero'): "
         "pip install 'praxis-eval[libero]'"
     ) in capsys.readouterr().err
-
-
-@pytest.mark.sim
-def test_praxis_evals_own_metaworld(tmp_path: Path) -> None:
-    pytest.importorskip("lerobot", reason="praxis-eval's MetaWorld needs LeRobot")
-    pytest.importorskip("metaworld", reason="needs the extra metaworld")
-    policy = save_policy(tmp_path, 32, 4)
-    where = ("--benchmark", "light-metaworld", "--episodes", "1", "--out", str(tmp_path / "out"))
-    options = ("--env-option", "episode_length=20")
-    assert cli.main(["policy", "eval", str(policy), *where, *options]) == 0
-    record = read_record(tmp_path / "out" / RECORD, BenchmarkEvaluation)
-    assert [part.success.episodes for part in record.parts] == [1, 1, 1, 1]

@@ -12,6 +12,7 @@ import tyro
 from oatkit import cli
 from oatkit.commands.reproduce import Reproduce
 from oatkit.jobs.paper_tables import TABLES
+from oatkit.policies import load_policy
 from oatkit.storage.records import read_record
 from oatkit.types import Reproduction
 from tests.jobs.reproduction_places import plane_demonstrations
@@ -86,6 +87,22 @@ def test_every_table_runs(
     found = read_record(record, Reproduction)
     assert {n.row for n in found.numbers} == ({rows} if rows else set(TABLES[name].rows))
     assert TABLES[name].title in record.with_suffix(".html").read_text()
+
+
+def test_rows_from_images_have_a_record_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = plane_demonstrations(tmp_path, monkeypatch)["doors"]
+    out = tmp_path / "out"
+    where = ["--scale", "tiny", "--out", str(out), "--workers", "1", "--only", "quest"]
+    given = ["--images", "--data", f"metaworld-images={data}"]
+    assert cli.main(["reproduce", "light-policies", *where, *given]) == 0
+    record = out / "tiny" / "light-policies-images.json"
+    assert f"wrote {record}\nopen {record.with_suffix('.html')}" in capsys.readouterr().out
+    (number,) = read_record(record, Reproduction).numbers
+    assert (number.row, number.place, number.episodes) == ("quest", "metaworld-images", 1)
+    (policy,) = (out / "tiny" / "metaworld-images" / "policies").iterdir()
+    assert tuple(load_policy(policy).spec.cameras) == ("top",)
 
 
 @pytest.mark.slow

@@ -11,14 +11,16 @@ import pytest
 
 import oatkit
 from oatkit.data import Dataset
+from oatkit.envs.metaworld import METAWORLD
 from oatkit.errors import ArtifactError, MissingExtraError
 from oatkit.evaluation.benchmark_presets import benchmark_preset
 from oatkit.evaluation.praxis import PraxisPolicy
-from oatkit.jobs.benchmark_evaluation import RECORD, evaluate_benchmark
-from oatkit.policies import LightPolicy
+from oatkit.jobs.benchmark_evaluation import RECORD, evaluate_benchmark, own_instruction
+from oatkit.policies import LightPolicy, load_policy
 from oatkit.storage.records import read_record
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.types import BenchmarkEvaluation, Sampling
+from tests.evaluation.benchmark_policy import save_policy
 from tests.policies import tiny
 
 praxis_eval = pytest.importorskip("praxis_eval", reason="needs the extra praxis")
@@ -120,6 +122,27 @@ def test_it_goes_on_where_it_stopped_and_repeats_itself(
         evaluate_benchmark(
             policy, "light-metaworld", out=tmp_path / "b", sampling=Sampling(0), evaluate=rest
         )
+
+
+def test_a_policy_of_our_demonstrations_is_told_in_their_words(tmp_path: Path) -> None:
+    """praxis-eval has LeRobot's words for a task, which our demonstrations do not."""
+    own = tuple(METAWORLD.tasks[name] for name in METAWORLD.default_tasks)
+    policy = load_policy(save_policy(tmp_path / "ours", 32, 4, tasks=own))
+    assert tuple(own_instruction(policy, selector) for selector in PRESET.selectors) == own
+    seen = {"observation.state": np.zeros(4), "task": "Grasp the cover"}
+
+    def driver(env: str, *, policy: PraxisPolicy, config: Any) -> Any:
+        policy.reset()
+        policy.act([seen], action_spec=praxis_eval.get_driver(env).contract.action)
+        found = {"success_rate": 0.0, "n_episodes": 1.0}
+        return praxis_eval.EvalResult(overall=found, per_task={f"{config.task}/0": found})
+
+    how: dict[str, Any] = {"evaluate": driver, "episodes": 1}
+    record = evaluate_benchmark(policy, "light-metaworld", out=tmp_path / "a", **how)
+    assert len(record.parts) == 4
+    others = load_policy(save_policy(tmp_path / "others", 32, 4, tasks=("lift it", "drop it")))
+    with pytest.raises(ValueError, match="unknown task 'Grasp the cover'"):
+        evaluate_benchmark(others, "light-metaworld", out=tmp_path / "b", **how)
 
 
 @pytest.mark.parametrize(

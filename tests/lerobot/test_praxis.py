@@ -1,4 +1,4 @@
-"""An episode of praxis-eval's MetaWorld, driven by a policy of ours through the adapter."""
+"""Episodes of praxis-eval's MetaWorld, by the adapter and by `oatkit policy eval --benchmark`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 
 import oatkit
+from oatkit import cli
+from oatkit.envs.metaworld import METAWORLD
 from oatkit.evaluation.praxis import PraxisPolicy
+from oatkit.jobs.benchmark_evaluation import RECORD
 from oatkit.policies import LightPolicy
-from oatkit.types import Sampling
+from oatkit.storage.records import read_record
+from oatkit.types import BenchmarkEvaluation, Sampling
+from tests.evaluation.benchmark_policy import save_policy
 from tests.policies import tiny
 
 praxis_eval = pytest.importorskip("praxis_eval", reason="needs the extra praxis")
@@ -52,3 +57,14 @@ def test_an_episode_of_metaworld(made_by_oatkit: Path, tmp_path: Path) -> None:
     assert 1 <= len(asked) <= STEPS
     assert found.overall["avg_episode_length"] == len(asked)
     assert np.isfinite(found.overall["avg_reward"])
+
+
+def test_the_papers_benchmark_from_the_command_line(tmp_path: Path) -> None:
+    own = tuple(METAWORLD.tasks[name] for name in METAWORLD.default_tasks)
+    policy = save_policy(tmp_path, 32, 4, tasks=own)
+    where = ("--benchmark", "light-metaworld", "--episodes", "1", "--out", str(tmp_path / "out"))
+    options = ("--env-option", f"episode_length={STEPS}")
+    assert cli.main(["policy", "eval", str(policy), *where, *options]) == 0
+    record = read_record(tmp_path / "out" / RECORD, BenchmarkEvaluation)
+    assert [part.success.episodes for part in record.parts] == [1, 1, 1, 1]
+    assert record.settings["execute"] == 16

@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
 
+from oatkit.envs import metaworld
 from oatkit.errors import MissingExtraError, OatkitError
 from oatkit.evaluation.benchmark_presets import BenchmarkPreset, benchmark_preset
 from oatkit.evaluation.praxis import PraxisPolicy
@@ -110,6 +111,16 @@ def evaluate_benchmark(
     return _run(opened, schedule, begun, Path(out) / RECORD, num_parallel, evaluate)
 
 
+def own_instruction(policy: Policy, selector: str) -> str | None:
+    """Our words for a task of MetaWorld, where the policy was trained on those.
+
+    praxis-eval says it in LeRobot's, which a policy with several tasks refuses if its
+    demonstrations come from `oatkit data make metaworld`.
+    """
+    ours = metaworld.TASKS.get(selector.removesuffix("-v3"))
+    return ours if ours in policy.spec.tasks else None
+
+
 def _run(
     policy: Policy,
     schedule: Schedule | None,
@@ -130,6 +141,7 @@ def _run(
             schedule=schedule,
             sampling=Sampling(**settings["sampling"]),
             state_keys=settings["state_keys"],
+            instruction=own_instruction(policy, selector),
         )
         config = {"output_dir": path.parent / selector, "num_parallel_env": num_parallel}
         part = _run_part(preset, selector, acting, settings, config, evaluate)
