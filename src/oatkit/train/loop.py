@@ -208,7 +208,13 @@ class TrainingRun:
 
     def _indices(self, step: int) -> NDArray[np.int64]:
         config = self.config
-        return sample_indices(config.seed, step, config.batch_size, self.job.num_samples)
+        return sample_indices(
+            config.seed,
+            step,
+            config.batch_size,
+            self.job.num_samples,
+            run_length=config.run_length,
+        )
 
     def _parts(self) -> list[NDArray[np.int64]]:
         """Indices into the global batch for each accumulation part of this process."""
@@ -274,10 +280,15 @@ class TrainingRun:
         )
 
 
-def sample_indices(seed: int, step: int, batch_size: int, num_samples: int) -> NDArray[np.int64]:
-    """The samples of a step's global batch, uniform with replacement."""
+def sample_indices(
+    seed: int, step: int, batch_size: int, num_samples: int, *, run_length: int = 1
+) -> NDArray[np.int64]:
+    """The samples of a step's global batch, uniform with replacement, or runs of successive ones
+    that begin anywhere; the first follows the last."""
     rng = np.random.Generator(np.random.Philox(key=[seed, step]))
-    return rng.integers(num_samples, size=batch_size)
+    first_R = rng.integers(num_samples, size=-(-batch_size // run_length))
+    run_RN = (first_R[:, None] + np.arange(run_length)) % num_samples
+    return run_RN.ravel()[:batch_size]
 
 
 def _make_accelerator(config: TrainConfig, device: torch.device, out: Path) -> Accelerator:

@@ -24,7 +24,7 @@ from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.generation.token_predictor import TokenPredictor
 from oatkit.policies.light.light_config import LightConfig
 from oatkit.policies.light.light_net import LightNet
-from oatkit.policies.light.observation_encoder import load_for_more_tasks
+from oatkit.policies.light.observation_encoder import load_for_more_tasks, resized_reading
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
@@ -78,7 +78,8 @@ class LightPolicy:
         self.execution = execution
         self.extras = extras or {}
         self.head: Head = "tokens"
-        self.episode = EpisodeReader(partial(read_observation, spec), spec.history)
+        read, resized = partial(read_observation, spec), partial(resized_reading, net.config, spec)
+        self.episode = EpisodeReader(read, spec.history, resized)
         self.token_predictor = TokenPredictor(net, tokenizer, self.schedule, spec, self.episode)
 
     @classmethod
