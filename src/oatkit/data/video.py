@@ -28,7 +28,8 @@ except ImportError as error:
 
 os.environ.setdefault("SVT_LOG", "1")  # the AV1 encoder prints its settings otherwise
 
-MAX_OPEN_VIDEOS = 8
+MAX_OPEN_VIDEOS = 32
+"""Files that a thread keeps open; each takes two to four megabytes."""
 MAX_FRAMES_TO_DECODE_FORWARD = 32
 """Frames ahead up to which decoding goes on in a file without an index; a target further away is
 sought from a key frame."""

@@ -9,6 +9,7 @@ processes sees the same samples as one process.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -170,8 +171,12 @@ class TrainingRun:
         total = torch.zeros((), device=accelerator.device)
         logged: dict[str, list[Tensor]] = {}
         has_finite_inputs = torch.ones((), dtype=torch.bool, device=accelerator.device)
+        waited_s = 0.0
         for number, part in enumerate(parts):
-            batch = tuple(t.to(accelerator.device) for t in next(self._batches))
+            start = time.perf_counter()
+            read = next(self._batches)
+            waited_s += time.perf_counter() - start
+            batch = tuple(t.to(accelerator.device) for t in read)
             is_last = number == len(parts) - 1
             with self._no_gradient_sync(not is_last):
                 with accelerator.autocast():
@@ -192,7 +197,7 @@ class TrainingRun:
             move_average(self.average, self.job.module, config.ema, step)
         loss = TrainingLoss(total, {name: torch.cat(values) for name, values in logged.items()})
         is_finite = torch.isfinite(total) & torch.isfinite(full_tensor(norm))
-        return StepOutcome(loss, is_finite, has_finite_inputs)
+        return StepOutcome(loss, is_finite, has_finite_inputs, waited_s)
 
     @contextmanager
     def _no_gradient_sync(self, skip: bool) -> Iterator[None]:
