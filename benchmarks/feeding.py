@@ -21,7 +21,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -49,12 +48,12 @@ from oatkit.policies.vlm.vlm_reader import VlmReader
 
 SEED = 0
 FPS = 20
-BATCH_SIZE = 32
+BATCH_SIZE = 16
 HORIZON = 16
 RUN_LENGTH = 8
-FRAMES = 60
+FRAMES = 40
 ENCODED_EPISODES = 2
-EPISODES = 60
+EPISODES = 90
 """Episodes of a dataset; they share the videos of those that are encoded, to save time."""
 CAMERAS = ("front", "wrist")
 SOURCES = {"480 x 640": (480, 640), "96 x 96": (96, 96)}
@@ -70,16 +69,18 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--before", type=Path, required=True, help="checkout of an older version")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--data", type=Path, default=Path("out/feeding"), help="kept for next time")
     parser.add_argument("--worker", type=Path, help="used by itself")
     given = parser.parse_args()
     if given.worker:
         work(given.worker)
         return
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        folder = Path(name)
-        for codec in CODECS:
-            for source, size in SOURCES.items():
+    folder = given.data.resolve()
+    for codec in CODECS:
+        for source, size in SOURCES.items():
+            if not (folder / codec / source / "data/meta/info.json").exists():
                 write_dataset(folder / codec / source, codec, size)
+    with ExitStack() as stack:
         own = Path(__file__).parent.parent
         trees = {"before": given.before.resolve(), "now": own}
         asked = {key: stack.enter_context(worker(tree, folder)) for key, tree in trees.items()}

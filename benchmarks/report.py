@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks import (
     report_control,
     report_expert,
+    report_feeding,
     report_mixture,
     report_neighbors,
     report_policies,
@@ -38,6 +39,7 @@ the machine.
 SECTIONS = {
     "data_memory": report_tokenizers.data_memory,
     "data_sampling": report_tokenizers.data_sampling,
+    "feeding": report_feeding.feeding,
     "tokenizer_rate_distortion": report_tokenizers.tokenizer_rate_distortion,
     "token_predictability": report_tokenizers.token_predictability,
     "oat_convergence": report_tokenizers.oat_convergence,
