@@ -62,7 +62,7 @@ class VideoReader:
         self._stream.thread_type = "NONE"
         # dav1d would start a thread for every core, in every process that reads
         self._stream.codec_context.thread_count = 1
-        self._converter = VideoReformatter()
+        self._converter: Any = VideoReformatter()
         self._packets: Iterator[Any] = iter(())
         self._fed_s: list[float] = []
         self._decoded: deque[Any] = deque()
