@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -152,17 +153,17 @@ def worker(tree: Path, folder: Path) -> Iterator[Callable[[int], dict[str, dict[
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+        rounds, answers = process.stdin, process.stdout
+        assert rounds is not None
+        assert answers is not None
 
         def ask(number: int) -> dict[str, dict[str, float]]:
-            process.stdin.write(f"{number}\n")
-            process.stdin.flush()
-            found: dict[str, dict[str, float]] = json.loads(process.stdout.readline())
+            print(number, file=rounds, flush=True)
+            found: dict[str, dict[str, float]] = json.loads(answers.readline())
             return found
 
         yield ask
-        process.stdin.close()
+        rounds.close()
 
 
 def work(folder: Path) -> None:
@@ -219,10 +220,10 @@ def reader(
     dataset: oatkit.Dataset, spec: ObservationSpec, policy: str, processor: Processor
 ) -> tuple[Chunks, Callable[[Any], Any]]:
     """Chunks and what makes them observations, as training reads them."""
-    settings = {"history": spec.history, "cameras": CAMERAS}
-    whole = VlmReader(spec, processor).read
+    settings: dict[str, Any] = {"history": spec.history, "cameras": CAMERAS}
+    whole: Callable[[Any], Any] = VlmReader(spec, processor).read
     if policy == "light":
-        whole = lambda observation: read_observation(spec, observation)  # noqa: E731
+        whole = partial(read_observation, spec)
     try:
         from oatkit.policies.light.observation_encoder import resized_reading as light_reading
         from oatkit.policies.vlm.vlm_reader import resized_reading as vlm_reading
