@@ -112,6 +112,8 @@ format: setup
 bench: setup
 	$(BIN)/python -m benchmarks.data_memory
 	$(BIN)/python -m benchmarks.data_sampling
+	test -d out/before || git worktree add --detach out/before bee07d5
+	$(BIN)/python -m benchmarks.feeding --before out/before
 	$(BIN)/python -m benchmarks.tokenizer_speed
 	$(BIN)/python -m benchmarks.klt_speed
 	$(BIN)/python -m benchmarks.fast_speed

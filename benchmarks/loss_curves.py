@@ -24,7 +24,7 @@ import torch
 
 from oatkit import cli
 
-TIMES = ("samples_per_s",)
+TIMES = ("samples_per_s", "waiting_share")
 """What a log holds that differs from run to run."""
 
 

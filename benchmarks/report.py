@@ -13,6 +13,7 @@ from benchmarks import (
     record,
     report_control,
     report_expert,
+    report_feeding,
     report_mixture,
     report_neighbors,
     report_policies,
@@ -39,6 +40,7 @@ the machine.
 SECTIONS = {
     "data_memory": report_tokenizers.data_memory,
     "data_sampling": report_tokenizers.data_sampling,
+    "feeding": report_feeding.feeding,
     "tokenizer_rate_distortion": report_tokenizers.tokenizer_rate_distortion,
     "decodability": report_tokenizers.decodability,
     "token_predictability": report_tokenizers.token_predictability,

@@ -144,3 +144,29 @@ def test_a_horizon_too_long_for_a_part_names_the_whole_too(tmp_path: Path) -> No
         ValueError, match=r"longer than every episode of [^ ]*; the longest has 9 f"
     ):
         dataset.subset([1]).chunks(10)
+
+
+def test_an_image_that_is_asked_twice_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demos = make_demos()
+    path = datasets.write_npz_folder(tmp_path / "d", demos, images=True)
+    dataset = oatkit.open_dataset(path)
+    source = dataset._source
+    real, asked = source.read_images, []
+
+    def reading(camera: str, episode: int, frames: np.ndarray) -> np.ndarray:
+        asked.append((episode, frames.tolist()))
+        return real(camera, episode, frames)
+
+    monkeypatch.setattr(source, "read_images", reading)
+    monkeypatch.setattr("oatkit.data.dataset.IMAGES_AT_ONCE", 3)
+    chunks = dataset.chunks(
+        5, history=2, cameras="front", resize=lambda images: images[:, ::2, ::2]
+    )
+    images = chunks.batch([13, 3, 14, 0, 13, 4])["observation.images.front"]
+    assert asked == [(0, [0, 2, 3]), (0, [4]), (1, [0, 1, 2])]
+    wanted = [(1, 0, 1), (0, 2, 3), (1, 1, 2), (0, 0, 0), (1, 0, 1), (0, 3, 4)]
+    for found, (demo, before, now) in zip(images, wanted, strict=True):
+        whole = demos[demo].images()[[before, now]]
+        np.testing.assert_array_equal(found, whole[:, ::2, ::2])

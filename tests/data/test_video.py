@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -45,27 +46,85 @@ def test_any_frames_in_any_order(clip: Path, frames: list[int]) -> None:
     assert np.abs(found - shades(NUM_FRAMES)[frames]).max() < 2
 
 
-def test_a_jump_seeks_instead_of_decoding_everything(clip: Path) -> None:
+def one(reader: VideoReader, frame: int) -> float:
+    (image,) = reader.frames_at([frame / FPS], tolerance_s=0.5 / FPS)
+    return float(image.mean())
+
+
+def test_a_jump_decodes_from_the_key_frame_and_nothing_more(clip: Path) -> None:
+    """Key frames are two apart: an even frame is one, an odd one needs the one before it."""
     reader = VideoReader(clip)
-    reader.frame_at(0.0, tolerance_s=0.05)
-    decoded = 0
-    real = reader._container.decode
+    for frame, count in ((0, 1), (54, 1), (21, 2), (22, 1), (33, 2)):
+        before = reader.num_decoded
+        assert abs(one(reader, frame) - shades(NUM_FRAMES)[frame]) < 2
+        assert reader.num_decoded - before <= count
 
-    def counting(stream: object):
-        nonlocal decoded
-        for frame in real(stream):
-            decoded += 1
-            yield frame
 
-    class Counting:
-        """The container, counting what leaves its decoder."""
+def test_frames_of_one_call_are_decoded_once(clip: Path) -> None:
+    reader = VideoReader(clip)
+    images = list(reader.frames_at(np.arange(20) / FPS, tolerance_s=0.5 / FPS))
+    assert reader.num_decoded == 20
+    found = np.array([image.mean() for image in images])
+    assert np.abs(found - shades(20)).max() < 2
+    one(reader, 19)
+    assert reader.num_decoded == 20, "it is still there"
 
-        seek = reader._container.seek
-        decode = staticmethod(counting)
 
-    reader._container = Counting()
-    reader.frame_at(5.5, tolerance_s=0.05)
-    assert decoded <= 3, "key frames are two apart"
+@pytest.fixture(scope="module", params=[0, 3])
+def long_clip(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A video with one key frame, with frames that are stored in another order than shown or not:
+    not what LeRobot writes, but what a camera may."""
+    path = tmp_path_factory.mktemp("video") / "long.mp4"
+    with av.open(str(path), "w") as container:
+        options = {"g": "250", "crf": "10", "bf": str(request.param), "b_strategy": "0"}
+        stream = container.add_stream("libx264", rate=FPS, options=options)
+        stream.width, stream.height, stream.pix_fmt = 32, 32, "yuv420p"
+        for shade in shades(NUM_FRAMES):
+            image = np.full((32, 32, 3), shade, np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        container.mux(stream.encode())
+    return path
+
+
+@settings(
+    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(calls=st.lists(st.lists(st.integers(0, NUM_FRAMES - 1), min_size=1), min_size=1, max_size=4))
+def test_few_key_frames(long_clip: Path, calls: list[list[int]]) -> None:
+    for frames in calls:
+        found = read_frames(long_clip, np.array(frames) / FPS, fps=FPS).mean(axis=(1, 2, 3))
+        assert np.abs(found - shades(NUM_FRAMES)[frames]).max() < 3
+
+
+def test_reading_on_decodes_little_again(long_clip: Path) -> None:
+    """As a conversion reads: some frames, then those that follow."""
+    reader = VideoReader(long_clip)
+    for start in range(0, NUM_FRAMES, 20):
+        times = np.arange(start, start + 20) / FPS
+        assert len(list(reader.frames_at(times, tolerance_s=0.5 / FPS))) == 20
+    assert reader.num_decoded == NUM_FRAMES
+
+
+def test_without_an_index_the_distance_of_key_frames_is_learned(
+    clip: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with PyAV before version 17."""
+    monkeypatch.setattr(VideoReader, "_has_index", False)
+    reader = VideoReader(clip)
+    for frame in (0, 3, 10, 20, 59, 6):
+        assert abs(one(reader, frame) - shades(NUM_FRAMES)[frame]) < 2
+    before = reader.num_decoded
+    one(reader, 10)
+    assert reader.num_decoded - before == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux lists threads")
+def test_a_reader_starts_no_threads(clip: Path) -> None:
+    """On a machine with many cores dav1d would start as many, in each process of each GPU."""
+    tasks = Path("/proc/self/task")
+    before = len(list(tasks.iterdir()))
+    one(VideoReader(clip), 7)
+    assert len(list(tasks.iterdir())) == before
 
 
 def test_joined_videos_keep_every_frame_at_its_time(tmp_path: Path) -> None:

@@ -281,6 +281,29 @@ def test_samples_depend_on_seed_and_step_and_cover_the_data() -> None:
     assert len(np.unique(many)) == 1000
 
 
+def test_every_sample_alone_or_in_runs() -> None:
+    """One by one is what it was before there were runs; each sample is as likely in both."""
+    rng = np.random.Generator(np.random.Philox(key=[3, 7]))
+    assert sample_indices(3, 7, 16, 100).tolist() == rng.integers(100, size=16).tolist()
+    counts = np.zeros(20)
+    for step in range(500):
+        indices = sample_indices(0, step, 14, 20, run_length=4)
+        assert len(indices) == 14
+        steps = np.diff(indices.reshape(-1)) % 20
+        assert (np.delete(steps, [3, 7, 11]) == 1).all(), "runs of four, and one of two"
+        counts += np.bincount(indices, minlength=20)
+    assert counts.min() > 250  # 350 expected, standard deviation 35
+
+
+def test_a_training_on_runs_that_is_stopped_goes_on_with_other_workers(tmp_path: Path) -> None:
+    config = replace(CONFIG, schedule="constant", run_length=3)
+    whole = trained(tmp_path / "whole", config)
+    trained(tmp_path / "parts", replace(config, steps=5))
+    assert_equal(trained(tmp_path / "parts", replace(config, workers=2)), whole)
+    with pytest.raises(ArtifactError, match="run_length"):
+        trained(tmp_path / "parts", replace(config, run_length=2))
+
+
 def test_a_batch_that_cannot_be_parted(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="batch_size 16 is not divisible by 1 processes times 3"):
         trained(tmp_path, replace(CONFIG, accumulate=3))

@@ -14,13 +14,13 @@ from oatkit.train.progress_bar import TrainingProgress
 PARTS = {"loss@1": 0.5, "loss@2": 0.25, "loss@4": 0.125, "loss@8": 0.0625, "loss@16": 0.03125}
 
 
-def shown(parts: dict[str, float], *, is_shown: bool = True) -> str:
+def shown(parts: dict[str, float], *, is_shown: bool = True, waiting: float = 0.0) -> str:
     """What a terminal of 80 columns shows at the end."""
     file = io.StringIO()
     progress = TrainingProgress(2000, 500, is_shown=is_shown, console=Console(file=file, width=80))
     with progress.shown():
         progress.advance(1500)
-        progress.update(0.0123456, 23456.7, parts)
+        progress.update(0.0123456, 23456.7, parts, waiting)
         progress.report(1500, {"mse@8": 0.0042})
     return file.getvalue()
 
@@ -31,6 +31,20 @@ def test_loss_speed_and_parts_fit_into_80_columns() -> None:
     assert line.startswith("1,500/2,000 steps ━")
     assert "loss 0.01235  23,457 samples/s" in line
     assert below.strip() == "loss@1 0.5  loss@2 0.25  loss@4 0.125  loss@8 0.0625  loss@16 0.0312"
+
+
+def test_waiting_for_data_is_shown_where_it_is_much() -> None:
+    _, line, _ = shown(PARTS, waiting=0.62).splitlines()
+    assert "loss 0.01235  23,457 samples/s  62 % waiting" in line
+    assert "waiting" not in shown(PARTS, waiting=0.04)
+
+
+def test_a_caution_is_printed_once() -> None:
+    file = io.StringIO()
+    progress = TrainingProgress(10, console=Console(file=file, width=80))
+    for _ in range(2):
+        progress.caution("a long text " + 20 * "that is not broken ")
+    assert file.getvalue().splitlines() == ["note: a long text " + 20 * "that is not broken "]
 
 
 def test_a_single_part_is_the_loss_and_not_repeated() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from oatkit.presets import tokenizer_preset
 from oatkit.train import TrainConfig, asked_settings, resolve_config
-from oatkit.train.train_config import decided_until
+from oatkit.train.train_config import ADDED, decided_until
 from tests.train.regression import CONFIG
 
 
@@ -30,6 +30,7 @@ def test_learning_rates() -> None:
         ({"steps": 0}, "steps is 0, expected at least 1"),
         ({"keep_checkpoints": -1}, "keep_checkpoints is -1, expected at least 1"),
         ({"evaluate_every": 0}, "evaluate_every is 0, expected at least 1"),
+        ({"run_length": 0}, "run_length is 0, expected at least 1"),
         ({"expert_start": -1}, "expert_start is -1, expected 0 or more"),
         ({"skip_steps": (0,)}, r"skip_steps is \(0,\), expected numbers from 1"),
         ({"ema": 1.0}, "ema is 1.0, expected 0 or more and below 1"),
@@ -53,8 +54,9 @@ def test_only_what_decides_the_result_must_stay() -> None:
 
 def test_settings_of_later_versions_are_not_stored_at_their_defaults() -> None:
     """So a checkpoint of before there were any still belongs to the same run."""
-    assert not {"expert_learning_rate", "expert_start", "skip_steps"} & CONFIG.decisive().keys()
+    assert not set(ADDED) & CONFIG.decisive().keys()
     assert replace(CONFIG, expert_start=5).decisive()["expert_start"] == 5
+    assert replace(CONFIG, run_length=4).decisive()["run_length"] == 4
 
 
 def test_skipped_steps_decide_only_what_follows_them() -> None:

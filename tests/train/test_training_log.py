@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import types
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +29,7 @@ def test_parts_of_the_loss_are_logged(tmp_path: Path) -> None:
     train(job, replace(CONFIG, trackers=("tensorboard",)), tmp_path, show_progress=False)
     rows = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
     for number, row in enumerate(rows):
-        assert list(row)[4:7] == ["error", "positive", "negative"]
+        assert list(row)[5:8] == ["error", "positive", "negative"]
         assert "never" not in row
         assert row["error"] == pytest.approx(row["loss"])
         steps = (2 * number, 2 * number + 1)
@@ -50,6 +52,20 @@ def test_the_progress_line_shows_the_parts(tmp_path: Path, capsys: pytest.Captur
     line = capsys.readouterr().err
     assert re.search(r"8/8 steps.*loss [\d.]+ .*samples/s", line)
     assert "error" in line
+
+
+def test_waiting_for_data_is_logged_and_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that goes on ten seconds while a step waits for its samples."""
+    clock = types.SimpleNamespace(perf_counter=itertools.count(0, 10).__next__)
+    monkeypatch.setattr("oatkit.train.loop.time", clock)
+    train(Regression(), CONFIG, tmp_path)
+    for row in read_log(tmp_path):
+        seconds = 2 * CONFIG.batch_size / row["samples_per_s"]
+        assert row["waiting_share"] * seconds == pytest.approx(20, rel=0.1)
+    note = "% of the time is spent waiting for data: more worker processes (--workers, now 0)"
+    assert capsys.readouterr().err.count(note) == 1
 
 
 def test_trackers_log_and_a_missing_one_says_how_to_get_it(

@@ -85,6 +85,9 @@ class TrainPolicy:
     """Seed of which episodes those are; the tokenizer's, else 0."""
     workers: int | None = None
     """Number of processes that read and prepare batches ahead; the preset's by default."""
+    run_length: int | None = None
+    """Number of successive samples that are drawn together, so that their video is decoded once; 1
+    by default. Neighbors are alike: a batch of runs teaches less than one of single samples."""
     init: Annotated[Path | None, arg(metavar="DIR")] = None
     """Start from this policy; its tokenizer, cameras, history, normalizer and adapters are kept. A
     vision-language policy may get another objective (`--policy`). How it was trained (flags such as
@@ -225,7 +228,7 @@ class TrainPolicy:
 def run(options: TrainPolicy, console: Console) -> int:
     device = announce_device(console, options.device)
     changes = options.training.changes()
-    for name in ("workers", "expert_learning_rate", "expert_start"):
+    for name in ("workers", "run_length", "expert_learning_rate", "expert_start"):
         if getattr(options, name) is not None:
             changes[name] = getattr(options, name)
     start = options.start()

@@ -23,6 +23,7 @@ from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 if TYPE_CHECKING:
     from oatkit.data.dataset import Dataset
+    from oatkit.data.source import Resize
 
 
 class Chunks:
@@ -43,6 +44,7 @@ class Chunks:
         stride: Frames between the starts of two chunks.
         history: Number of frames that are observed, the current one included.
         cameras: Cameras whose images are read; none by default.
+        resize: Function that gives images (N, H, W, 3) another size; as they are by default.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Chunks:
         stride: int = 1,
         history: int = 1,
         cameras: str | Sequence[str] = (),
+        resize: Resize | None = None,
     ) -> None:
         for name, value in (("horizon", horizon), ("stride", stride), ("history", history)):
             if value < 1:
@@ -69,6 +72,7 @@ class Chunks:
         self.stride = stride
         self.history = history
         self.cameras = cameras
+        self.resize = resize
         self._ends = np.cumsum(-(-dataset.episode_lengths // stride))
 
     def __len__(self) -> int:
@@ -99,7 +103,8 @@ class Chunks:
         if data.state is not None:
             batch[STATE] = data.state.take(rows_BS)
         for camera in self.cameras:
-            images = data.images(camera, rows_BS.ravel(), np.repeat(episode_B, self.history))
+            episode_N = np.repeat(episode_B, self.history)
+            images = data.images(camera, rows_BS.ravel(), episode_N, self.resize)
             batch[f"{IMAGES}{camera}"] = images.reshape(*rows_BS.shape, *images.shape[1:])
         task_B = data.task_index[start_B + frame_B].astype(np.int64)
         return batch | {

@@ -15,11 +15,14 @@ from oatkit.data.action_transform import ActionTransform
 from oatkit.data.chunks import Chunks
 from oatkit.data.column_cache import ROWS_PER_BLOCK, ColumnCache
 from oatkit.data.columns import Table
-from oatkit.data.source import Camera, Source
+from oatkit.data.source import Camera, Resize, Source
 from oatkit.data.splits import split_episodes
 from oatkit.data.statistics import Statistics, compute_statistics
 from oatkit.errors import DatasetError, unknown_name
 from oatkit.storage.digest import digest
+
+IMAGES_AT_ONCE = 64
+"""Images that are read before they are resized."""
 
 
 class Dataset:
@@ -147,7 +150,13 @@ class Dataset:
         return Table([(key, self._source.features[key], column) for key, column in columns])
 
     def chunks(
-        self, horizon: int, *, stride: int = 1, history: int = 1, cameras: str | Sequence[str] = ()
+        self,
+        horizon: int,
+        *,
+        stride: int = 1,
+        history: int = 1,
+        cameras: str | Sequence[str] = (),
+        resize: Resize | None = None,
     ) -> Chunks:
         """Chunks of actions with the observations before them.
 
@@ -156,34 +165,48 @@ class Dataset:
             stride: Number of frames between the starts of successive chunks.
             history: Number of observations before each chunk, the current one included.
             cameras: Camera or cameras whose images come with every chunk.
+            resize: Function that gives images another size; as they are by default.
         """
-        return Chunks(self, horizon=horizon, stride=stride, history=history, cameras=cameras)
+        return Chunks(
+            self, horizon=horizon, stride=stride, history=history, cameras=cameras, resize=resize
+        )
 
     def frame(self, index: int, *, cameras: str | Sequence[str] = ()) -> dict[str, Any]:
         """One frame by its index in this dataset: observation, action and task."""
         return self.chunks(1, cameras=cameras)[index]
 
     def images(
-        self, camera: str, rows: NDArray[np.int64], episodes: NDArray[np.int64]
+        self,
+        camera: str,
+        rows: NDArray[np.int64],
+        episodes: NDArray[np.int64],
+        resize: Resize | None = None,
     ) -> NDArray[np.uint8]:
         """Images of many episodes at once, (rows, height, width, 3); what `Chunks` uses.
 
-        For the images of one episode see `Episode.images`.
+        They are read in the order of the files, and a row that is asked twice is read once. For the
+        images of one episode see `Episode.images`.
 
         Args:
             camera: Name of one of `cameras`.
             rows: (N,) rows of the files: an episode's start plus the frame.
             episodes: (N,) index in this dataset of the episode that each row belongs to.
+            resize: Function that gives images another size before there are many of them.
         """
         if camera not in self._source.cameras:
             raise ValueError(unknown_name("camera", camera, self._source.cameras))
-        images: dict[int, NDArray[np.uint8]] = {}
-        for episode in np.unique(episodes):
-            (where,) = np.nonzero(episodes == episode)
-            frames = rows[where] - self.episode_starts[episode]
-            decoded = self._source.read_images(camera, int(self.episode_ids[episode]), frames)
-            images.update(zip(where.tolist(), decoded, strict=True))
-        return np.stack([images[i] for i in range(len(rows))])
+        row_U, first_U, place_N = np.unique(rows, return_index=True, return_inverse=True)
+        episode_U = episodes[first_U]
+        starts = np.flatnonzero(np.diff(episode_U, prepend=-1))
+        found = []
+        for start, end in zip(starts, [*starts[1:], len(row_U)], strict=True):
+            episode = episode_U[start]
+            for first in range(start, end, IMAGES_AT_ONCE):
+                some = row_U[first : min(end, first + IMAGES_AT_ONCE)]
+                frames = some - self.episode_starts[episode]
+                images = self._source.read_images(camera, int(self.episode_ids[episode]), frames)
+                found.append(images if resize is None else resize(images))
+        return np.concatenate(found)[place_N]
 
     @cached_property
     def task_index(self) -> NDArray[np.int32]:

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 Fetch = Callable[[str], Path]
 """Downloads a file of a hub dataset that is not on disk yet, by its name in the dataset."""
 
+Resize = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
+"""Gives images (N, height, width, 3) another size, as soon as they are decoded."""
+
 
 @dataclass(frozen=True)
 class Opening:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
@@ -22,14 +22,22 @@ from oatkit.errors import DatasetError, MissingExtraError
 
 try:
     import av
+    from av.video.reformatter import VideoReformatter
 except ImportError as error:
     raise MissingExtraError("data") from error
 
 os.environ.setdefault("SVT_LOG", "1")  # the AV1 encoder prints its settings otherwise
 
-MAX_OPEN_VIDEOS = 8
+MAX_OPEN_VIDEOS = 32
+"""Files that a thread keeps open; each takes two to four megabytes."""
 MAX_FRAMES_TO_DECODE_FORWARD = 32
-"""Frames ahead up to which decoding goes on; a target further away is sought from a key frame."""
+"""Frames ahead up to which decoding goes on in a file without an index; a target further away is
+sought from a key frame."""
+MAX_FRAMES_TO_DECODE_AGAIN = 16
+"""Frames after a key frame up to which a decoder that holds frames back is emptied and begins again
+from the key frame; further on it is fed what follows."""
+ONE_THREAD = {"threads": 1} if int(av.__version__.split(".")[0]) >= 17 else {}
+"""How to convert colors in the calling thread; before version 17 PyAV had no other way."""
 
 ENCODERS = {"av1": "libsvtav1", "h264": "libx264"}
 
@@ -39,6 +47,9 @@ class VideoReader:
 
     Keeps its place: frames asked in order are decoded once, a jump seeks the key frame before
     the target and decodes from there.
+
+    Attributes:
+        num_decoded: Number of packets, one a frame, that the decoder was given.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,46 +60,125 @@ class VideoReader:
                 raise DatasetError(f"{path} holds no video stream")
             self._stream = self._container.streams.video[0]
         self._stream.thread_type = "NONE"
-        self._decoder: Iterator[Any] = iter(())
+        # dav1d would start a thread for every core, in every process that reads
+        self._stream.codec_context.thread_count = 1
+        self._converter: Any = VideoReformatter()
+        self._packets: Iterator[Any] = iter(())
+        self._fed_s: list[float] = []
+        self._decoded: deque[Any] = deque()
+        self._is_drained = False
         self._last_s: float | None = None
         self._last_frame: Any = None
+        self._key_distance = MAX_FRAMES_TO_DECODE_FORWARD
+        self.num_decoded = 0
 
-    def frame_at(self, time_s: float, *, tolerance_s: float) -> NDArray[np.uint8]:
-        """The frame shown at `time_s`, (height, width, 3) RGB.
+    def frames_at(
+        self, times_s: Sequence[float], *, tolerance_s: float
+    ) -> Iterator[NDArray[np.uint8]]:
+        """The frames shown at ascending times, each (height, width, 3) RGB.
 
-        A file that has no frame within `tolerance_s` of it is a `DatasetError`.
+        A file that has no frame within `tolerance_s` of a time is a `DatasetError`.
         """
-        with _errors_name(self.path, f"at {time_s:.3f} s"):
-            if self._needs_seek(time_s, tolerance_s):
-                self._seek(time_s)
-            while self._last_s is None or self._last_s < time_s - tolerance_s:
-                frame = next(self._decoder, None)
-                if frame is None:
-                    end = "no frame" if self._last_s is None else f"{self._last_s:.3f} s"
-                    self._last_s = None
-                    raise DatasetError(
-                        f"{self.path} ends at {end} but the dataset asks for {time_s:.3f} s: "
-                        "the file is truncated or belongs to another dataset"
-                    )
-                self._last_frame, self._last_s = frame, float(frame.pts * self._stream.time_base)
-            if self._last_s > time_s + tolerance_s:
+        for time_s, next_s in zip(times_s, [*times_s[1:], None], strict=True):
+            with _errors_name(self.path, f"at {time_s:.3f} s"):
+                is_last = next_s is None or not self._is_near(time_s, next_s, tolerance_s)
+                self._move_to(time_s, tolerance_s, is_last=is_last)
+                rgb = self._converter.reformat(self._last_frame, format="rgb24", **ONE_THREAD)
+            yield rgb.to_ndarray()
+
+    def _move_to(self, time_s: float, tolerance_s: float, *, is_last: bool) -> None:
+        """Decode until the frame at a time is the last one.
+
+        Args:
+            time_s: Seconds from the start of the file.
+            tolerance_s: How far from it the frame may lie.
+            is_last: Whether the next frame that is wanted will be sought, so that the decoder may
+                be emptied.
+        """
+        if self._needs_seek(time_s, tolerance_s):
+            self._seek(time_s + tolerance_s / 2)
+        while self._last_s is None or self._last_s < time_s - tolerance_s:
+            if self._decoded:
+                self._last_frame = self._decoded.popleft()
+                self._last_s = self._time_of(self._last_frame)
+            elif is_last and self._is_fed(time_s, tolerance_s):
+                self._decoded.extend(self._stream.codec_context.decode(None))
+                self._is_drained = True
+            elif not self._feed():
+                end = "no frame" if self._last_s is None else f"{self._last_s:.3f} s"
+                self._last_s = None
                 raise DatasetError(
-                    f"{self.path} has no frame within {tolerance_s:.4f} s of {time_s:.3f} s; "
-                    f"the nearest is at {self._last_s:.3f} s: do the fps of video and data agree?"
+                    f"{self.path} ends at {end} but the dataset asks for {time_s:.3f} s: "
+                    "the file is truncated or belongs to another dataset"
                 )
-            rgb: NDArray[np.uint8] = self._last_frame.to_ndarray(format="rgb24")
-        return rgb
+        if self._last_s > time_s + tolerance_s:
+            raise DatasetError(
+                f"{self.path} has no frame within {tolerance_s:.4f} s of {time_s:.3f} s; "
+                f"the nearest is at {self._last_s:.3f} s: do the fps of video and data agree?"
+            )
 
     def _needs_seek(self, time_s: float, tolerance_s: float) -> bool:
         if self._last_s is None or self._last_s > time_s + tolerance_s:
             return True
-        return time_s - self._last_s > 2 * tolerance_s * MAX_FRAMES_TO_DECODE_FORWARD
+        reached_s = self._time_of(self._decoded[-1]) if self._decoded else self._last_s
+        if reached_s >= time_s - tolerance_s:
+            return False
+        return self._is_drained or not self._is_near(self._last_s, time_s, tolerance_s)
+
+    def _is_near(self, time_s: float, later_s: float, tolerance_s: float) -> bool:
+        """Whether no key frame lies between two frames, so that decoding goes on from the first;
+        without an index, whether they are closer than key frames were so far."""
+        if self._has_index:
+            first, second = (self._key_before(s + tolerance_s / 2) for s in (time_s, later_s))
+            return first == second
+        return later_s - time_s <= 2 * tolerance_s * self._key_distance
+
+    @property
+    def _has_index(self) -> bool:
+        """Whether this version of PyAV gives the index of this file."""
+        return len(getattr(self._stream, "index_entries", ())) > 0
+
+    def _key_before(self, time_s: float) -> int:
+        """Number of the last key frame until a time, as the file's index has it."""
+        entries = self._stream.index_entries
+        # the index has times of decoding, which lie before those of showing by a constant
+        shift = (self._stream.start_time or 0) - entries[0].timestamp
+        found: int = entries.search_timestamp(int(time_s / self._stream.time_base) - shift)
+        return found
 
     def _seek(self, time_s: float) -> None:
         target = max(0, int(time_s / self._stream.time_base))
         self._container.seek(target, stream=self._stream, backward=True)
-        self._decoder = self._container.decode(self._stream)
+        self._packets = self._container.demux(self._stream)
+        self._decoded.clear()
+        self._fed_s.clear()
+        self._is_drained = False
         self._last_s = None
+
+    def _feed(self) -> bool:
+        """Give the decoder the next packet; False where there is none."""
+        packet = None if self._is_drained else next(self._packets, None)
+        if packet is None:
+            return False
+        if packet.is_keyframe and self._fed_s:
+            self._key_distance = min(self._key_distance, len(self._fed_s))
+        self._decoded.extend(packet.decode())
+        if packet.pts is None:  # the end of the file
+            self._is_drained = True
+        else:
+            self.num_decoded += 1
+            self._fed_s.append(float(packet.pts * self._stream.time_base))
+        return True
+
+    def _is_fed(self, time_s: float, tolerance_s: float) -> bool:
+        """Whether the decoder has a frame, and few would have to be decoded again if it was
+        emptied to give it and more were wanted."""
+        if self._is_drained or len(self._fed_s) > MAX_FRAMES_TO_DECODE_AGAIN:
+            return False
+        return any(abs(fed_s - time_s) <= tolerance_s for fed_s in self._fed_s)
+
+    def _time_of(self, frame: Any) -> float:
+        return float(frame.pts * self._stream.time_base)
 
     def close(self) -> None:
         self._container.close()
@@ -127,9 +217,10 @@ def read_frames(
     """
     reader = _reader(path)
     order = np.argsort(times_s, kind="stable")
+    ascending = [float(times_s[i]) for i in order]
     frames: list[NDArray[np.uint8]] = [np.empty(0, np.uint8)] * len(order)
-    for i in order:
-        frames[i] = reader.frame_at(float(times_s[i]), tolerance_s=0.5 / fps)
+    for i, frame in zip(order, reader.frames_at(ascending, tolerance_s=0.5 / fps), strict=True):
+        frames[i] = frame
     return np.stack(frames)
 
 

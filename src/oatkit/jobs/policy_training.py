@@ -352,11 +352,14 @@ class PolicyJob:
         self.module: nn.Module = policy.net
         self._policy = policy
         tokens = cached_tokens(policy.tokenizer, train_set) if "tokens" in policy.heads else None
-        spec = policy.spec
+        spec, reading = policy.spec, policy.episode.resized()
         chunks = train_set.chunks(
-            policy.tokenizer.horizon, history=spec.history, cameras=tuple(spec.cameras)
+            policy.tokenizer.horizon,
+            history=spec.history,
+            cameras=tuple(spec.cameras),
+            resize=reading.resize,
         )
-        self.batch = PolicyBatches(chunks, tokens, policy.episode.read)
+        self.batch = PolicyBatches(chunks, tokens, reading.read)
         self.num_samples = len(chunks)
         self.held_out, self.held_out_actions, self._held_out_is_pad = observations_to_measure(
             policy, held_out, MAX_CHUNKS_TO_EVALUATE

@@ -9,6 +9,7 @@ processes sees the same samples as one process.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -170,8 +171,12 @@ class TrainingRun:
         total = torch.zeros((), device=accelerator.device)
         logged: dict[str, list[Tensor]] = {}
         has_finite_inputs = torch.ones((), dtype=torch.bool, device=accelerator.device)
+        waited_s = 0.0
         for number, part in enumerate(parts):
-            batch = tuple(t.to(accelerator.device) for t in next(self._batches))
+            start = time.perf_counter()
+            read = next(self._batches)
+            waited_s += time.perf_counter() - start
+            batch = tuple(t.to(accelerator.device) for t in read)
             is_last = number == len(parts) - 1
             with self._no_gradient_sync(not is_last):
                 with accelerator.autocast():
@@ -192,7 +197,7 @@ class TrainingRun:
             move_average(self.average, self.job.module, config.ema, step)
         loss = TrainingLoss(total, {name: torch.cat(values) for name, values in logged.items()})
         is_finite = torch.isfinite(total) & torch.isfinite(full_tensor(norm))
-        return StepOutcome(loss, is_finite, has_finite_inputs)
+        return StepOutcome(loss, is_finite, has_finite_inputs, waited_s)
 
     @contextmanager
     def _no_gradient_sync(self, skip: bool) -> Iterator[None]:
@@ -208,7 +213,13 @@ class TrainingRun:
 
     def _indices(self, step: int) -> NDArray[np.int64]:
         config = self.config
-        return sample_indices(config.seed, step, config.batch_size, self.job.num_samples)
+        return sample_indices(
+            config.seed,
+            step,
+            config.batch_size,
+            self.job.num_samples,
+            run_length=config.run_length,
+        )
 
     def _parts(self) -> list[NDArray[np.int64]]:
         """Indices into the global batch for each accumulation part of this process."""
@@ -274,10 +285,15 @@ class TrainingRun:
         )
 
 
-def sample_indices(seed: int, step: int, batch_size: int, num_samples: int) -> NDArray[np.int64]:
-    """The samples of a step's global batch, uniform with replacement."""
+def sample_indices(
+    seed: int, step: int, batch_size: int, num_samples: int, *, run_length: int = 1
+) -> NDArray[np.int64]:
+    """The samples of a step's global batch, uniform with replacement, or runs of successive ones
+    that begin anywhere; the first follows the last."""
     rng = np.random.Generator(np.random.Philox(key=[seed, step]))
-    return rng.integers(num_samples, size=batch_size)
+    first_R = rng.integers(num_samples, size=-(-batch_size // run_length))
+    run_RN = (first_R[:, None] + np.arange(run_length)) % num_samples
+    return run_RN.ravel()[:batch_size]
 
 
 def _make_accelerator(config: TrainConfig, device: torch.device, out: Path) -> Accelerator:

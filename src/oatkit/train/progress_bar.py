@@ -10,6 +10,8 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+SHOWN_WAITING = 0.1
+
 
 class TrainingProgress:
     """Steps, loss, speed and time left in one line, and below it the parts of the loss.
@@ -36,6 +38,7 @@ class TrainingProgress:
         self._bar = self._progress.add_task("", total=steps, completed=done, numbers="")
         self._parts = Text()
         self._is_announced = False
+        self._is_cautioned = False
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -54,9 +57,20 @@ class TrainingProgress:
         """Say that so many steps are done."""
         self._progress.update(self._bar, completed=step)
 
-    def update(self, loss: float, samples_per_s: float, parts: Mapping[str, float]) -> None:
-        """Say how it goes; a single part of a loss is the loss itself and not repeated."""
+    def update(
+        self, loss: float, samples_per_s: float, parts: Mapping[str, float], waiting: float = 0.0
+    ) -> None:
+        """Say how it goes; a single part of a loss is the loss itself and not repeated.
+
+        Args:
+            loss: Mean loss of the last steps.
+            samples_per_s: Samples of all processes in a second.
+            parts: Parts of the loss.
+            waiting: Share of the time in which steps waited for data; a small one is not shown.
+        """
         numbers = f"loss {loss:.4g}  {samples_per_s:,.0f} samples/s"
+        if waiting >= SHOWN_WAITING:
+            numbers += f"  {100 * waiting:.0f} % waiting"
         self._progress.update(self._bar, numbers=numbers)
         self._parts = Text(_line(parts) if len(parts) > 1 else "", style="dim")
 
@@ -65,6 +79,12 @@ class TrainingProgress:
         if self._is_shown and not self._is_announced and seconds_left > 60:
             self._console.print(f"about {seconds_left / 60:.2g} minutes", highlight=False)
         self._is_announced = True
+
+    def caution(self, text: str) -> None:
+        """Print a text above the bar, the first time only."""
+        if self._is_shown and not self._is_cautioned:
+            self._console.print(f"note: {text}", highlight=False, soft_wrap=True)
+        self._is_cautioned = True
 
     def report(self, step: int, found: Mapping[str, float]) -> None:
         """Print what was found on held-out data above the bar."""

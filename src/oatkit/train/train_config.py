@@ -21,12 +21,12 @@ NOT_DECISIVE = frozenset(
 )
 """Settings that do not change the weights that come out."""
 
-ADDED = ("expert_learning_rate", "expert_start", "skip_steps")
+ADDED = ("expert_learning_rate", "expert_start", "skip_steps", "run_length")
 """Settings that the first checkpoints did not hold: at their defaults they decide nothing."""
 
 
 AT_LEAST_1 = (
-    *("steps", "batch_size", "accumulate", "log_every"),
+    *("steps", "batch_size", "accumulate", "log_every", "run_length"),
     *("checkpoint_every", "keep_checkpoints", "evaluate_every"),
 )
 
@@ -68,6 +68,9 @@ class TrainConfig:
     """Number of parts that a batch is computed in, to save memory."""
     workers: int = 0
     """Number of processes of each rank that read batches ahead; 0 reads between steps."""
+    run_length: int = 1
+    """Number of successive samples that are drawn together, so that a video is decoded once for
+    all of them; 1 draws every sample by itself."""
     seed: int = 0
     """Seed of which samples a step has and of their random numbers."""
     skip_steps: tuple[int, ...] = ()

@@ -22,6 +22,8 @@ from oatkit.train.progress_bar import TrainingProgress
 from oatkit.train.train_config import TrainConfig
 
 LOG_FILE = "train.jsonl"
+MUCH_WAITING = 0.5
+"""Share of the time from which on waiting for data is worth a note."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,13 @@ class StepOutcome:
         loss: Loss of this process's samples, and its parts.
         is_finite: Whether the loss and the norm of the gradient are finite.
         has_finite_inputs: Whether the samples and their random numbers are.
+        waited_s: Seconds in which the step waited for its samples.
     """
 
     loss: TrainingLoss
     is_finite: Tensor
     has_finite_inputs: Tensor
+    waited_s: float = 0.0
 
 
 class TrainingLog:
@@ -72,6 +76,8 @@ class TrainingLog:
         self._losses: list[Tensor] = []
         self._checks: list[tuple[int, Tensor]] = []
         self._parts: dict[str, list[Tensor]] = {}
+        self._waited_s = 0.0
+        self._num_rows = 0
         self._since = (time.perf_counter(), done)
         is_shown = show_progress and accelerator.is_main_process
         self._progress = TrainingProgress(config.steps, done, is_shown=is_shown)
@@ -95,6 +101,7 @@ class TrainingLog:
         """
         if result is not None:
             self._losses.append(result.loss.total)
+            self._waited_s += result.waited_s
             both = torch.stack([result.is_finite, result.has_finite_inputs])
             self._checks.append((step, both.float()))
             for name, values in result.loss.parts.items():
@@ -142,14 +149,19 @@ class TrainingLog:
     def _write(self, step: int) -> None:
         self.require_finite()
         config = self._config
-        mean = self._accelerator.reduce(torch.stack(self._losses).mean(), "mean").item()
+        own = torch.stack(self._losses).mean()
+        both = torch.stack([own, own.new_tensor(self._waited_s)])
+        mean, waited_s = self._accelerator.reduce(both, "mean").tolist()
         self._losses.clear()
+        self._waited_s = 0.0
         parts = self._mean_parts()
         now = time.perf_counter()
         rate = (step - self._since[1]) * config.batch_size / (now - self._since[0])
+        waiting = waited_s / (now - self._since[0])
         self._since = (now, step)
         self._progress.announce((config.steps - step) * config.batch_size / rate)
         row = {"step": step, "loss": mean, "samples_per_s": round(rate, 1)}
+        row["waiting_share"] = round(waiting, 3)
         row["learning_rate"] = config.learning_rate_at(step - 1)
         if config.has_own_expert_rate:
             row["expert_learning_rate"] = config.expert_learning_rate_at(step - 1)
@@ -163,7 +175,13 @@ class TrainingLog:
             with self._path.open("a") as file:
                 file.write(json.dumps(row) + "\n")
         self._accelerator.log({k: v for k, v in row.items() if k != "step"}, step=step)
-        self._progress.update(mean, rate, parts)
+        self._progress.update(mean, rate, parts, waiting)
+        self._num_rows += 1
+        if waiting > MUCH_WAITING and self._num_rows > 1:  # workers start during the first
+            self._progress.caution(
+                f"{100 * waiting:.0f} % of the time is spent waiting for data: more worker "
+                f"processes (--workers, now {config.workers}) read it faster"
+            )
 
     def _mean_parts(self) -> dict[str, float]:
         """The mean of each part since the last row; a part without any value is left out."""

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from oatkit.data import Dataset
+from oatkit.data import Dataset, open_dataset
+from oatkit.nn.image_encoder import resize
 from oatkit.policies import load_policy
-from oatkit.policies.light.observation_encoder import load_for_more_tasks
+from oatkit.policies.light.light_config import LightConfig
+from oatkit.policies.light.observation_encoder import load_for_more_tasks, resized_reading
+from oatkit.policies.observation.observation_reading import read_observation
+from oatkit.policies.observation.observation_spec import ObservationSpec
 from tests.policies import tiny
 
 GOLDEN = Path(__file__).parent.parent / "golden/light"
@@ -45,3 +51,29 @@ def test_further_tasks_keep_the_weights_that_there_are(dataset: Dataset) -> None
     assert torch.equal(larger.task.weight[:-1], policy.net.task.weight)
     assert torch.equal(larger.task.weight[-1], new)
     assert torch.equal(larger.slots, policy.net.slots)
+
+
+def test_images_are_resized_when_they_are_decoded(tmp_path: Path) -> None:
+    """What is trained on is what the network makes of whole images, rounded to whole colors."""
+    rng = np.random.default_rng(0)
+    images = rng.integers(256, size=(20, 48, 64, 3), dtype=np.uint8)
+    state = rng.normal(size=(20, 4))
+    found = {"action": state, "observation.state": state, "observation.images.front": images}
+    np.savez(tmp_path / "data.npz", **found, episode_ends=[20])
+    dataset = open_dataset(tmp_path / "data.npz")
+    config, indices = LightConfig(image_size=40, crop_size=36), [0, 7, 3]
+    spec = ObservationSpec.for_dataset(dataset, history=2, cameras=("front",))
+    reading = resized_reading(config, spec)
+    assert reading is not None
+    whole = dataset.chunks(4, history=2, cameras="front").batch(indices)
+    small = dataset.chunks(4, history=2, cameras="front", resize=reading.resize).batch(indices)
+    (found_BSCHW,) = reading.read(small).images
+    wanted_BSCHW = resize(read_observation(spec, whole).images[0], config.image_size)
+    assert found_BSCHW.shape == (3, 2, 3, 40, 40)
+    assert (found_BSCHW - 255 * wanted_BSCHW).abs().max() < 1.5
+
+
+def test_images_that_are_small_enough_are_read_as_they_are(dataset: Dataset) -> None:
+    spec = ObservationSpec.for_dataset(dataset, history=2, cameras=("front",))
+    assert resized_reading(LightConfig(), spec) is None
+    assert resized_reading(LightConfig(), replace(spec, cameras={})) is None

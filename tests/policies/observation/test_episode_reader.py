@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from oatkit.policies.observation.episode_reader import EpisodeReader
+from oatkit.policies.observation.episode_reader import EpisodeReader, ResizedReading
 from oatkit.policies.observation.observations import Observations
 
 
@@ -58,3 +58,10 @@ def test_what_was_read_before_is_not_read_again() -> None:
     reader.read = None  # type: ignore[assignment]
     batch, is_single = reader.batch(frame)
     assert (batch.state[..., 0].tolist(), is_single) == ([[4, 4]], True)
+
+
+def test_a_dataset_is_read_as_a_robot_unless_its_images_can_be_resized_first() -> None:
+    assert EpisodeReader(read, 1).resized() == ResizedReading(read)
+    assert EpisodeReader(read, 1, lambda: None).resized() == ResizedReading(read)
+    other = ResizedReading(read, resize=lambda images: images[:, ::2])
+    assert EpisodeReader(read, 1, lambda: other).resized() is other

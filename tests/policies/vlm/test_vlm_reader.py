@@ -12,6 +12,7 @@ import torch
 from oatkit.data import Dataset
 from oatkit.policies import VlmPolicy
 from oatkit.policies.observation.observations import Observations
+from oatkit.policies.vlm.vlm_reader import resized_reading
 from oatkit.types.observation_keys import IMAGES, STATE
 from tests.policies import tiny
 from tests.policies.tiny import seeded
@@ -127,3 +128,42 @@ def test_images_as_lerobot_has_them(policy: VlmPolicy, dataset: Dataset) -> None
     found = policy.predict_action_chunk(observation | {FRONT: floats}, generator=seeded())
     assert isinstance(found.chunk, torch.Tensor)
     np.testing.assert_allclose(found.entropy_bits.numpy(), wanted.entropy_bits, atol=1e-5)
+
+
+@families
+def test_images_are_resized_when_they_are_decoded(
+    family: str, checkpoints: dict[str, Path], dataset: Dataset
+) -> None:
+    """What is trained on is what the image processor makes of whole images."""
+    policy = tiny_vlm.make_policy("vlm-ar", checkpoints[family], "oat-pow2", dataset)
+    reading = policy.episode.resized()
+    assert reading.resize is not None
+    chunks = {
+        resize: dataset.chunks(
+            policy.tokenizer.horizon,
+            history=policy.spec.history,
+            cameras=("front",),
+            resize=resize,
+        )
+        for resize in (None, reading.resize)
+    }
+    wanted = policy.read(chunks[None].batch([0, 5, 2]))
+    found = reading.read(chunks[reading.resize].batch([0, 5, 2]))
+    for whole, resized in zip(wanted.tensors(), found.tensors(), strict=True):
+        assert whole.shape == resized.shape
+        assert whole.dtype == resized.dtype
+        # the images are noise, which overshoots and is cut off at other places
+        assert (whole.float() - resized.float()).abs().mean() < 1
+
+
+def test_an_image_processor_that_does_more_than_resize(
+    policy: VlmPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its images are read whole, so that it does all that it does."""
+    processor = policy.net.backbone.processor
+    real = processor.pixels
+    monkeypatch.setattr(processor, "pixels", lambda images: 255 - real(images))
+    assert resized_reading(policy.spec, processor) is None
+    monkeypatch.setattr(processor, "pixels", real)
+    monkeypatch.setattr(processor.images, "resample", 5)
+    assert resized_reading(policy.spec, processor) is None

@@ -26,7 +26,7 @@ from oatkit.policies.generation.random_rows import Generators
 from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.light.light_config import LightFlowConfig
 from oatkit.policies.light.light_flow_net import LightFlowNet
-from oatkit.policies.light.observation_encoder import load_for_more_tasks
+from oatkit.policies.light.observation_encoder import load_for_more_tasks, resized_reading
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
@@ -77,7 +77,9 @@ class LightFlowPolicy:
         self.execution: AutoExecution | None = None
         self.extras: dict[str, Any] = {}
         self.head: Head = "flow"
-        self.episode = EpisodeReader(partial(read_observation, spec), spec.history)
+        read = partial(read_observation, spec)
+        resized = partial(resized_reading, net.config.sizes, spec)
+        self.episode = EpisodeReader(read, spec.history, resized)
         self.flow_predictor = FlowPredictor(net, tokenizer.normalizer, spec, self.episode)
 
     @classmethod

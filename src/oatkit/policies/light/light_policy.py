@@ -24,7 +24,7 @@ from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.generation.token_predictor import TokenPredictor
 from oatkit.policies.light.light_config import LightConfig
 from oatkit.policies.light.light_net import LightNet
-from oatkit.policies.light.observation_encoder import load_for_more_tasks
+from oatkit.policies.light.observation_encoder import load_for_more_tasks, resized_reading
 from oatkit.policies.light.offset_loss import offset_loss, tokens_to_correct
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_reading import read_observation
@@ -79,7 +79,8 @@ class LightPolicy:
         self.execution = execution
         self.extras = extras or {}
         self.head: Head = "tokens"
-        self.episode = EpisodeReader(partial(read_observation, spec), spec.history)
+        read, resized = partial(read_observation, spec), partial(resized_reading, net.config, spec)
+        self.episode = EpisodeReader(read, spec.history, resized)
         correct = None if net.offset is None else net.corrected
         parts = (net, tokenizer, self.schedule, spec, self.episode)
         self.token_predictor = TokenPredictor(*parts, correct)

@@ -12,15 +12,19 @@ Shape letters: B batch, S context slot, D width, N image.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from oatkit.nn.frame_resizing import resize_frames
 from oatkit.nn.image_encoder import ImageEncoder, resize, resize_and_crop
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.transformer import Transformer
 from oatkit.policies.light.light_config import LightConfig
+from oatkit.policies.observation.episode_reader import ResizedReading
+from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
 
@@ -96,6 +100,18 @@ def shrink_images(config: LightConfig, observations: Observations) -> Observatio
         for image in observations.images
     )
     return replace(observations, images=images)
+
+
+def resized_reading(config: LightConfig, spec: ObservationSpec) -> ResizedReading | None:
+    """How a dataset is read with images that are resized when they are decoded; None where no
+    camera is larger than the network reads it."""
+    side = config.image_size
+    smaller = {size: (side, side) for size in spec.cameras.values() if min(size) >= side}
+    sizes = {name: smaller.get(size, size) for name, size in spec.cameras.items()}
+    if sizes == spec.cameras:
+        return None
+    read = partial(read_observation, replace(spec, cameras=sizes))
+    return ResizedReading(read, partial(resize_frames, sizes=smaller, mode="bilinear"))
 
 
 def load_for_more_tasks(net: Any, state: dict[str, Tensor]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from oatkit.data.source import Resize
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.policies.observation.observations import Observations
 
@@ -16,17 +18,43 @@ class ReadObservation(Protocol):
         """The tensors of an observation; see `read_observation`."""
 
 
+@dataclass(frozen=True)
+class ResizedReading:
+    """How a dataset is read with images of the size that a network takes them in.
+
+    Attributes:
+        read: Makes an observation with such images tensors.
+        resize: Gives images of cameras that size; None where they have it, or the network resizes.
+    """
+
+    read: ReadObservation
+    resize: Resize | None = None
+
+
 class EpisodeReader:
     """Reads observations for a policy, and keeps the frames of its episode.
 
     Args:
         read: Makes an observation tensors.
         num_frames: Number of frames that the policy reads, the current one included.
+        resized: Function that says how a dataset is read with images already resized; None where
+            the images of a dataset are read as those of a robot.
     """
 
-    def __init__(self, read: ReadObservation, num_frames: int) -> None:
+    def __init__(
+        self,
+        read: ReadObservation,
+        num_frames: int,
+        resized: Callable[[], ResizedReading | None] | None = None,
+    ) -> None:
         self.read = read
+        self._resized = resized
         self._history = FrameHistory[Observations](num_frames)
+
+    def resized(self) -> ResizedReading:
+        """How a dataset is read, with images resized as soon as they are decoded if it can be."""
+        found = None if self._resized is None else self._resized()
+        return ResizedReading(self.read) if found is None else found
 
     def reset(self) -> None:
         """Forget the frames of the episode; the next one is repeated as its own history."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ from oatkit.policies.vlm.backbones.backbone import Backbone
 from oatkit.policies.vlm.backbones.trained_parts import train_parts
 from oatkit.policies.vlm.vlm_config import VlmConfig, keep_precision, require_successor
 from oatkit.policies.vlm.vlm_net import VlmNet
-from oatkit.policies.vlm.vlm_reader import VlmReader
+from oatkit.policies.vlm.vlm_reader import VlmReader, resized_reading
 from oatkit.storage.artifact import UNTRAINED, upload, warn_of_random_weights
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Budget, Head, Prediction, Sampling, Schedule, Tokens
@@ -96,8 +97,9 @@ class VlmPolicy:
         self.execution = execution
         self.extras = extras or {}
         self.head: Head = net.config.heads[0]
-        read = VlmReader(spec, net.backbone.processor).read
-        self.episode = EpisodeReader(read, spec.history)
+        processor = net.backbone.processor
+        resized = partial(resized_reading, spec, processor)
+        self.episode = EpisodeReader(VlmReader(spec, processor).read, spec.history, resized)
         self.token_predictor = TokenPredictor(net, tokenizer, self.schedule, spec, self.episode)
         self.flow_predictor = FlowPredictor(net, actions, spec, self.episode)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from oatkit.nn.frame_resizing import resize_frames
+from oatkit.policies.observation.episode_reader import ResizedReading
 from oatkit.policies.observation.observation_reading import (
     as_array,
     instructions,
@@ -32,9 +35,13 @@ class VlmReader:
     Args:
         spec: What the policy observes.
         processor: Tokenizer and image processor of the backbone.
+        is_resized: Whether images have the size that the processor would give them.
     """
 
-    def __init__(self, spec: ObservationSpec, processor: Processor) -> None:
+    def __init__(
+        self, spec: ObservationSpec, processor: Processor, *, is_resized: bool = False
+    ) -> None:
+        self._is_resized = is_resized
         self._spec = replace(spec, tasks=())  # a task is text here, not an index
         self._processor = processor
         # an instruction may be left out if training had only one
@@ -97,8 +104,24 @@ class VlmReader:
         images = images_BSCHW.cpu()
         if images.is_floating_point():
             images = (255 * images).round().to(torch.uint8)
+        if self._is_resized:
+            return images.contiguous()
         found = self._processor.pixels(images.flatten(0, 1))
         return found.view(*images.shape[:2], *found.shape[1:])
+
+
+def resized_reading(spec: ObservationSpec, processor: Processor) -> ResizedReading | None:
+    """How a dataset is read with images that are resized when they are decoded; None where the
+    image processor does more than that."""
+    sizes = {size: processor.resized(size) for size in set(spec.cameras.values())}
+    found = {size: made for size, made in sizes.items() if made is not None}
+    if not sizes or len(found) < len(sizes):
+        return None
+    cameras = {name: found[size] for name, size in spec.cameras.items()}
+    reader = VlmReader(replace(spec, cameras=cameras), processor, is_resized=True)
+    return ResizedReading(
+        reader.read, partial(resize_frames, sizes=found, mode=processor.resizing_mode)
+    )
 
 
 def _texts(task: Any, batch_size: int) -> list[str]:

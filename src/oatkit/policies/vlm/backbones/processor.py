@@ -10,14 +10,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from oatkit.nn.frame_resizing import resize_frames
 from oatkit.policies.vlm.backbones.family import Family
 from oatkit.policies.vlm.backbones.prompt import Part
 
 MAX_TASK_TOKENS = 128
 """Maximum number of tokens of an instruction."""
+RESIZING_MODES = {1: "lanczos", 2: "bilinear", 3: "bicubic"}
+"""Pillow's numbers of filters to torch's names."""
+MAX_RESIZING_ERROR = 2
+"""Levels of 256 by which Pillow and torch may differ, which round at other places."""
+MIDDLE_COLORS = (64, 192)
+"""Levels from which no filter leads out of 0 to 255, which both would cut off at other places."""
 
 
 class Processor:
@@ -104,6 +112,25 @@ class Processor:
             **self.family.image_options(),
         )
         return self.family.resized_images(self.images, found).to(torch.uint8)
+
+    @property
+    def resizing_mode(self) -> str:
+        """How the image processor weights pixels, in torch's words; empty where torch cannot."""
+        return RESIZING_MODES.get(int(getattr(self.images, "resample", None) or 0), "")
+
+    def resized(self, size: tuple[int, int]) -> tuple[int, int] | None:
+        """Height and width that images of a size get from `pixels`; None where resizing them by
+        `resize_frames` gives something else."""
+        rng = np.random.default_rng(0)
+        noise = rng.integers(*MIDDLE_COLORS, size=(1, *size, 3), dtype=np.uint8)
+        wanted_3HW = self.pixels(torch.from_numpy(noise).permute(0, 3, 1, 2))[0]
+        made = (wanted_3HW.shape[1], wanted_3HW.shape[2])
+        try:
+            found_HWC = resize_frames(noise, sizes={size: made}, mode=self.resizing_mode)[0]
+        except (NotImplementedError, ValueError):  # a mode that this version of torch lacks
+            return None
+        error = np.abs(found_HWC.astype(int) - wanted_3HW.permute(1, 2, 0).numpy())
+        return made if error.max() <= MAX_RESIZING_ERROR else None
 
     def save_pretrained(self, folder: Path) -> None:
         """Write config, tokenizer and image processor: a checkpoint without weights."""
