@@ -57,9 +57,13 @@ def test_a_sweep_in_a_folder(
     data, out = write_walks(tmp_path / "walks.npz"), tmp_path / "run"
     command = ["tokenizer", "sweep", "--data", str(data), "--only", "levels", "--preset", "tiny"]
     command += ["--steps", "2", "--out", str(out), "--shard", "0/1"]
-    assert run_command(command, capsys)[0] == 0
-    assert run_command(["merge", str(out)], capsys)[0] == 0
+    code, shown, _ = run_command(command, capsys)
+    assert code == 0
+    assert f"shard 0/1: 1 units\nwrote {out / 'sweep.json'}\n" in shown, "the only shard is joined"
     assert len(read_record(out / "sweep.json", TokenizerSweep).rows) == 1
+    before = (out / "sweep.json").read_bytes()
+    assert run_command(["merge", str(out)], capsys)[0] == 0
+    assert (out / "sweep.json").read_bytes() == before
 
 
 def test_a_comparison_needs_steps(tmp_path: Path, capsys: Capture) -> None:

@@ -1,0 +1,80 @@
+"""One training on several machines: `torchrun` on each, which starts a process for each GPU.
+
+    node 0 (head)    torchrun --node-rank 0 --master-addr HEAD    ranks 0 to 7
+    node 1           torchrun --node-rank 1 --master-addr HEAD    ranks 8 to 15
+
+`torchrun` gives every process RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, from which
+Accelerate makes one group of all; it takes NCCL on GPUs and Gloo on CPUs.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from oatkit.shards.launchers.launcher import CommandTask
+
+PORTS = range(20000, 30000)
+"""Ports of jobs of a cluster, which all nodes compute from the job's number."""
+
+
+@dataclass(frozen=True)
+class TorchNodes:
+    """The machines of one training.
+
+    Attributes:
+        words: The command, without `oatkit`.
+        num_nodes: Number of machines.
+        num_gpus: Number of GPUs, and so of processes, of each machine.
+        config: File of Accelerate's settings, for FSDP; `torchrun` alone starts it without one.
+    """
+
+    words: tuple[str, ...]
+    num_nodes: int
+    num_gpus: int
+    config: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("nodes", self.num_nodes), ("gpus", self.num_gpus)):
+            if value < 1:
+                raise ValueError(f"--{name} is {value}, expected 1 or more")
+        if self.config is not None and not self.config.is_file():
+            raise ValueError(f"--config is {self.config}, which does not exist")
+
+    def task(self, node: int, head: str, port: int) -> CommandTask:
+        """What runs on one of the machines.
+
+        Args:
+            node: Number of the machine, from 0.
+            head: Address of the first machine, where all processes meet.
+            port: Port there.
+        """
+        started = ("-m", "oatkit.cli", *self.words)
+        if self.config is None:
+            how = {"nnodes": self.num_nodes, "node-rank": node, "nproc-per-node": self.num_gpus}
+            module, how = "torch.distributed.run", how | {"master-addr": head, "master-port": port}
+        else:
+            module = "accelerate.commands.launch"
+            how = {"config_file": self.config, "num_machines": self.num_nodes}
+            how |= {"num_processes": self.num_nodes * self.num_gpus, "machine_rank": node}
+            how |= {"main_process_ip": head, "main_process_port": port}
+        flags = [word for name, value in how.items() for word in (f"--{name}", str(value))]
+        return CommandTask(("-m", module, *flags, *started), is_shown=node == 0)
+
+    def here(self) -> list[CommandTask]:
+        """The tasks of all machines, all of them on this one, to try a command out."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        return [self.task(node, "127.0.0.1", port) for node in range(self.num_nodes)]
+
+
+def job_port(job: str) -> int:
+    """The port of a cluster's job, the same on all its machines.
+
+    Args:
+        job: Number of the job, such as `1234` or `1234_7` in an array.
+    """
+    digits = "".join(filter(str.isdigit, job)) or "0"
+    return PORTS[int(digits) % len(PORTS)]
