@@ -89,25 +89,14 @@ def reproduce(
         device: Where networks run: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
         show_progress: Whether to print what happens and to show bars.
     """
-    plan = plan_reproduction(
-        table,
-        Path(out) / scale,
-        scale=scale,
-        only=only,
-        data=data,
-        simulator_keys=simulator_keys,
-        env_kwargs=env_kwargs,
-        backbones=backbones,
-        published=published,
-        images=images,
-        episodes=episodes,
-        steps=steps,
-        temperatures=temperatures,
-        seeds=seeds,
-        workers=workers,
-        device=device,
-        show_progress=show_progress,
-    )
+    how: dict[str, Any] = {
+        **{"scale": scale, "only": only, "data": data, "simulator_keys": simulator_keys},
+        **{"env_kwargs": env_kwargs, "backbones": backbones, "published": published},
+        **{"images": images, "episodes": episodes, "steps": steps, "seeds": seeds},
+        **{"temperatures": temperatures, "workers": workers, "device": device},
+        "show_progress": show_progress,
+    }
+    plan = plan_reproduction(table, Path(out) / scale, **how)
     return plan.finish(record_path(plan.begun, out))
 
 

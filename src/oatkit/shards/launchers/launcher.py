@@ -30,23 +30,23 @@ class Started(Protocol):
     """A process of this machine, as `subprocess.Popen` is one."""
 
     def poll(self) -> int | None:
-        """Its exit code; None while it runs."""
+        """The exit code; None while it runs."""
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Ask the process to end."""
 
     def wait(self) -> int:
-        """Wait for its end; gives its exit code."""
+        """Wait for the end; gives the exit code."""
 
 
 class Task(Protocol):
     """Something to run on an engine; it can be pickled."""
 
     def __call__(self) -> str:
-        """Run it to its end; gives "" or what went wrong."""
+        """Run to the end; gives "" or what went wrong."""
 
     def start(self, errors: IO[str]) -> Started:
-        """Start it on this machine, with a file that has a name for what it says of errors."""
+        """Start on this machine, with a file that has a name for what is said of errors."""
 
 
 class Launcher(Protocol):
