@@ -1,8 +1,7 @@
-"""A disk that is really full: a small file system of its own, where mounting is allowed."""
+"""A disk that is really full in the middle of a shard."""
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,23 +13,14 @@ from oatkit.errors import ShardError
 from oatkit.shards import ShardFolder, ShardNumber, merge_folder, run_shard
 from oatkit.shards.full_disk import full_disk_explained
 from oatkit.shards.unit_arrays import write_arrays
+from tests.shards.small_disk import make_room, small_disk
 from tests.shards.toy_work import MERGES, Squares
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder with room for 256 KB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
-    try:
-        mounted = subprocess.run(mount, capture_output=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no mount here")
-    if mounted.returncode:
-        pytest.skip("mounting is not allowed here")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", "256k") as folder:
+        yield folder
 
 
 class Large(Squares):
@@ -42,35 +32,35 @@ class Large(Squares):
             yield key, result
 
 
-def test_units_are_kept_and_go_on_when_there_is_room(small_disk: Path) -> None:
+def test_units_are_kept_and_go_on_when_there_is_room(disk: Path) -> None:
     with pytest.raises(ShardError, match=r"no room is left for .*disk: make room; finished units"):
-        run_shard(Large(8), ShardNumber(0, 1), small_disk)
-    folder = ShardFolder(small_disk)
+        run_shard(Large(8), ShardNumber(0, 1), disk)
+    folder = ShardFolder(disk)
     kept = [key for key in folder.plan.units if folder.has(key)]
     assert 0 < len(kept) < 8
-    assert not list(small_disk.rglob("writing-*")), "nothing is left half written"
-    subprocess.run(["mount", "-o", "remount,size=2m", str(small_disk)], check=True)
+    assert not list(disk.rglob("writing-*")), "nothing is left half written"
+    make_room(disk, "2m")
     again = Large(8)
-    run_shard(again, ShardNumber(0, 1), small_disk)
+    run_shard(again, ShardNumber(0, 1), disk)
     assert again.ran == list(folder.plan.units)[len(kept) :]
-    assert merge_folder(small_disk, MERGES).exists()
+    assert merge_folder(disk, MERGES).exists()
 
 
-def test_a_record_or_a_plan_that_does_not_fit(small_disk: Path) -> None:
-    run_shard(Squares(3), ShardNumber(0, 2), small_disk / "d")
-    (small_disk / "ballast").write_bytes(b"0" * 4096 * (256 // 4 - 8))
-    fill_up(small_disk / "rest")
+def test_a_record_or_a_plan_that_does_not_fit(disk: Path) -> None:
+    run_shard(Squares(3), ShardNumber(0, 2), disk / "d")
+    (disk / "ballast").write_bytes(b"0" * 4096 * (256 // 4 - 8))
+    fill_up(disk / "rest")
     with pytest.raises(ShardError, match="no room is left for"):
-        run_shard(Squares(3), ShardNumber(1, 2), small_disk / "d")
+        run_shard(Squares(3), ShardNumber(1, 2), disk / "d")
     with pytest.raises(ShardError, match="no room is left for"):
-        run_shard(Squares(3), ShardNumber(0, 1), small_disk / "other")
-    (small_disk / "ballast").unlink()
-    run_shard(Squares(3), ShardNumber(1, 2), small_disk / "d")
-    fill_up(small_disk / "rest")
+        run_shard(Squares(3), ShardNumber(0, 1), disk / "other")
+    (disk / "ballast").unlink()
+    run_shard(Squares(3), ShardNumber(1, 2), disk / "d")
+    fill_up(disk / "rest")
     with pytest.raises(ShardError, match="no room is left for"):
-        merge_folder(small_disk / "d", MERGES)
-    (small_disk / "rest").unlink()
-    assert merge_folder(small_disk / "d", MERGES).exists()
+        merge_folder(disk / "d", MERGES)
+    (disk / "rest").unlink()
+    assert merge_folder(disk / "d", MERGES).exists()
 
 
 def fill_up(path: Path) -> None:

@@ -96,7 +96,7 @@ def _train(
     out = _out(words)
     machines = TorchNodes(tuple(words), nodes, gpus, None if config is None else Path(config))
     then = f"checkpoints in {out} are kept, the same command again goes on"
-    wait_for(engine.start_nodes(machines, out), "node", then)
+    wait_for(engine.start_nodes(machines, out), "node", then, together=True)
     return out
 
 

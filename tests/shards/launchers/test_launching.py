@@ -63,6 +63,14 @@ def test_what_failed_is_told_when_the_others_have_ended(monkeypatch: pytest.Monk
     assert len(shown) == 3
 
 
+def test_what_cannot_go_on_alone_is_ended() -> None:
+    """A machine of a training may wait for hours for one that is gone."""
+    launcher = Polled([None, "gone"])
+    with pytest.raises(ShardError, match=r"^1 of 2 nodes failed: node 1 \(gone\); kept$"):
+        wait_for(launcher, "node", "kept", together=True)
+    assert launcher.is_stopped
+
+
 def test_finished_units_are_counted(tmp_path: Path) -> None:
     assert finished_units(tmp_path) == (0, 0)
     run_shard(Squares(7), ShardNumber(1, 2), tmp_path)

@@ -86,7 +86,12 @@ class Engine:
 
 
 def wait_for(
-    launcher: Launcher, what: str, then: str, progress: Callable[[], None] = lambda: None
+    launcher: Launcher,
+    what: str,
+    then: str,
+    progress: Callable[[], None] = lambda: None,
+    *,
+    together: bool = False,
 ) -> None:
     """Wait until all tasks have ended; what failed is told when the others are done.
 
@@ -95,9 +100,12 @@ def wait_for(
         what: What a task is called.
         then: What is to be known when one failed.
         progress: Called again and again meanwhile, and at the end.
+        together: Whether none can go on without the others, which are ended when one fails.
     """
     try:
         while None in (found := launcher.poll()):
+            if together and any(found):
+                break
             progress()
             time.sleep(POLL_S)
     finally:
