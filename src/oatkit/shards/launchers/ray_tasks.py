@@ -6,6 +6,7 @@ This is the only file that imports ray.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 
 from oatkit.errors import MissingExtraError, ShardError
@@ -18,6 +19,8 @@ except ImportError as error:
 
 MAX_RETRIES = 3
 """How often a task runs again whose worker is lost."""
+KNOCK_S = 10.0
+"""Seconds for a cluster's first machine to take a connection."""
 
 
 class RayTasks:
@@ -34,8 +37,9 @@ class RayTasks:
         self, tasks: Sequence[Task], address: str, *, num_cpus: float = 1, num_gpus: float = 0
     ) -> None:
         try:
+            _knock(address)
             ray.init(address, ignore_reinit_error=True, log_to_driver=False)
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError) as error:
             said = str(error).splitlines()[0]
             raise ShardError(f"no Ray cluster answers at {address!r} (--on): {said}") from error
         run = ray.remote(num_cpus=num_cpus, num_gpus=num_gpus, max_retries=MAX_RETRIES)(_run)
@@ -49,6 +53,13 @@ class RayTasks:
         for task in self._tasks:
             ray.cancel(task, force=True)
         ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Raise at once where nobody listens, for which Ray itself takes minutes."""
+    host, _, port = address.rpartition("//")[2].rpartition(":")
+    if address not in ("auto", "local") and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=KNOCK_S).close()
 
 
 def _run(task: Task) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from oatkit.shards.launchers.launcher import CommandTask
 
@@ -51,14 +52,18 @@ class TorchNodes:
             port: Port there.
         """
         started = ("-m", "oatkit.cli", *self.words)
-        if self.config is None:
-            how = {"nnodes": self.num_nodes, "node-rank": node, "nproc-per-node": self.num_gpus}
-            module, how = "torch.distributed.run", how | {"master-addr": head, "master-port": port}
-        else:
+        module = "torch.distributed.run"
+        how: dict[str, Any] = {
+            **{"nnodes": self.num_nodes, "node-rank": node, "nproc-per-node": self.num_gpus},
+            **{"master-addr": head, "master-port": port},
+        }
+        if self.config is not None:
             module = "accelerate.commands.launch"
-            how = {"config_file": self.config, "num_machines": self.num_nodes}
-            how |= {"num_processes": self.num_nodes * self.num_gpus, "machine_rank": node}
-            how |= {"main_process_ip": head, "main_process_port": port}
+            how = {
+                **{"config_file": self.config, "num_machines": self.num_nodes},
+                **{"num_processes": self.num_nodes * self.num_gpus, "machine_rank": node},
+                **{"main_process_ip": head, "main_process_port": port},
+            }
         flags = [word for name, value in how.items() for word in (f"--{name}", str(value))]
         return CommandTask(("-m", module, *flags, *started), is_shown=node == 0)
 
