@@ -7,9 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import oatkit
@@ -20,7 +23,7 @@ from tests.commands.test_remote_options import REFUSE_TORCH
 from tests.evaluation.plane import PLANE
 from tests.evaluation.plane_policy import save_plane_policy
 from tests.jobs.plane_evaluations import outcomes, read
-from tests.jobs.processes import needs_proc, processes_with
+from tests.jobs.processes import needs_proc, processes_with, words_of
 from tests.jobs.walks import write_walks
 from tests.shards.launchers.evaluating import NUM_UNITS as NUM_EPISODES
 from tests.shards.launchers.evaluating import evaluate_in_the_plane, evaluating
@@ -131,7 +134,9 @@ def test_two_nodes_train_what_one_does(tmp_path: Path, monkeypatch: pytest.Monke
     """Two processes on one node, and one on each of two: losses and weights, bit for bit."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT, *sys.path))))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    data, cache = write_walks(tmp_path / "walks.npz"), tmp_path / "cache"
+    data, cache, rng = tmp_path / "d.npz", tmp_path / "cache", np.random.default_rng(0)
+    columns = {key: rng.normal(size=(400, 2)) for key in ("action", "observation.state")}
+    np.savez(data, **columns, episode_ends=np.arange(40, 401, 40), fps=10)  # type: ignore[arg-type]
     dataset = oatkit.open_dataset(data, cache_dir=cache)
     oatkit.train_tokenizer(dataset, "bin", tmp_path / "bin", preset="tiny", horizon=8)
     words = f"policy train --data {data} --tokenizer {tmp_path / 'bin'} --preset tiny --steps 3 "
@@ -146,6 +151,34 @@ def test_two_nodes_train_what_one_does(tmp_path: Path, monkeypatch: pytest.Monke
     assert losses[0]
     assert losses[0] == losses[1]
     assert weights[0] == weights[1]
+
+
+@needs_proc
+@pytest.mark.slow
+def test_a_node_that_disappears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other one ends, too, after a checkpoint, and the same command goes on from there."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT, *sys.path))))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    data, out = write_walks(tmp_path / "walks.npz"), tmp_path / "out"
+    words = f"tokenizer train --data {data} --kind oat-pow2 --preset tiny --horizon 8 --device cpu "
+    words += f"--batch-size 8 --cache {tmp_path / 'cache'} --out {out} --steps "
+
+    def kill_the_second() -> None:
+        while not (out / "train.jsonl").exists():
+            time.sleep(0.1)
+        for process in processes_with("--node-rank", str(out)):
+            words = words_of(process)
+            if words[words.index(b"--node-rank") + 1] == b"1":
+                os.kill(process, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_the_second, daemon=True)
+    killer.start()
+    failed = r"1 of 2 nodes failed: node 1 \(killed by SIGKILL: .*; checkpoints in .* are kept"
+    with pytest.raises(ShardError, match=failed):
+        oatkit.launch(f"{words}100000", on="local:2", nodes=2)
+    killer.join()
+    reached = max(int(path.name.split("-")[-1]) for path in (out / "checkpoints").iterdir())
+    assert reached > 0
 
 
 def test_a_training_that_fails_on_its_nodes(tmp_path: Path) -> None:

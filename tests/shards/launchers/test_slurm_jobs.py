@@ -16,7 +16,8 @@ from tests.jobs.processes import needs_proc, processes_with
 from tests.jobs.walks import write_walks
 from tests.shards.launchers.tokenizing import tokenizing
 
-submitit = pytest.importorskip("submitit", reason="submitit is not installed")
+pytest.importorskip("submitit", reason="submitit is not installed")
+from oatkit.shards.launchers import slurm_jobs
 
 ROOT = Path(__file__).parents[3]
 LOCAL = 'cluster = "local"\ntimeout_min = 10\n'
@@ -59,6 +60,14 @@ def test_a_machine_that_disappears(tmp_path: Path, settings: Path) -> None:
         oatkit.launch(jobs.words, on=f"slurm:{settings}", shards=1, progress=kill)
     oatkit.launch(jobs.words, on=f"slurm:{settings}", shards=1)
     assert jobs.tokens()
+
+
+def test_a_job_that_has_to_go_is_sent_again() -> None:
+    """Submitit calls `checkpoint` with what the job was called with, and sends what it gives."""
+    requeued = slurm_jobs._Requeued()
+    again = requeued.checkpoint(lambda: "it ran")
+    assert again.result() == "it ran"
+    assert again.function is requeued
 
 
 def test_two_nodes_of_one_training(

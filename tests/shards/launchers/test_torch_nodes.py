@@ -27,6 +27,23 @@ def test_every_node_knows_the_head_and_its_number() -> None:
     assert len(ports) == 1
 
 
+def test_nodes_on_one_machine_share_out_its_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
+    seen = [task.environment for task in TorchNodes(TRAIN, 2, 2).here()]
+    assert seen == [{"CUDA_VISIBLE_DEVICES": "0,1"}, {"CUDA_VISIBLE_DEVICES": "2,3"}]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,3,7,1")
+    assert [
+        task.environment["CUDA_VISIBLE_DEVICES"] for task in TorchNodes(TRAIN, 4, 1).here()
+    ] == [*("5", "3", "7", "1")]
+    with pytest.raises(
+        ValueError, match="--nodes 2 --gpus 8 on this machine needs 16 GPUs, and it"
+    ):
+        TorchNodes(TRAIN, 2, 8).here()
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    assert [task.environment for task in TorchNodes(TRAIN, 2, 8).here()] == [{}, {}]
+
+
 def test_settings_of_accelerate_go_through_its_launcher() -> None:
     from accelerate.commands.launch import _validate_launch_command, launch_command_parser
 

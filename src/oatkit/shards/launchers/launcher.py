@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -70,10 +72,14 @@ class CommandTask:
     Attributes:
         words: What follows `python` on the command line.
         is_shown: Whether what it prints is shown.
+        environment: Variables that only it has.
+        ending: Signal that it gets when whoever started it is gone.
     """
 
     words: tuple[str, ...]
     is_shown: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ending: signal.Signals = signal.SIGKILL
 
     @classmethod
     def of(cls, words: Words) -> CommandTask:
@@ -91,7 +97,8 @@ class CommandTask:
             stdout=None if self.is_shown else subprocess.DEVNULL,
             stderr=errors,
             text=True,
-            preexec_fn=end_with_parent,
+            env={**os.environ, **self.environment},
+            preexec_fn=partial(end_with_parent, self.ending),
         )
 
 
@@ -147,14 +154,14 @@ def _run_and_tell(task: Task, errors: str) -> None:
         sys.exit(2)
 
 
-def end_with_parent() -> None:
-    """Let the system kill this process when its parent dies; where there is no such call, nothing.
+def end_with_parent(ending: signal.Signals = signal.SIGKILL) -> None:
+    """Let the system end this process when its parent dies; where there is no such call, nothing.
 
     A shard whose worker was lost is begun again elsewhere, and must not run twice.
     """
     prctl = getattr(LIBRARY, "prctl", None)
     if prctl is not None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        prctl(PR_SET_PDEATHSIG, ending)
 
 
 def outcome(code: int, errors: IO[str]) -> str:

@@ -57,7 +57,7 @@ class SlurmJobs:
         parameters = _read(settings)
         with _refusals_explained(settings):
             executor = _executor(parameters, folder)
-            return cls(executor.map_array(_run, list(map(_Requeued, tasks))))
+            return cls(executor.map_array(_Requeued(), list(tasks)))
 
     @classmethod
     def of_nodes(cls, nodes: TorchNodes, settings: Path, folder: Path) -> SlurmJobs:
@@ -67,7 +67,7 @@ class SlurmJobs:
         sizes = (1, nodes.num_nodes) if is_here else (nodes.num_nodes, 1)
         parameters |= dict(zip(("nodes", "tasks_per_node"), sizes, strict=True))
         with _refusals_explained(settings):
-            return cls([_executor(parameters, folder).submit(_Requeued(_Node(nodes)))])
+            return cls([_executor(parameters, folder).submit(_Requeued(), _Node(nodes))])
 
     def poll(self) -> list[str | None]:
         return [why for job in self._jobs for why in _outcomes(job)]
@@ -79,16 +79,13 @@ class SlurmJobs:
 
 
 class _Requeued:
-    """A task that submitit sends again when the cluster needs its machine or its time is up."""
+    """Runs a task, which submitit sends again when its machine is needed or its time is up."""
 
-    def __init__(self, task: Callable[[], str]) -> None:
-        self._task = task
+    def __call__(self, task: Callable[[], str]) -> str:
+        return task()
 
-    def __call__(self) -> str:
-        return self._task()
-
-    def checkpoint(self) -> Any:
-        return submitit.helpers.DelayedSubmission(self)
+    def checkpoint(self, task: Callable[[], str]) -> Any:
+        return submitit.helpers.DelayedSubmission(self, task)
 
 
 class _Node:
@@ -101,10 +98,6 @@ class _Node:
         job = submitit.JobEnvironment()
         head = "127.0.0.1" if job.cluster == "local" else job.hostnames[0]
         return self._nodes.task(job.global_rank, head, job_port(job.job_id))()
-
-
-def _run(task: Callable[[], str]) -> str:
-    return task()
 
 
 def _executor(parameters: dict[str, Any], folder: Path) -> Any:

@@ -9,13 +9,17 @@ Accelerate makes one group of all; it takes NCCL on GPUs and Gloo on CPUs.
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from oatkit.shards.launchers.launcher import CommandTask
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 PORTS = range(20000, 30000)
 """Ports of jobs of a cluster, which all nodes compute from the job's number."""
 
@@ -65,14 +69,41 @@ class TorchNodes:
                 **{"main_process_ip": head, "main_process_port": port},
             }
         flags = [word for name, value in how.items() for word in (f"--{name}", str(value))]
-        return CommandTask(("-m", module, *flags, *started), is_shown=node == 0)
+        # told to end, torchrun ends the processes of the GPUs, which write a checkpoint first
+        ending = signal.SIGTERM
+        return CommandTask(("-m", module, *flags, *started), is_shown=node == 0, ending=ending)
 
     def here(self) -> list[CommandTask]:
         """The tasks of all machines, all of them on this one, to try a command out."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        return [self.task(node, "127.0.0.1", port) for node in range(self.num_nodes)]
+        return [
+            replace(self.task(node, "127.0.0.1", port), environment=own)
+            for node, own in enumerate(self._shares(visible_gpus()))
+        ]
+
+    def _shares(self, visible: Sequence[str]) -> list[dict[str, str]]:
+        """The GPUs of each node, where there are any on this machine."""
+        if not visible:
+            return [{}] * self.num_nodes
+        needed = self.num_nodes * self.num_gpus
+        if len(visible) < needed:
+            raise ValueError(
+                f"--nodes {self.num_nodes} --gpus {self.num_gpus} on this machine needs {needed} "
+                f"GPUs, and it has {len(visible)}"
+            )
+        firsts = range(0, needed, self.num_gpus)
+        return [{VISIBLE: ",".join(visible[i : i + self.num_gpus])} for i in firsts]
+
+
+def visible_gpus() -> list[str]:
+    """The GPUs that a process started here sees, as CUDA counts them."""
+    import torch
+
+    numbers = [str(number) for number in range(torch.cuda.device_count())]
+    named = os.environ.get(VISIBLE, "")
+    return named.split(",")[: len(numbers)] if named else numbers
 
 
 def job_port(job: str) -> int:
