@@ -23,6 +23,7 @@ from rich.console import Console
 
 from oatkit.errors import DatasetError, OatkitError
 from oatkit.shards import Merge, ShardFolder, ShardNumber, Work, merge_folder, run_shard
+from oatkit.shards.shard_folder import PLAN
 
 LOCK = "lock"
 
@@ -45,7 +46,7 @@ def make_in_place(work: Work, merge: Merge, out: Path, plan_path: str, console: 
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         require_plan(out / plan_path, out, work.settings)
         console.print(f"{out} is already finished", highlight=False, markup=False, soft_wrap=True)
-        if (partial / "plan.json").exists() and ShardFolder(partial).is_of(work):
+        if (partial / PLAN).exists() and ShardFolder(partial).is_of(work):
             remove_folder(partial)
         return out
     partial.mkdir(parents=True, exist_ok=True)
