@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 EXTRAS := data,metaworld,pusht,praxis,vlm,report,onnx,lab,rerun,serve,dev
 
-.PHONY: setup demo test test-slow test-lerobot test-openpi test-rlds test-vla-eval test-libero test-robosuite check format bench bench-neighbors bench-robosuite docs lab clean
+.PHONY: setup demo test test-slow test-lerobot test-openpi test-rlds test-vla-eval test-libero test-robosuite test-launchers check format bench bench-neighbors bench-robosuite docs lab clean
 
 setup: $(STAMP)
 
@@ -91,12 +91,22 @@ test-libero: .venv-libero/.installed
 # robosuite takes numpy below 2, which pyarrow of today does not: an environment of its own. Everything
 # that acts in robosuite is tested there, and the simulators beside it.
 test-robosuite: .venv-robosuite/.installed
-	OMP_NUM_THREADS=1 .venv-robosuite/bin/python -m pytest -n auto -m 'not slow and not sim' tests/envs tests/jobs/test_robosuite_demonstrations.py tests/jobs/test_robosuite_recordings.py tests/jobs/test_robosuite_replay.py tests/commands/test_data_make_robosuite.py
+	OMP_NUM_THREADS=1 .venv-robosuite/bin/python -m pytest -n auto -m 'not slow and not sim' tests/envs tests/jobs/test_demonstration_shards.py tests/jobs/test_robosuite_demonstrations.py tests/jobs/test_robosuite_recordings.py tests/jobs/test_robosuite_replay.py tests/commands/test_data_make_robosuite.py
 
 .venv-robosuite/.installed: pyproject.toml constraints.txt packages/oatkit-client/pyproject.toml
 	test -x .venv-robosuite/bin/python || $(PYTHON) -m venv .venv-robosuite
 	.venv-robosuite/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[data,metaworld,pusht,robosuite,report]' --editable packages/oatkit-client pytest pytest-xdist hypothesis
 	.venv-robosuite/bin/python -m pip check
+	touch $@
+
+# Ray, and submitit's local executor in place of Slurm, which `make test` does without. Workers of Ray are niced
+# by default and starve beside other work.
+test-launchers: .venv-launchers/.installed
+	OMP_NUM_THREADS=1 RAY_worker_niceness=0 .venv-launchers/bin/python -m pytest tests/shards
+
+.venv-launchers/.installed: pyproject.toml constraints.txt packages/oatkit-client/pyproject.toml
+	test -x .venv-launchers/bin/python || $(PYTHON) -m venv .venv-launchers
+	.venv-launchers/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[data,ray,serve,slurm]' --editable packages/oatkit-client pytest hypothesis
 	touch $@
 
 check: setup

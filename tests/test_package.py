@@ -32,6 +32,7 @@ def test_the_public_names_are_exactly_these() -> None:
         "VlmPolicy",
         "compare",
         "evaluate",
+        "launch",
         "load_policy",
         "load_tokenizer",
         "open_dataset",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from oatkit.jobs.mixture_training import train_mixture_tokenizer
     from oatkit.jobs.policy_evaluation import evaluate
     from oatkit.jobs.policy_training import train_policy
+    from oatkit.jobs.shard_launch import launch
     from oatkit.jobs.tokenizer_comparison import compare
     from oatkit.jobs.tokenizer_training import train_tokenizer
     from oatkit.policies import LightPolicy, Prediction, VlmPolicy, load_policy
@@ -68,6 +69,7 @@ __all__ = [
     "VlmPolicy",
     "compare",
     "evaluate",
+    "launch",
     "load_policy",
     "load_tokenizer",
     "open_dataset",
@@ -99,6 +101,7 @@ _HOMES = {
     "oatkit.jobs.mixture_training": ("train_mixture_tokenizer",),
     "oatkit.jobs.policy_evaluation": ("evaluate",),
     "oatkit.jobs.policy_training": ("train_policy",),
+    "oatkit.jobs.shard_launch": ("launch",),
     "oatkit.jobs.tokenizer_comparison": ("compare",),
     "oatkit.jobs.tokenizer_training": ("train_tokenizer",),
     "oatkit.policies": ("LightPolicy", "Prediction", "VlmPolicy", "load_policy"),

@@ -21,7 +21,7 @@ def data(tmp_path: Path) -> str:
 def test_data_convert(data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "out")
     wanted = ["--shift-actions", "1", "--resample", "20", "--episodes", "0", "2:"]
-    code, text, _ = run_command(["data", "convert", data, out, *wanted], capsys)
+    code, text, _ = run_command(["data", "convert", data, "--out", out, *wanted], capsys)
     assert code == 0
     assert f"wrote {out}: 2 episodes, 58 frames at 20 fps" in text
     assert f"next: oatkit data check {out}" in text
@@ -34,8 +34,8 @@ def test_a_declaration_goes_on(
 ) -> None:
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
     declare = ["--declare", "delta:0-1", "unwrap:2"]
-    assert run_command(["data", "convert", data, first, *declare], capsys)[0] == 0
-    assert run_command(["data", "convert", first, second], capsys)[0] == 0
+    assert run_command(["data", "convert", data, "--out", first, *declare], capsys)[0] == 0
+    assert run_command(["data", "convert", first, "--out", second], capsys)[0] == 0
     dataset = open_dataset(second)
     assert str(dataset.transform) == "delta:0-1 unwrap:2"
     np.testing.assert_array_equal(dataset[0].actions, make_demos()[0].actions)
@@ -54,6 +54,7 @@ def test_a_declaration_goes_on(
 def test_wrong_flags_are_one_sentence(
     data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], message: str
 ) -> None:
-    code, _, errors = run_command(["data", "convert", data, str(tmp_path / "out"), *flags], capsys)
+    words = ["data", "convert", data, "--out", str(tmp_path / "out"), *flags]
+    code, _, errors = run_command(words, capsys)
     assert code == 2
     assert message in " ".join(errors.split())

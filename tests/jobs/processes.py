@@ -23,3 +23,25 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def processes_with(*words: str) -> list[int]:
+    """The processes whose command line has all of some words."""
+    wanted = {word.encode() for word in words}
+    return [
+        int(folder.name)
+        for folder in Path("/proc").iterdir()
+        if folder.name.isdigit() and wanted <= set(words_of(int(folder.name)))
+    ]
+
+
+def words_of(pid: int) -> list[bytes]:
+    """The command line of a process; empty if there is none."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(") ")[-1].split()[1])

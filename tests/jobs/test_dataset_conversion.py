@@ -9,9 +9,10 @@ import pytest
 
 from oatkit.data import Dataset, open_dataset
 from oatkit.data.formats.lerobot_meta import DECLARATION_PATH
-from oatkit.errors import DatasetError
-from oatkit.jobs import dataset_conversion
-from oatkit.jobs.dataset_conversion import Conversion, convert_dataset
+from oatkit.errors import DatasetError, ShardError
+from oatkit.jobs import conversion_shards
+from oatkit.jobs.conversion_plan import Conversion
+from oatkit.jobs.dataset_conversion import convert_dataset
 from tests.data import datasets
 from tests.data.datasets import make_demos
 
@@ -102,7 +103,7 @@ def test_tasks_choose_episodes(tmp_path: Path) -> None:
 def test_a_conversion_that_was_stopped_goes_on(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encode, encoded = dataset_conversion._encode_video, []
+    encode, encoded = conversion_shards._encode_video, []
 
     def stop_at_the_third(plan: object, episode: object, *rest: object) -> None:
         encoded.append(episode)
@@ -110,12 +111,12 @@ def test_a_conversion_that_was_stopped_goes_on(
             raise KeyboardInterrupt
         encode(plan, episode, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(dataset_conversion, "_encode_video", stop_at_the_third)
+    monkeypatch.setattr(conversion_shards, "_encode_video", stop_at_the_third)
     dataset, out = open_dataset(source), tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         convert_dataset(dataset, out)
     assert not out.exists()
-    with pytest.raises(DatasetError, match="resample was None, is 5"):
+    with pytest.raises(ShardError, match="resample was None, is 5"):
         convert_dataset(dataset, out, Conversion(resample=5))
     after = open_dataset(convert_dataset(dataset, out))
     assert len(encoded) == 4  # the two that were whole were not encoded again
@@ -123,28 +124,6 @@ def test_a_conversion_that_was_stopped_goes_on(
     assert convert_dataset(dataset, out) == out
     with pytest.raises(DatasetError, match="was made with other options"):
         convert_dataset(dataset, out, Conversion(cameras=()))
-
-
-@pytest.mark.parametrize(
-    ("actions", "wanted", "message"),
-    [
-        ("delta", {}, "delta:0-2 depends on where a chunk starts, .* declare it with --declare"),
-        (None, {"tasks": ("fly",)}, "unknown task 'fly'"),
-        (None, {"cameras": ("back",)}, "unknown camera 'back'"),
-        (None, {"columns": ("fpss",)}, "unknown column 'fpss'"),
-        (None, {"columns": ("action=action",)}, "two columns would be named 'action'"),
-        (None, {"resample": 0}, "LeRobot has whole frames a second, not 0"),
-        (None, {"shift_actions": 7}, "episode 1 has no frames left after --shift-actions 7"),
-        (None, {"shift_actions": -1}, "shift_actions is -1"),
-        (None, {"declare": ("delta:8",)}, "names action dimension 8"),
-    ],
-)
-def test_wrong_wishes_are_errors(
-    source: Path, tmp_path: Path, actions: str | None, wanted: dict[str, object], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        converted(open_dataset(source, actions=actions), tmp_path / "out", **wanted)
-    assert not (tmp_path / "out").exists()
 
 
 def test_numbers_that_are_not_finite_name_the_episode(tmp_path: Path) -> None:
@@ -157,8 +136,3 @@ def test_numbers_that_are_not_finite_name_the_episode(tmp_path: Path) -> None:
     whole = open_dataset(path, episodes=[0, 2], allow_nonfinite=True)
     after = converted(whole, tmp_path / "other")
     assert len(after) == 2
-
-
-def test_a_rate_that_nobody_knows_is_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"does not say its frames a second: .* --fps"):
-        converted(open_dataset(np.ones((4, 2))), tmp_path / "out")

@@ -1,15 +1,13 @@
-"""The folder of attempts: which come next, and who may work in it."""
+"""The folder of attempts, and which come next."""
 
 from __future__ import annotations
 
-import fcntl
 from pathlib import Path
 
 import pytest
 
 from oatkit.errors import DatasetError
-from oatkit.jobs.demonstration_attempts import LOCK, Attempts
-from tests.jobs.demonstrations import make
+from oatkit.jobs.demonstration_attempts import Attempts
 
 
 def test_an_expert_that_fails_too_often(tmp_path: Path) -> None:
@@ -35,20 +33,3 @@ def test_attempts_are_none_too_many_and_the_first_successes(tmp_path: Path) -> N
         attempts.finish(task, number, is_success=number not in fails)
     assert attempts.successes("reach") == [1, 4, 5]
     assert attempts.num_finished == 6
-
-
-def test_two_processes_do_not_make_one_dataset(tmp_path: Path) -> None:
-    partial = tmp_path / "d.partial"
-    partial.mkdir()
-    with (partial / LOCK).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(DatasetError, match=r"another process is working in .*d\.partial"):
-            make(tmp_path / "d")
-
-
-@pytest.mark.parametrize("text", ["[]", "{", "3"])
-def test_a_damaged_plan_is_named(text: str, tmp_path: Path) -> None:
-    (tmp_path / "d.partial").mkdir()
-    (tmp_path / "d.partial/plan.json").write_text(text)
-    with pytest.raises(DatasetError, match=r"plan.json is no plan|with other options|exists and"):
-        make(tmp_path / "d")

@@ -1,12 +1,7 @@
-"""Demonstrations: the same whatever the workers, complete or absent, completed after a kill."""
+"""What is asked of demonstrations: what decides their data, and wrong wishes."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +9,9 @@ import pytest
 
 import oatkit
 from oatkit.envs.metaworld import METAWORLD, TASKS, scripted_expert
-from oatkit.errors import DatasetError
 from oatkit.jobs import demonstration_job as job
-from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
-from tests.jobs.demonstrations import DATA, make
-
-
-def test_the_number_of_workers_changes_nothing(demos: Path, tmp_path: Path) -> None:
-    other = make(tmp_path / "two", workers=2)
-    for path in demos.rglob("*.parquet"):
-        name = path.relative_to(demos)
-        assert (other / name).read_bytes() == path.read_bytes(), name
+from oatkit.jobs.metaworld_demonstrations import Demonstrations
+from tests.jobs.demonstrations import make
 
 
 def test_seeds_and_noise_change_the_data(demos: Path, tmp_path: Path) -> None:
@@ -73,62 +60,6 @@ def test_under_a_push_the_experts_answer_is_recorded(tmp_path: Path) -> None:
     assert astray > 0.02  # meters between the hands
 
 
-def test_finished_attempts_are_not_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run that fails while writing keeps its attempts; the next makes no new ones."""
-
-    def fail(*args: object) -> None:
-        raise OSError("disk full")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(job, "assemble_dataset", fail)
-        with pytest.raises(OSError, match="disk full"):
-            make(tmp_path / "d", tasks=("reach",), episodes=2)
-    times = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "d.partial/reach").iterdir()}
-    assert set(times) == {"00000.npz", "00001.npz"}
-    made_again: list[object] = []
-    monkeypatch.setattr(job, "worker_pool", lambda *a: made_again.append(a) or _NoPool())
-    assert len(oatkit.open_dataset(make(tmp_path / "d", tasks=("reach",), episodes=2))) == 2
-
-
-class _NoPool:
-    """Refuses work."""
-
-    def __enter__(self) -> _NoPool:
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        return None
-
-    def submit(self, *args: object) -> None:
-        raise AssertionError("an attempt was repeated")
-
-
-def test_a_finished_dataset_is_left_alone(demos: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = (demos / DATA).stat().st_mtime_ns
-    wanted = Demonstrations(("reach", "door-close-v3"), episodes=3)
-    found = make_metaworld(demos, wanted, workers=2, show_progress=True)
-    assert found == demos
-    assert "is already finished" in capsys.readouterr().err
-    assert (demos / DATA).stat().st_mtime_ns == before
-
-
-def test_other_options_are_an_error_and_touch_nothing(demos: Path, tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"made with other options \(seed was 0, is 5\)"):
-        make(demos, seed=5)
-    partial = tmp_path / "d.partial"
-    partial.mkdir()
-    (partial / "plan.json").write_text(json.dumps({"tasks": ["push"]}))
-    with pytest.raises(DatasetError, match=r"d.partial was made with other options \(tasks was"):
-        make(tmp_path / "d")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/notes.txt").write_text("keep me")
-    with pytest.raises(DatasetError, match="exists and is not from this command"):
-        make(tmp_path / "mine")
-    assert (tmp_path / "mine/notes.txt").read_text() == "keep me"
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -155,50 +86,5 @@ def test_options_without_effect_warn(demos: Path) -> None:
         make(demos, shadows=False)
 
 
-def test_a_dead_worker_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "make_attempt", _die)
-    with pytest.raises(oatkit.OatkitError, match=r"a worker process died .* same command again"):
-        make(tmp_path / "d")
-
-
-def _die(*args: object, **settings: object) -> bool:
-    os._exit(3)
-
-
-def test_what_a_kill_left_beside_a_finished_dataset_is_removed(demos: Path) -> None:
-    partial = demos.with_name("d.partial")
-    (partial / "reach").mkdir(parents=True)
-    (partial / "plan.json").write_text((demos / job.PLAN_PATH_IN_DATASET).read_text())
-    make(demos)
-    assert not partial.exists()
-
-
-def test_a_run_killed_while_it_writes_the_dataset_is_completed(demos: Path, tmp_path: Path) -> None:
-    out = tmp_path / "d"
-    code = (
-        "import os, pathlib, oatkit.jobs.metaworld_demonstrations as job\n"
-        "from oatkit.data.lerobot_writer import LeRobotWriter\n"
-        "LeRobotWriter.close = lambda writer: os.kill(os.getpid(), 9)\n"
-        "if __name__ == '__main__':\n"
-        f"    job.make_metaworld(pathlib.Path({str(out)!r}),\n"
-        "        job.Demonstrations(('reach', 'door-close'), episodes=3))\n"
-    )
-    (tmp_path / "killed.py").write_text(code)
-    ran = subprocess.run([sys.executable, tmp_path / "killed.py"], capture_output=True, timeout=60)
-    assert ran.returncode == -signal.SIGKILL
-    assert (tmp_path / "d.partial/dataset/data").exists()
-    make(out)
-    for path in demos.rglob("*.parquet"):
-        assert (out / path.relative_to(demos)).read_bytes() == path.read_bytes()
-
-
 def test_all_stands_for_every_task() -> None:
     assert job.checked_tasks(Demonstrations(tasks=("all",)), METAWORLD) == tuple(TASKS)
-
-
-def test_an_empty_folder_is_a_place_to_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert make(Path(), tasks=("reach",), episodes=1) == tmp_path
-    assert len(oatkit.open_dataset(tmp_path)) == 1

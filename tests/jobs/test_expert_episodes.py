@@ -11,8 +11,6 @@ import pytest
 import oatkit
 from oatkit.envs.metaworld import TASKS, MetaWorld, scripted_expert
 from oatkit.envs.simulator import demonstration_seed
-from oatkit.errors import DatasetError
-from oatkit.jobs import demonstration_job as job
 from tests.jobs.demonstrations import make
 
 
@@ -75,15 +73,3 @@ def test_failed_attempts_are_passed_over(tmp_path: Path) -> None:
             episode.column("observation.environment_state")[0],
             observation["observation.environment_state"],
         )
-
-
-def test_a_damaged_attempt_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as broken:
-        broken.setattr(
-            job, "assemble_dataset", lambda *args: (_ for _ in ()).throw(OSError("full"))
-        )
-        with pytest.raises(OSError, match="full"):
-            make(tmp_path / "d", tasks=("reach",), episodes=1)
-    (tmp_path / "d.partial/reach/00000.npz").write_bytes(b"")
-    with pytest.raises(DatasetError, match=r"00000.npz is damaged; remove it, and the same"):
-        make(tmp_path / "d", tasks=("reach",), episodes=1)

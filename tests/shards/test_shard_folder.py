@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from oatkit.errors import ShardError
-from oatkit.shards import ShardFolder, ShardPlan, shard_folder
+from oatkit.shards import ShardFolder, ShardPlan
 from tests.shards.toy_work import Squares
 
 
@@ -76,19 +75,3 @@ def test_a_broken_plan_is_named(content: str, tmp_path: Path) -> None:
 def test_a_folder_without_a_plan(tmp_path: Path) -> None:
     with pytest.raises(ShardError, match=r"has no plan.json: expected the folder \(--out\)"):
         ShardFolder(tmp_path)
-
-
-def test_a_full_disk_keeps_what_is_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = ShardFolder.begin(tmp_path, Squares(3))
-    folder.write("n/0", 0)
-
-    def full(path: Path, values: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(shard_folder, "_write", full)
-    with pytest.raises(ShardError, match=r"n%2F1.json cannot be written \(No space left on device"):
-        folder.write("n/1", 1)
-    assert json.loads((tmp_path / "units/n%2F0.json").read_text())["result"] == 0
-    assert [path.name for path in (tmp_path / "units").iterdir()] == ["n%2F0.json"]

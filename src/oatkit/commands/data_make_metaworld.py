@@ -13,7 +13,7 @@ from tyro.conf import arg
 from oatkit.commands.shard_options import ShardFlag, run_as_shard
 from oatkit.commands.text_output import print_lines
 from oatkit.jobs.demonstration_shards import DemonstrationWork
-from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
+from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld, metaworld_job
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class MakeMetaWorld:
 
 def run(options: MakeMetaWorld, console: Console) -> int:
     if options.shard is not None:
-        work = DemonstrationWork(options.demonstrations, workers=options.workers)
+        work = DemonstrationWork(metaworld_job(options.demonstrations), workers=options.workers)
         return run_as_shard(work, options.shard, options.out, console)
     folder = make_metaworld(
         options.out,

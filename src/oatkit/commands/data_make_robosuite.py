@@ -10,7 +10,13 @@ from rich.console import Console
 from tyro.conf import arg
 
 from oatkit.commands.data_make_metaworld import print_made
-from oatkit.jobs.robosuite_demonstrations import RobosuiteDemonstrations, make_robosuite
+from oatkit.commands.shard_options import ShardFlag, run_as_shard
+from oatkit.jobs.demonstration_shards import DemonstrationWork
+from oatkit.jobs.robosuite_demonstrations import (
+    RobosuiteDemonstrations,
+    make_robosuite,
+    robosuite_job,
+)
 
 
 @dataclass(frozen=True)
@@ -27,9 +33,13 @@ class MakeRobosuite:
     demonstrations: Annotated[RobosuiteDemonstrations, arg(name="")] = RobosuiteDemonstrations()
     workers: int | None = None
     """Number of worker processes, by default one per core. It does not change the dataset."""
+    shard: ShardFlag = None
 
 
 def run(options: MakeRobosuite, console: Console) -> int:
+    if options.shard is not None:
+        work = DemonstrationWork(robosuite_job(options.demonstrations), workers=options.workers)
+        return run_as_shard(work, options.shard, options.out, console)
     folder = make_robosuite(
         options.out,
         options.demonstrations,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.console import Console
 from rich.text import Text
@@ -15,11 +15,18 @@ from oatkit.commands.benchmark_output import env_options
 from oatkit.commands.choices import PaperTableName, ScaleName
 from oatkit.commands.command_line import command_line
 from oatkit.commands.device_options import DeviceFlag, announce_device
+from oatkit.commands.shard_options import ShardFlag, run_as_shard
 from oatkit.commands.text_output import print_lines, table
 from oatkit.errors import MissingExtraError
 from oatkit.evaluation.benchmark_presets import benchmark_preset
-from oatkit.jobs.paper_reproduction import record_path, reproduce, summarize_table
+from oatkit.jobs.paper_reproduction import (
+    plan_reproduction,
+    record_path,
+    reproduce,
+    summarize_table,
+)
 from oatkit.jobs.paper_tables import TABLES, PaperTable
+from oatkit.jobs.reproduction_shards import ReproductionWork
 from oatkit.types import ReproducedNumber, Reproduction, budget_name
 
 
@@ -70,6 +77,7 @@ class Reproduce:
     workers: int | None = None
     """Number of simulator processes, by default one per core (praxis-eval: one)."""
     device: DeviceFlag = "auto"
+    shard: ShardFlag = None
 
 
 def run(options: Reproduce, console: Console) -> int:
@@ -81,27 +89,31 @@ def run(options: Reproduce, console: Console) -> int:
         print_lines(console, f"{wanted.title}: {wanted.shows}", f"nothing to run: {wanted.instead}")
         return 0
     device = announce_device(console, options.device)
-    record = reproduce(
-        options.table,
-        options.out,
-        scale=options.scale,
-        only=options.only,
-        data={name: Path(path) for name, path in pairs("data", options.data).items()},
-        simulator_keys={
+    how: dict[str, Any] = {
+        "scale": options.scale,
+        "only": options.only,
+        "data": {name: Path(path) for name, path in pairs("data", options.data).items()},
+        "simulator_keys": {
             name: keys.split(",") for name, keys in pairs("state-key", options.state_key).items()
         },
-        env_kwargs=env_options(options.env_option),
-        backbones=pairs("backbone", options.backbone),
-        published=options.published,
-        images=options.images,
-        episodes=options.episodes,
-        steps=options.steps,
-        temperatures=options.temperatures,
-        seeds=options.seeds,
-        workers=options.workers,
-        device=device,
-        show_progress=not console.quiet,
-    )
+        "env_kwargs": env_options(options.env_option),
+        "backbones": pairs("backbone", options.backbone),
+        "published": options.published,
+        "images": options.images,
+        "episodes": options.episodes,
+        "steps": options.steps,
+        "temperatures": options.temperatures,
+        "seeds": options.seeds,
+        "workers": options.workers,
+        "device": device,
+        "show_progress": not console.quiet,
+    }
+    if options.shard is not None:
+        work = ReproductionWork(
+            plan_reproduction(options.table, options.out, may_make=False, **how)
+        )
+        return run_as_shard(work, options.shard, options.out, console)
+    record = reproduce(options.table, options.out, **how)
     console.print(render_reproduction(record), soft_wrap=True)
     path = record_path(record, options.out)
     print_lines(console, f"wrote {path}")

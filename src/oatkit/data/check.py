@@ -284,7 +284,7 @@ def _action_is_state(dataset: Dataset, action: Statistics, state: Statistics) ->
             f"action '{dataset.action.names[a]}' equals state '{dataset.state.names[s]}' of the "
             "same frame, from episode 0 frame 0 to the end",
             "a policy learns to stand still from it: record commands, or take the next frame's "
-            "action: oatkit data convert IN OUT --shift-actions 1",
+            "action: oatkit data convert IN --out OUT --shift-actions 1",
             0,
             0,
         )
@@ -337,7 +337,7 @@ def _timestamps(dataset: Dataset) -> Iterator[Finding]:
             "timestamps",
             f"timestamps are not 1/{fps:g} s apart {at}",
             "frames were dropped or the fps is wrong: give the right --fps, or resample with "
-            "oatkit data convert IN OUT --resample RATE",
+            "oatkit data convert IN --out OUT --resample RATE",
             at.episode,
             at.frame,
         )

@@ -1,89 +1,18 @@
 """The folder of finished attempts at demonstrations, from which a killed run is completed.
 
-    demonstrations.partial/plan.json               what was asked for
     demonstrations.partial/box-close/00003.npz     a success (and 00003.corner2.mp4 with images)
     demonstrations.partial/box-close/00004.failed
-    demonstrations.partial/dataset                 being assembled
 
 Each file appears complete or not at all.
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from oatkit.errors import DatasetError
-from oatkit.storage.atomic_write import ASIDE, atomic_write
-
-PLAN_PATH = "plan.json"
-LOCK = "lock"
-
-
-def require_plan(folder: Path, plan_path: str, plan: dict[str, Any]) -> None:
-    """Raise unless a folder was made by the plan, which it says in `plan_path`."""
-    found = read_plan(folder / plan_path)
-    if found is None:
-        raise DatasetError(
-            f"{folder} exists and is not from this command; choose another folder or remove it"
-        )
-    different = [
-        f"{key} was {found.get(key)}, is {plan.get(key)}"
-        for key in {**found, **plan}
-        if found.get(key) != plan.get(key)
-    ]
-    if different:
-        raise DatasetError(
-            f"{folder} was made with other options ({'; '.join(different)}): "
-            "use those, choose another folder, or remove it"
-        )
-
-
-def read_plan(path: Path) -> dict[str, Any] | None:
-    """The plan in a file; None where there is no file."""
-    if not path.exists():
-        return None
-    try:
-        return dict(json.loads(path.read_text()))
-    except (ValueError, TypeError) as error:
-        raise DatasetError(f"{path} is no plan of this command; remove its folder") from error
-
-
-def start_or_continue(partial: Path, plan: dict[str, Any]) -> None:
-    """Write the plan into a new folder; raise if the folder has another one."""
-    for leftover in partial.rglob(f"{ASIDE}*"):
-        leftover.unlink()
-    if all(path.name == LOCK for path in partial.iterdir()):
-        with atomic_write(partial / PLAN_PATH) as path:
-            path.write_text(json.dumps(plan, indent=2))
-    require_plan(partial, PLAN_PATH, plan)
-
-
-@contextmanager
-def sole_use_of(partial: Path) -> Iterator[None]:
-    """Hold a lock that the system drops when this process ends, however it ends."""
-    with (partial / LOCK).open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_current = os.path.samestat(os.fstat(lock.fileno()), (partial / LOCK).stat())
-        except OSError:  # held by another, or removed by it a moment ago
-            is_current = False
-        if not is_current:
-            raise DatasetError(f"another process is working in {partial}: let it end")
-        yield
-
-
-def remove_folder(partial: Path) -> None:
-    """Delete the folder, the plan last, so that what a kill leaves is still recognized."""
-    for folder in [path for path in partial.iterdir() if path.is_dir()]:
-        shutil.rmtree(folder)
-    shutil.rmtree(partial)
+from oatkit.storage.atomic_write import ASIDE
 
 
 def attempt_path(partial: Path, task: str, number: int, suffix: str) -> Path:
@@ -112,6 +41,10 @@ class Attempts:
     def successes(self, task: str) -> list[int]:
         """Numbers of the successful attempts, in order."""
         return sorted(number for number, is_success in self._is_success[task].items() if is_success)
+
+    def is_complete(self, task: str) -> bool:
+        """Whether a task has all its successes; none of its attempts is under way then."""
+        return len(self.successes(task)) >= self._num_wanted
 
     @property
     def num_successes(self) -> int:
@@ -153,4 +86,5 @@ def _read_results(folder: Path) -> dict[int, bool]:
         int(path.stem): suffix == "npz"
         for suffix in ("npz", "failed")
         for path in folder.glob(f"*.{suffix}")
+        if not path.name.startswith(ASIDE)  # left by a kill
     }

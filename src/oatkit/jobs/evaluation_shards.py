@@ -6,21 +6,35 @@ on what ran beside it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from oatkit.envs.simulator import SimulatorKind
 from oatkit.evaluation.episode_runner import TIMEOUT_S, EpisodeRunner
 from oatkit.evaluation.rollout import EpisodePlan
 from oatkit.jobs.evaluation_comparison import with_comparisons
-from oatkit.jobs.evaluation_plan import EvaluationPlan
-from oatkit.jobs.policy_evaluation import RECORD, summarized
-from oatkit.shards import ShardPlan
+from oatkit.jobs.evaluation_plan import EvaluationPlan, make_rollout, plan_evaluation
+from oatkit.jobs.policy_evaluation import RECORD, acting_policy, summarized
+from oatkit.shards import ShardNumber, ShardPlan, merge_folder, run_shard
 from oatkit.storage.package_versions import package_versions
-from oatkit.storage.records import record_from_json, record_to_json, write_record
-from oatkit.types import EpisodeResult, PolicyEvaluation, budget_name
+from oatkit.storage.records import read_record, record_from_json, record_to_json, write_record
+from oatkit.types import (
+    Budget,
+    Decoding,
+    EpisodeResult,
+    Execution,
+    PolicyEvaluation,
+    Sampling,
+    Schedule,
+    budget_name,
+)
+
+if TYPE_CHECKING:  # a policy elsewhere is evaluated without torch
+    from oatkit.nn.device import Device
 
 
 class EvaluationWork:
@@ -94,3 +108,35 @@ def merge_evaluation(plan: ShardPlan, results: dict[str, Any], folder: Path) -> 
     path = folder / RECORD
     write_record(path, with_comparisons(summarized(record, plan.facts["fps"])))
     return path
+
+
+def evaluate_alone(
+    policy: Path,
+    simulator: str | SimulatorKind,
+    *,
+    out: Path,
+    tasks: Sequence[str] = (),
+    episodes: int,
+    budgets: Sequence[Budget] = (),
+    execute: int | None,
+    decoding: Decoding | None = None,
+    schedule: Schedule | None = None,
+    sampling: Sampling,
+    workers: int | None,
+    device: Device,
+    show_progress: bool = False,
+) -> PolicyEvaluation:
+    """Evaluate a policy as one shard of its own, whose record depends on nothing else that runs.
+
+    The arguments are those of `evaluate`, of which a bar is not shown.
+    """
+    with acting_policy(policy, budgets, schedule, None, decoding, 1, device, None) as opened:
+        rollout = make_rollout(opened, Execution(execute), sampling, (), schedule)
+        work = EvaluationWork(
+            plan_evaluation(opened, simulator, rollout, tasks),
+            episodes=episodes,
+            workers=workers or os.cpu_count() or 1,
+        )
+        run_shard(work, ShardNumber(0, 1), out)
+    path = merge_folder(out, {work.name: lambda: merge_evaluation})
+    return read_record(path, PolicyEvaluation)

@@ -5,7 +5,6 @@ Shape letters: T step, A action.
 
 from __future__ import annotations
 
-import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -19,8 +18,8 @@ from numpy.typing import NDArray
 from oatkit.data.source import Feature
 from oatkit.envs.simulator import Simulator, SimulatorKind, demonstration_seed
 from oatkit.envs.simulator_table import simulator_kind
-from oatkit.errors import DatasetError
 from oatkit.jobs.demonstration_attempts import attempt_path
+from oatkit.shards.unit_arrays import write_arrays
 from oatkit.storage.atomic_write import atomic_write
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
@@ -95,20 +94,8 @@ def make_attempt(
     if image_size is not None:
         paths = {camera: attempt_path(partial, task, number, f"{camera}.mp4") for camera in cameras}
         _film(environment, goal_seed, executed_TA, image_size, paths, teacher.simulator.fps)
-    with atomic_write(attempt_path(partial, task, number, "npz")) as path:
-        np.savez(path, **columns)  # type: ignore[arg-type]
+    write_arrays(attempt_path(partial, task, number, "npz"), columns)
     return True
-
-
-def read_attempt(path: Path, features: Mapping[str, Feature]) -> Columns:
-    """The columns of a successful attempt."""
-    try:
-        with np.load(path) as columns:
-            return {key: columns[key] for key in features}
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise DatasetError(
-            f"{path} is damaged; remove it, and the same command again makes it anew"
-        ) from error
 
 
 @lru_cache(maxsize=1)

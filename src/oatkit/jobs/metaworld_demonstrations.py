@@ -15,8 +15,8 @@ from oatkit.jobs.demonstration_job import (
     Wanted,
     checked_tasks,
     common_plan,
-    make_dataset,
 )
+from oatkit.jobs.demonstration_shards import make_dataset
 from oatkit.jobs.expert_episodes import ACTION_KEY, Teacher
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 

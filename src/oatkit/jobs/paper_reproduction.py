@@ -11,7 +11,7 @@ out/small/metaworld/...          what was trained, which tables share; see `row_
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -89,23 +89,59 @@ def reproduce(
         device: Where networks run: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
         show_progress: Whether to print what happens and to show bars.
     """
+    how: dict[str, Any] = {
+        **{"scale": scale, "only": only, "data": data, "simulator_keys": simulator_keys},
+        **{"env_kwargs": env_kwargs, "backbones": backbones, "published": published},
+        **{"images": images, "episodes": episodes, "steps": steps, "seeds": seeds},
+        **{"temperatures": temperatures, "workers": workers, "device": device},
+        "show_progress": show_progress,
+    }
+    plan = plan_reproduction(table, Path(out) / scale, **how)
+    return plan.finish(record_path(plan.begun, out))
+
+
+def plan_reproduction(
+    table: str,
+    folder: Path,
+    *,
+    scale: str = "small",
+    only: Sequence[str] = (),
+    data: Mapping[str, Path] | None = None,
+    simulator_keys: Mapping[str, Sequence[str]] | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    backbones: Mapping[str, str] | None = None,
+    published: Path | None = None,
+    images: bool = False,
+    episodes: int | None = None,
+    steps: int | None = None,
+    temperatures: Sequence[float] = (),
+    seeds: Sequence[int] = (0,),
+    workers: int | None = None,
+    device: Device = "auto",
+    show_progress: bool = False,
+    may_make: bool = True,
+) -> ReproductionPlan:
+    """What is made of a table, in a folder; the arguments are those of `reproduce`.
+
+    Where it may not make demonstrations (`may_make`), they have to be named.
+    """
     wanted, size = paper_table(table), scale_named(scale)
     if wanted.work == "nothing":
         raise OatkitError(f"{table} has nothing to run: {wanted.instead}")
     for name in only:
         if name not in wanted.known_names:
             raise ValueError(unknown_name(f"row of {table}", name, wanted.known_names))
-    size, folder = size.changed(episodes, steps), Path(out) / scale
+    size = size.changed(episodes, steps)
     how: dict[str, Any] = {"workers": workers, "show_progress": show_progress, "images": images}
-    how["simulator_keys"] = simulator_keys
+    how |= {"simulator_keys": simulator_keys, "may_make": may_make}
     places = find_places(wanted, size, folder / "data", data or {}, **how)
     given = (backbones or {}, published, env_kwargs or {}, workers, device, show_progress)
     runs = RowRuns(size, size.preset(wanted), folder, *given)
-    run = _Run(wanted, runs, tuple(temperatures) or (size.temperature,), tuple(seeds))
     settings = {"scale": scale, "images": images, "published": published is not None}
     begun = Reproduction(table, settings, package_versions())
-    cells = run.cells(places, only or wanted.row_names)
-    return run.finish(record_path(begun, out), begun, cells)
+    heats = tuple(temperatures) or (size.temperature,)
+    names = tuple(only or wanted.row_names)
+    return ReproductionPlan(wanted, runs, tuple(places), names, heats, tuple(seeds), begun)
 
 
 def record_path(record: Reproduction, out: str | os.PathLike[str]) -> Path:
@@ -140,41 +176,55 @@ def summarize_table(record: Reproduction) -> tuple[list[BenchmarkRow], list[Benc
 
 
 @dataclass(frozen=True)
-class _Run:
-    """The rows of a table, made one by one."""
+class ReproductionPlan:
+    """The rows of a table, made one by one.
+
+    Attributes:
+        table: Table of the paper.
+        runs: How rows are trained and evaluated, and where.
+        places: Columns.
+        names: Names of the rows.
+        temperatures: Sampling temperatures.
+        seeds: Seeds of policies.
+        begun: The record without numbers.
+    """
 
     table: PaperTable
     runs: RowRuns
+    places: tuple[Place, ...]
+    names: tuple[str, ...]
     temperatures: tuple[float, ...]
     seeds: tuple[int, ...]
+    begun: Reproduction
 
     @property
     def console(self) -> Console:
         return Console(highlight=False, quiet=not self.runs.show_progress)
 
-    def finish(self, path: Path, begun: Reproduction, cells: Iterable[_Cell]) -> Reproduction:
+    def finish(self, path: Path) -> Reproduction:
         """Make what the record lacks, writing it anew after every row."""
-        record = read_or_begin(path, begun)
-        for cell in cells:
-            self.console.rule(f"{begun.table}: {cell}")
+        record = read_or_begin(path, self.begun)
+        for cell in self.cells():
+            self.console.rule(f"{record.table}: {cell}")
             if any(cell.is_of(number) for number in record.numbers):
                 self.console.print("done before")
                 continue
-            found = tuple(self._numbers(cell))
+            found = tuple(self.numbers(cell))
             record = replace(record, numbers=(*record.numbers, *found))
             write_record(path, record)
         return record
 
-    def cells(self, places: Sequence[Place], names: Sequence[str]) -> Iterator[_Cell]:
+    def cells(self) -> Iterator[Cell]:
         """Seed by seed, so that all rows have one before any has two."""
         acts = self.table.work == "policies"
-        for place in places:
+        for place in self.places:
             for seed in self.seeds if acts else (TOKENIZER_SEED,):
-                for name in names:
+                for name in self.names:
                     for temperature in self.temperatures if acts else (None,):
-                        yield _Cell(name, place, seed, temperature)
+                        yield Cell(name, place, seed, temperature)
 
-    def _numbers(self, cell: _Cell) -> Iterator[ReproducedNumber]:
+    def numbers(self, cell: Cell) -> Iterator[ReproducedNumber]:
+        """Train what a cell needs, unless it is there, and measure it."""
         if self.table.work == "comparison":
             return self._compared(cell)
         row = self.table.all_rows[cell.name]
@@ -182,7 +232,7 @@ class _Run:
             return self._errors(cell, row)
         return self._successes(cell, row)
 
-    def _compared(self, cell: _Cell) -> Iterator[ReproducedNumber]:
+    def _compared(self, cell: Cell) -> Iterator[ReproducedNumber]:
         """Held-out errors of a kind of tokenizer; the comparison has its own report."""
         runs, kind, place = self.runs, cell.name, cell.place
         record = compare(
@@ -198,7 +248,7 @@ class _Run:
         (measured,) = (k.measurement for k in record.kinds if k.measurement.kind == kind)
         return self._measured(cell, measured, record.steps.get(kind, 0))
 
-    def _errors(self, cell: _Cell, row: PolicyRow) -> Iterator[ReproducedNumber]:
+    def _errors(self, cell: Cell, row: PolicyRow) -> Iterator[ReproducedNumber]:
         """Held-out errors of a row's tokenizer."""
         dataset = cell.place.open()
         folder = self.runs.tokenizer(row, cell.place, dataset)
@@ -209,7 +259,7 @@ class _Run:
         return self._measured(cell, measured, steps)
 
     def _measured(
-        self, cell: _Cell, measured: TokenizerMeasurement, steps: int
+        self, cell: Cell, measured: TokenizerMeasurement, steps: int
     ) -> Iterator[ReproducedNumber]:
         is_one = len(measured.budgets) == 1
         for found in measured.budgets:
@@ -217,14 +267,14 @@ class _Run:
                 budget = None if is_one else found.budget
                 yield self._number(cell, budget, 1000 * found.mse, None, steps)
 
-    def _successes(self, cell: _Cell, row: PolicyRow) -> Iterator[ReproducedNumber]:
+    def _successes(self, cell: Cell, row: PolicyRow) -> Iterator[ReproducedNumber]:
         """Success of a row's policy in closed loop."""
         policy = self.runs.policy(row, cell.place, cell.seed)
         steps = load_policy(policy).extras["train"]["steps"]
         for budget, mean, success in self._evaluate(cell, row):
             yield self._number(cell, budget, 100 * mean, success, steps)
 
-    def _evaluate(self, cell: _Cell, row: PolicyRow) -> Iterator[tuple[Budget, float, SuccessRate]]:
+    def _evaluate(self, cell: Cell, row: PolicyRow) -> Iterator[tuple[Budget, float, SuccessRate]]:
         """Budget, mean over tasks, and success over all episodes."""
         assert cell.temperature is not None
         how: dict[str, Any] = {"seed": cell.seed, "temperature": cell.temperature}
@@ -238,7 +288,7 @@ class _Run:
             yield budget, found.mean_success, pooled_success(found)
 
     def _number(
-        self, cell: _Cell, budget: Budget, value: float, success: SuccessRate | None, steps: int
+        self, cell: Cell, budget: Budget, value: float, success: SuccessRate | None, steps: int
     ) -> ReproducedNumber:
         papers = self.table.numbers.get((cell.name, budget_name(budget)), {})
         return ReproducedNumber(
@@ -254,7 +304,7 @@ class _Run:
 
 
 @dataclass(frozen=True)
-class _Cell:
+class Cell:
     """A row on a place, with a seed and a temperature; None where nothing is sampled."""
 
     name: str

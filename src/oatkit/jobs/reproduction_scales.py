@@ -131,6 +131,7 @@ def find_places(
     *,
     simulator_keys: Mapping[str, Sequence[str]] | None = None,
     images: bool = False,
+    may_make: bool = True,
     workers: int | None = None,
     show_progress: bool = False,
 ) -> list[Place]:
@@ -143,6 +144,7 @@ def find_places(
         data: Benchmark to its demonstrations, `metaworld` to ours, or `pusht` to LeRobot's.
         simulator_keys: Benchmark to the parts of praxis-eval's observation that are the state.
         images: Whether light policies read the camera of MetaWorld and the arm's state.
+        may_make: Whether demonstrations are made; where they are not, none to read is an error.
         workers: Number of simulator processes; one per core by default.
         show_progress: Whether to show a bar.
     """
@@ -161,10 +163,22 @@ def find_places(
         wanted = Demonstrations(
             tasks, scale.demonstrations, images=has_images, image_size=(size, size)
         )
+        if not may_make:
+            raise ValueError(_make_first(name, wanted))
         made = make_metaworld(folder / name, wanted, workers=workers, show_progress=show_progress)
     state = () if has_images else (ENVIRONMENT_STATE,)
     cameras = (CAMERA,) if has_images else ()
     return [Place(name, made, state_keys=state, cameras=cameras)]
+
+
+def _make_first(name: str, wanted: Demonstrations) -> str:
+    """What to say where demonstrations are neither named nor made."""
+    images = f" --images --image-size {wanted.image_size[0]} {wanted.image_size[1]}"
+    return (
+        "shards share demonstrations that are there: make them first by `oatkit data make "
+        f"metaworld --tasks {' '.join(wanted.tasks)} --episodes {wanted.episodes}"
+        f"{images if wanted.images else ''} --out PATH` and name them by --data {name}=PATH"
+    )
 
 
 def _pusht_places(data: Mapping[str, Path]) -> list[Place]:

@@ -27,8 +27,8 @@ from oatkit.jobs.demonstration_job import (
     Wanted,
     checked_tasks,
     common_plan,
-    make_dataset,
 )
+from oatkit.jobs.demonstration_shards import make_dataset
 from oatkit.jobs.expert_episodes import ACTION_KEY, Teacher
 from oatkit.jobs.robosuite_recordings import recorded_task
 from oatkit.jobs.robosuite_replay import recorded_expert
@@ -82,6 +82,11 @@ def make_robosuite(
             dataset.
         show_progress: Whether to show a progress bar.
     """
+    return make_dataset(robosuite_job(wanted), out, workers=workers, show_progress=show_progress)
+
+
+def robosuite_job(wanted: RobosuiteDemonstrations) -> DemonstrationJob:
+    """The dataset to be made; a wrong setting is a `ValueError`."""
     teacher, source, path = TEACHER, {}, wanted.from_demos
     if path is not None:
         wanted = _of_recorded_task(wanted, path)
@@ -89,8 +94,7 @@ def make_robosuite(
         source = {"from_demos": digest(path.read_bytes())}
     wanted = replace(wanted, tasks=checked_tasks(wanted, ROBOSUITE))
     plan = common_plan(wanted) | source | ROBOSUITE.package_versions()
-    job = DemonstrationJob(wanted, teacher, plan)
-    return make_dataset(job, out, workers=workers, show_progress=show_progress)
+    return DemonstrationJob(wanted, teacher, plan)
 
 
 def _of_recorded_task(wanted: RobosuiteDemonstrations, path: Path) -> RobosuiteDemonstrations:

@@ -13,7 +13,7 @@ out/small/metaworld/evaluations/small-light-oat-horizon32-num_tokens8-levels8555
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,8 @@ class RowRuns:
         workers: Number of simulator processes; one per core by default.
         device: Where networks run.
         show_progress: Whether to print what happens and to show bars.
+        evaluation: What evaluates a policy in a simulator of ours, by the arguments of
+            `evaluate`.
     """
 
     scale: Scale
@@ -65,6 +67,7 @@ class RowRuns:
     workers: int | None = None
     device: Device = "auto"
     show_progress: bool = False
+    evaluation: Callable[..., PolicyEvaluation] = evaluate
 
     def tokenizer_dir(self, row: PolicyRow, place: Place) -> Path:
         """Where the tokenizer of a row is, once it is trained."""
@@ -143,7 +146,7 @@ class RowRuns:
             seed: Seed of the policy's training, and of goals and draws.
             temperature: Sampling temperature.
         """
-        return evaluate(
+        return self.evaluation(
             self.policy(row, place, seed),
             place.simulator,
             budgets=row.budgets,

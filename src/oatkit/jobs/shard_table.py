@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from oatkit.shards import Merge
 
@@ -31,10 +32,24 @@ def _policy_sweep() -> Merge:
     return merge_policy_sweep
 
 
-def _demonstrations() -> Merge:
+def _metaworld() -> Merge:
     from oatkit.jobs.demonstration_shards import merge_demonstrations
+    from oatkit.jobs.metaworld_demonstrations import TEACHER
 
-    return merge_demonstrations
+    return partial(merge_demonstrations, TEACHER)
+
+
+def _robosuite() -> Merge:
+    from oatkit.jobs.demonstration_shards import merge_demonstrations
+    from oatkit.jobs.robosuite_demonstrations import TEACHER
+
+    return partial(merge_demonstrations, TEACHER)
+
+
+def _conversion() -> Merge:
+    from oatkit.jobs.conversion_shards import merge_conversion
+
+    return merge_conversion
 
 
 def _tokens() -> Merge:
@@ -43,12 +58,21 @@ def _tokens() -> Merge:
     return merge_tokens
 
 
+def _reproduction() -> Merge:
+    from oatkit.jobs.reproduction_shards import merge_reproduction
+
+    return merge_reproduction
+
+
 MERGES: dict[str, Callable[[], Merge]] = {
     "policy eval": _evaluation,
     "tokenizer compare": _comparison,
     "tokenizer sweep": _tokenizer_sweep,
     "policy sweep": _policy_sweep,
-    "data make metaworld": _demonstrations,
+    "reproduce": _reproduction,
+    "data make metaworld": _metaworld,
+    "data make robosuite": _robosuite,
+    "data convert": _conversion,
     "data tokenize": _tokens,
 }
 """Name of a work, which is its command, to what gives the function that joins its records."""

@@ -6,13 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from oatkit.data import Dataset
-from oatkit.errors import ShardError
 from oatkit.jobs.token_cache import CHUNKS_PER_BLOCK, encode_block, token_paths, write_tokens
 from oatkit.shards import ShardPlan
-from oatkit.storage.atomic_write import atomic_write
+from oatkit.shards.unit_arrays import damaged, read_arrays, write_arrays
 from oatkit.storage.digest import digest
 from oatkit.tokenizers import ActionTokenizer
 
@@ -50,11 +47,9 @@ class TokenWork:
         return list(self._starts)
 
     def run(self, keys: Sequence[str], folder: Path) -> Iterator[tuple[str, Any]]:
-        (folder / FILES).mkdir(exist_ok=True)
         for key in keys:
             ids, lengths = encode_block(self._tokenizer, self._chunks, self._starts[key])
-            with atomic_write(folder / FILES / f"{key}.npz") as aside, aside.open("wb") as file:
-                np.savez(file, ids=ids, lengths=lengths)
+            write_arrays(folder / FILES / f"{key}.npz", {"ids": ids, "lengths": lengths})
             yield key, {"digest": digest(ids.tobytes(), lengths.tobytes())}
 
 
@@ -64,10 +59,10 @@ def merge_tokens(plan: ShardPlan, results: dict[str, Any], folder: Path) -> Path
     def blocks() -> Iterator[tuple[Any, Any]]:
         for key in plan.units:
             path = folder / FILES / f"{key}.npz"
-            with np.load(path) as stored:
-                ids, lengths = stored["ids"], stored["lengths"]
+            stored = read_arrays(path, folder, key)
+            ids, lengths = stored["ids"], stored["lengths"]
             if digest(ids.tobytes(), lengths.tobytes()) != results[key]["digest"]:
-                raise ShardError(f"{path} is not what its record says: run its shard again")
+                raise damaged(path, folder, key)
             yield ids, lengths
 
     ids_path, ends_path = Path(plan.facts["ids"]), Path(plan.facts["ends"])

@@ -4,6 +4,8 @@ work.py           what a piece of work says of itself: its units, how some of th
 shard_number.py   which units are one shard's, as `--shard 3/8` says it
 shard_folder.py   the folder of a run: its plan, and one record for each finished unit
 shard_run.py      run one shard; join the records of all
+full_disk.py      no room left, told in one sentence
+unit_arrays.py    arrays that a unit writes beside its record
 """
 
 from oatkit.shards.shard_folder import ShardFolder, ShardPlan

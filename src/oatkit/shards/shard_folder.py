@@ -78,27 +78,25 @@ class ShardFolder:
         if not (path / PLAN).exists():
             _write(path / PLAN, asdict(wanted))
         folder = cls(path)
-        if folder.plan.fingerprint != wanted.fingerprint:
+        if not folder.is_of(work):
             raise ShardError(
                 f"{path} holds another run ({_difference(folder.plan, wanted)}): use the same "
                 "options, or another --out"
             )
         return folder
 
+    def is_of(self, work: Work) -> bool:
+        """Whether the plan is that of some work."""
+        return self.plan.fingerprint == ShardPlan.of(work).fingerprint
+
     def has(self, key: str) -> bool:
         """Whether a unit is finished."""
-        return self._path(key).exists()
+        return self.record_path(key).exists()
 
     def write(self, key: str, result: Any) -> None:
         """Write the record of a finished unit."""
         record = {"key": key, "fingerprint": self.plan.fingerprint, "result": result}
-        try:
-            _write(self._path(key), record)
-        except OSError as error:
-            raise ShardError(
-                f"{self._path(key)} cannot be written ({error.strerror}): make room; finished "
-                "units are kept, and the same command again goes on"
-            ) from error
+        _write(self.record_path(key), record)
 
     def results(self) -> dict[str, Any]:
         """The result of every unit; one that is missing, or of another run, is an error."""
@@ -113,16 +111,17 @@ class ShardFolder:
         return {key: self._result(key) for key in self.plan.units}
 
     def _result(self, key: str) -> Any:
-        record = _read(self._path(key))
+        record = _read(self.record_path(key))
         if record.get("fingerprint") != self.plan.fingerprint or record.get("key") != key:
             raise ShardError(
-                f"{self._path(key)} is of another run than {PLAN} (fingerprint "
+                f"{self.record_path(key)} is of another run than {PLAN} (fingerprint "
                 f"{record.get('fingerprint')}, expected {self.plan.fingerprint}): remove it and "
                 "run its shard again"
             )
         return record["result"]
 
-    def _path(self, key: str) -> Path:
+    def record_path(self, key: str) -> Path:
+        """Where the record of a unit is, once it is finished."""
         return self.path / UNITS / f"{quote(key, safe=' ,=')}.json"
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from oatkit.errors import ShardError, unknown_name
+from oatkit.shards.full_disk import full_disk_explained
 from oatkit.shards.shard_folder import ShardFolder, ShardPlan
 from oatkit.shards.shard_number import ShardNumber
 from oatkit.shards.work import Work
@@ -28,14 +30,17 @@ def run_shard(
         path: Folder that all shards share.
         report: Called whenever a unit has ended.
     """
-    folder = ShardFolder.begin(path, work)
     own = shard.of(work.units())
-    waiting = [key for key in own if not folder.has(key)]
-    num_done = len(own) - len(waiting)
-    for number, (key, result) in enumerate(work.run(waiting, path) if waiting else (), 1):
-        folder.write(key, result)
-        if report is not None:
-            report(key, num_done + number, len(own))
+    with full_disk_explained(path), ExitStack() as ending:
+        folder = ShardFolder.begin(path, work)
+        waiting = [key for key in own if not folder.has(key)]
+        num_done = len(own) - len(waiting)
+        results = iter(work.run(waiting, path) if waiting else ())
+        ending.callback(getattr(results, "close", lambda: None))
+        for number, (key, result) in enumerate(results, num_done + 1):
+            folder.write(key, result)
+            if report is not None:
+                report(key, number, len(own))
     left = [key for key in waiting if not folder.has(key)]
     if left:
         raise ShardError(f"the work ended without a result of {', '.join(left[:8])}")
@@ -52,4 +57,5 @@ def merge_folder(path: Path, merges: Mapping[str, Callable[[], Merge]]) -> Path:
     folder = ShardFolder(path)
     if folder.plan.work not in merges:
         raise ShardError(f"{path}: {unknown_name('work', folder.plan.work, merges)}")
-    return merges[folder.plan.work]()(folder.plan, folder.results(), path)
+    with full_disk_explained(path):
+        return merges[folder.plan.work]()(folder.plan, folder.results(), path)

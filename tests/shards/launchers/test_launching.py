@@ -5,46 +5,70 @@ from pathlib import Path
 import pytest
 
 from oatkit.errors import ShardError
-from oatkit.jobs.shard_table import MERGES
 from oatkit.shards import ShardNumber, run_shard
-from oatkit.shards.launchers.launching import finished_units, launch
-from tests.shards.launchers.tokenizing import NUM_UNITS, tokenizing
+from oatkit.shards.launchers.launching import Engine, finished_units, wait_for
+from oatkit.shards.launchers.torch_nodes import TorchNodes
 from tests.shards.toy_work import Squares
 
 
-def test_processes_give_the_same_bytes_as_one(tmp_path: Path) -> None:
-    one, three = tokenizing(tmp_path, "one"), tokenizing(tmp_path, "three")
-    launch(one.words, MERGES, on="local:1")
-    seen: list[tuple[int, int]] = []
-    path = launch(
-        three.words, MERGES, on="local:2", shards=3, progress=lambda *now: seen.append(now)
-    )
-    assert path.parent == three.cache / "tokens"
-    assert one.tokens() == three.tokens()
-    assert seen[-1] == (NUM_UNITS, NUM_UNITS)
-
-
-def test_what_failed_is_told(tmp_path: Path) -> None:
-    words = [*tokenizing(tmp_path, "run").words, "--action-key", "nothing"]
-    with pytest.raises(ShardError, match=r"2 of 2 shards failed: shard 0 \(exit code 2: .*nothing"):
-        launch(words, MERGES, on="local:2")
-
-
 @pytest.mark.parametrize(
-    ("words", "how", "message"),
+    ("on", "message"),
     [
-        (["x", "--out", "d"], {"on": "moon:1"}, "--on: unknown engine 'moon'"),
-        (["x", "--out", "d"], {"on": "ray"}, "expected local:PROCESSES, slurm:FILE.toml or ray"),
-        (["x", "--out", "d"], {"on": "local:many"}, "expected a number of processes"),
-        (["x", "--out", "d"], {"on": "ray:auto"}, "--shards is None, expected 1 or more"),
-        (["x", "--out", "d"], {"shards": 0}, "--shards is 0, expected 1 or more"),
-        (["x", "--out"], {}, "name the folder of the shards with --out"),
-        (["x", "--shard", "0/2", "--out", "d"], {}, "leave --shard out"),
+        ("moon:1", "--on: unknown engine 'moon'"),
+        ("ray", "--on is 'ray', expected local:PROCESSES, slurm:FILE.toml or ray:ADDRESS"),
+        ("local:many", "--on is 'local:many', expected a number of processes"),
     ],
 )
-def test_wrong_arguments(words: list[str], how: dict[str, object], message: str) -> None:
+def test_wrong_engines(on: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        launch(words, MERGES, **how)  # type: ignore[arg-type]
+        Engine.parse(on)
+
+
+def test_the_number_of_shards() -> None:
+    assert Engine.parse("local:3").num_shards(None) == 3
+    assert Engine.parse("local:3").num_shards(8) == 8
+    assert Engine.parse("ray:host:6379").num_shards(8) == 8
+    with pytest.raises(ValueError, match="--shards is None, expected 1 or more for ray:auto"):
+        Engine.parse("ray:auto").num_shards(None)
+    with pytest.raises(ValueError, match="--shards is 0, expected 1 or more"):
+        Engine.parse("local:2").num_shards(0)
+
+
+def test_nodes_are_not_for_ray(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="--nodes is for local and slurm, not for ray"):
+        Engine.parse("ray:auto").start_nodes(TorchNodes(("policy", "train"), 2, 1), tmp_path)
+
+
+class Polled:
+    """Gives what it is told to, one after the other, and notes that it was stopped."""
+
+    def __init__(self, *found: list[str | None]) -> None:
+        self.found, self.is_stopped = list(found), False
+
+    def poll(self) -> list[str | None]:
+        return self.found.pop(0) if len(self.found) > 1 else self.found[0]
+
+    def stop(self) -> None:
+        self.is_stopped = True
+
+
+def test_what_failed_is_told_when_the_others_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oatkit.shards.launchers.launching.POLL_S", 0)
+    launcher, shown = Polled([None, "why"], [None, "why"], ["", "why"]), []
+    with pytest.raises(ShardError, match=r"^1 of 2 shards failed: shard 1 \(why\); then this$"):
+        wait_for(launcher, "shard", "then this", lambda: shown.append(1))
+    assert launcher.is_stopped
+    assert len(shown) == 2
+    wait_for(Polled(["", ""]), "shard", "", lambda: shown.append(1))
+    assert len(shown) == 3
+
+
+def test_what_cannot_go_on_alone_is_ended() -> None:
+    """A machine of a training may wait for hours for one that is gone."""
+    launcher = Polled([None, "gone"])
+    with pytest.raises(ShardError, match=r"^1 of 2 nodes failed: node 1 \(gone\); kept$"):
+        wait_for(launcher, "node", "kept", together=True)
+    assert launcher.is_stopped
 
 
 def test_finished_units_are_counted(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from oatkit.shards.launchers.launcher import CommandTask
 from oatkit.shards.launchers.local_processes import LocalProcesses
 
 
@@ -17,7 +18,8 @@ def finish(launcher: LocalProcesses) -> list[str | None]:
 
 
 def test_commands_wait_for_a_free_process() -> None:
-    launcher = LocalProcesses([["--version"], ["no-such"], ["--version"]], 1)
+    words = [["--version"], ["no-such"], ["--version"]]
+    launcher = LocalProcesses([CommandTask.of(one) for one in words], 1)
     assert launcher.poll() == [None] * 3
     first, second, third = finish(launcher)
     assert (first, third) == ("", "")
@@ -26,7 +28,7 @@ def test_commands_wait_for_a_free_process() -> None:
 
 
 def test_what_runs_is_ended() -> None:
-    launcher = LocalProcesses([["--version"]] * 3, 2)
+    launcher = LocalProcesses([CommandTask.of(["--version"])] * 3, 2)
     launcher.stop()
     assert [process.poll() is None for process, _ in launcher._processes] == [False, False]
 

@@ -1,16 +1,17 @@
-"""Run the shards of a command on an engine, show how far they are, and join their records."""
+"""Run tasks on an engine and show how far they are."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from oatkit.errors import ShardError, unknown_name
-from oatkit.shards.launchers.launcher import Launcher, Words
+from oatkit.shards.launchers.launcher import Launcher, Task
 from oatkit.shards.launchers.local_processes import LocalProcesses
+from oatkit.shards.launchers.torch_nodes import TorchNodes
 from oatkit.shards.shard_folder import PLAN, ShardFolder
-from oatkit.shards.shard_run import Merge, merge_folder
 
 ENGINES = ("local", "slurm", "ray")
 POLL_S = 0.5
@@ -19,81 +20,102 @@ Progress = Callable[[int, int], None]
 """Takes how many units are finished, and how many there are."""
 
 
-def launch(
-    words: Words,
-    merges: Mapping[str, Callable[[], Merge]],
-    *,
-    on: str = "local:2",
-    shards: int | None = None,
-    num_cpus: float = 1,
-    num_gpus: float = 0,
-    progress: Progress | None = None,
-) -> Path:
-    """Run a command in shards and join what they wrote; returns the path of the result.
+@dataclass(frozen=True)
+class Engine:
+    """Where tasks run.
 
-    Args:
-        words: The command without `oatkit` and `--shard`, with an `--out` for the folder.
-        merges: What joins records, by the name of the work.
-        on: Engine: `local:4` for processes, `slurm:cluster.toml`, or `ray:auto`.
-        shards: Number of shards; as many as processes on `local` by default.
-        num_cpus: Cores that a shard needs (Ray).
-        num_gpus: GPUs that a shard needs (Ray).
-        progress: Called while the shards run.
+    Attributes:
+        kind: One of `ENGINES`.
+        where: Number of processes, file of Slurm's settings, or address of Ray.
+        num_cpus: Cores that a task needs (Ray).
+        num_gpus: GPUs that a task needs (Ray).
     """
-    out = _out(words)
-    engine, _, where = on.partition(":")
-    if engine not in ENGINES or not where:
-        raise ValueError(
-            f"--on is {on!r}, expected local:PROCESSES, slurm:FILE.toml or ray:ADDRESS"
-            if engine in ENGINES
-            else f"--on: {unknown_name('engine', engine, ENGINES)}"
-        )
-    if engine == "local" and not where.isdigit():
-        raise ValueError(f"--on is {on!r}, expected a number of processes such as local:4")
-    count = shards if shards is not None else int(where) if engine == "local" else None
-    if count is None or count < 1:
-        raise ValueError(f"--shards is {count}, expected 1 or more for {on}")
-    commands = [[*words, "--shard", f"{index}/{count}"] for index in range(count)]
-    launcher: Launcher
-    if engine == "local":
-        launcher = LocalProcesses(commands, int(where))
-    elif engine == "slurm":
-        from oatkit.shards.launchers.slurm_jobs import SlurmJobs
 
-        launcher = SlurmJobs(commands, Path(where), out / "slurm")
-    else:
+    kind: str
+    where: str
+    num_cpus: float = 1
+    num_gpus: float = 0
+
+    def __post_init__(self) -> None:
+        on = f"{self.kind}:{self.where}" if self.where else self.kind
+        if self.kind not in ENGINES:
+            raise ValueError(f"--on: {unknown_name('engine', self.kind, ENGINES)}")
+        if not self.where:
+            raise ValueError(
+                f"--on is {on!r}, expected local:PROCESSES, slurm:FILE.toml or ray:ADDRESS"
+            )
+        if self.kind == "local" and not self.where.isdigit():
+            raise ValueError(f"--on is {on!r}, expected a number of processes such as local:4")
+
+    @classmethod
+    def parse(cls, on: str, *, num_cpus: float = 1, num_gpus: float = 0) -> Engine:
+        """The engine of a text such as `local:4`."""
+        kind, _, where = on.partition(":")
+        return cls(kind, where, num_cpus, num_gpus)
+
+    def num_shards(self, asked: int | None) -> int:
+        """The number of shards; as many as processes on `local`, where none is asked for."""
+        count = asked if asked is not None or self.kind != "local" else int(self.where)
+        if count is None or count < 1:
+            raise ValueError(
+                f"--shards is {count}, expected 1 or more for {self.kind}:{self.where}"
+            )
+        return count
+
+    def start(self, tasks: Sequence[Task], out: Path) -> Launcher:
+        """Start tasks, which have nothing to do with each other."""
+        if self.kind == "local":
+            return LocalProcesses(tasks, int(self.where))
+        if self.kind == "slurm":
+            from oatkit.shards.launchers.slurm_jobs import SlurmJobs
+
+            return SlurmJobs.of(tasks, Path(self.where), out / "slurm")
         from oatkit.shards.launchers.ray_tasks import RayTasks
 
-        launcher = RayTasks(commands, where, num_cpus=num_cpus, num_gpus=num_gpus)
-    _wait(launcher, out, progress)
-    return merge_folder(out, merges)
+        return RayTasks(tasks, self.where, num_cpus=self.num_cpus, num_gpus=self.num_gpus)
+
+    def start_nodes(self, nodes: TorchNodes, out: Path) -> Launcher:
+        """Start one training on several machines, or as if this one were several."""
+        if self.kind == "local":
+            return LocalProcesses(nodes.here(), nodes.num_nodes)
+        if self.kind == "slurm":
+            from oatkit.shards.launchers.slurm_jobs import SlurmJobs
+
+            return SlurmJobs.of_nodes(nodes, Path(self.where), out / "slurm")
+        raise ValueError(f"--nodes is for local and slurm, not for {self.kind}: see --on")
 
 
-def _out(words: Words) -> Path:
-    if "--shard" in words:
-        raise ValueError("leave --shard out: launch gives each shard its own")
-    if "--out" not in words[:-1]:
-        raise ValueError("name the folder of the shards with --out in the command after --")
-    return Path(words[list(words).index("--out") + 1])
+def wait_for(
+    launcher: Launcher,
+    what: str,
+    then: str,
+    progress: Callable[[], None] = lambda: None,
+    *,
+    together: bool = False,
+) -> None:
+    """Wait until all tasks have ended; what failed is told when the others are done.
 
-
-def _wait(launcher: Launcher, out: Path, progress: Progress | None) -> None:
-    """Wait until all shards have ended; what failed is told when the others are done."""
+    Args:
+        launcher: What runs them.
+        what: What a task is called.
+        then: What is to be known when one failed.
+        progress: Called again and again meanwhile, and at the end.
+        together: Whether none can go on without the others, which are ended when one fails.
+    """
     try:
         while None in (found := launcher.poll()):
-            if progress is not None:
-                progress(*finished_units(out))
+            if together and any(found):
+                break
+            progress()
             time.sleep(POLL_S)
     finally:
         launcher.stop()
-    failed = [f"shard {index} ({why})" for index, why in enumerate(found) if why]
+    failed = [f"{what} {index} ({why})" for index, why in enumerate(found) if why]
     if failed:
         raise ShardError(
-            f"{len(failed)} of {len(found)} shards failed: {'; '.join(failed[:3])}; finished units "
-            "are kept, the same command again goes on"
+            f"{len(failed)} of {len(found)} {what}s failed: {'; '.join(failed[:3])}; {then}"
         )
-    if progress is not None:
-        progress(*finished_units(out))
+    progress()
 
 
 def finished_units(out: Path) -> tuple[int, int]:
