@@ -121,5 +121,5 @@ def _verdict(plan: TrainingPlan) -> str:
         return f"{start}the cheapest change that makes it fit ({fitting}): {plan.change}"
     least = min((asked, *plan.ways), key=lambda way: way.total)
     larger = smallest_gpu(least.total)
-    advice = "use more GPUs or a smaller backbone" if larger is None else f"use a {larger.name}"
+    advice = "use more GPUs or a smaller backbone" if larger is None else f"try --gpu {larger.name}"
     return f"{start}no flag makes it fit, {way_name(least)} takes least: {advice}"

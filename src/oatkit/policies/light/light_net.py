@@ -81,6 +81,12 @@ class LightNet(nn.Module):
     def device(self) -> torch.device:
         return self.slots.device
 
+    @property
+    def blocks(self) -> list[nn.Module]:
+        """Parts whose weights sharded training (FSDP) gathers one at a time; the others, which are
+        small, stay gathered during a step."""
+        return [*self.context.mlp, *self.decoder.mlp]
+
     def encode(self, observations: Observations, random: SampleRandom | None = None) -> Context:
         """Keys and values of every layer; with `random` images are cropped anywhere."""
         context_BSD = encode_observations(self, self.config, observations, random)
