@@ -195,7 +195,10 @@ def _policy(case: Case, folder: Path, dataset: Any) -> Policy:
     config = VlmConfig(
         case.policy,
         expert=ExpertConfig(width=16, num_steps=2),
-        backbone=BackboneOptions(lora_rank=case.lora_rank),
+        # frozen weights, those under adapters, are of the type that is computed in
+        backbone=BackboneOptions(
+            lora_rank=case.lora_rank, dtype=case.precision if case.lora_rank else "float32"
+        ),
     )
     return VlmPolicy.for_dataset(
         config, str(folder / "backbone"), tokenizer, dataset, cameras=("front",)

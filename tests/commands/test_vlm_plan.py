@@ -42,7 +42,7 @@ def test_a_plan_is_printed_as_json_and_rendered(
     text = " ".join(render_plan(found).plain.split())
     assert "2 x rtx4090, 4 samples a step, computed in bfloat16; GB on each GPU:" in text
     assert "> DDP" in text
-    assert "FSDP, LoRA 16 on float32, checkpointing" in text
+    assert "FSDP, LoRA 16 on bfloat16, checkpointing" in text
     assert "samples/s (" in text
     assert "it fits:" in text
     asked = replace(found.asked, fits=False, total=int(90e9))
@@ -62,7 +62,7 @@ def test_a_plan_is_printed_as_json_and_rendered(
         (("--gpus", "3"), "batch 4 is not divisible by 3 GPUs times 1 parts"),
         (("--gpus", "1", "--fsdp"), "one GPU has nobody to share with"),
         (("--utilization", "2"), "utilization is 2.0, expected more than 0, at most 1"),
-        (("--lora-rank", "-1"), "lora_rank is -1, expected 0 or more"),
+        (("--lora-rank", "-1"), "--lora-rank is -1, expected 0 or more"),
     ],
 )
 def test_bad_input_is_one_sentence(

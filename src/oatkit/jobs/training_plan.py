@@ -301,7 +301,7 @@ def _grid(
     loading: BackboneOptions, settings: PlanSettings
 ) -> Iterator[tuple[BackboneOptions, bool]]:
     """With and without adapters, gradient checkpointing and sharding."""
-    for options in (_without_adapters(loading), _with_adapters(loading)):
+    for options in (_without_adapters(loading), _with_adapters(loading, settings)):
         if options is not None:
             for save_memory in (False, True):
                 for is_sharded in (False, True)[: min(settings.gpus, 2)]:
@@ -312,11 +312,12 @@ def _without_adapters(loading: BackboneOptions) -> BackboneOptions:
     return replace(loading, lora_rank=0, train_vision=False)
 
 
-def _with_adapters(loading: BackboneOptions) -> BackboneOptions | None:
-    """The same with adapters; None where the language model is frozen, which has none then."""
+def _with_adapters(loading: BackboneOptions, settings: PlanSettings) -> BackboneOptions | None:
+    """The same with adapters on weights of the type that is computed in; None where the language
+    model is frozen, which has none then."""
     if loading.lora_rank or loading.freeze_language:
         return loading if loading.lora_rank else None
-    return replace(loading, lora_rank=RANK)
+    return replace(loading, lora_rank=RANK, dtype=settings.precision)
 
 
 def _cheapest(
@@ -327,7 +328,7 @@ def _cheapest(
     What only cuts a batch into parts is cheaper than what communicates more (FSDP), that is cheaper
     than to compute layers twice, and that than to train adapters, which learns something else.
     """
-    adapted = _with_adapters(loading)
+    adapted = _with_adapters(loading, settings)
     for options in [loading, *([] if adapted in (None, loading) else [adapted])]:
         for save_memory in sorted({loading.save_memory, True}):
             for is_sharded in sorted({settings.fsdp, settings.gpus > 1}):
@@ -356,7 +357,8 @@ def _in_words(way: PlannedWay, loading: BackboneOptions, settings: PlanSettings)
     """The flags that change."""
     changes = []
     if way.lora_rank != loading.lora_rank:
-        changes.append(f"--lora-rank {way.lora_rank}, which trains adapters alone")
+        frozen = "" if way.dtype == loading.dtype else f" --dtype {way.dtype}"
+        changes.append(f"--lora-rank {way.lora_rank}{frozen}, which trains adapters alone")
     if way.saves_memory != loading.save_memory:
         changes.append("--save-memory, which computes layers twice")
     if way.is_sharded != settings.fsdp:
