@@ -75,6 +75,6 @@ def test_bad_input_is_one_sentence(
 
 
 def test_a_backbone_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert plan(str(tmp_path / "none")) == 2
+    assert plan(str(tmp_path / "none"), "--gpus", "1") == 2
     error = " ".join(capsys.readouterr().err.split())
     assert "name a folder that holds its config.json, or one of" in error

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,6 +38,7 @@ from oatkit.policies.vlm.backbones.loading import load_backbone, write_scratch
 from oatkit.types import PlannedWay, Schedule, TrainingPlan
 from tests.nn.measured_memory import measured_peak
 from tests.policies import tiny
+from tests.train.two_ranks import ROOT
 from tests.types.test_plan_records import WAY
 
 SIZE = ScratchSize(width=16, num_layers=1, vision_width=16, vision_layers=1)
@@ -120,6 +124,22 @@ def test_what_is_planned_is_what_a_real_step_takes(
     trained = sum(p.numel() for p in policy.net.parameters() if p.requires_grad)
     held = planned.activations + planned.copies
     assert held / 1.1 <= measured <= 1.1 * (held + GRADIENT * trained)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("precision", "rank"), [("float32", 0), ("bfloat16", 0), ("bfloat16", 4)])
+def test_a_sharded_step_takes_no_more_than_is_planned(
+    precision: str, rank: int, tmp_path: Path
+) -> None:
+    """What FSDP gathers is planned as if all of it were there at once."""
+    size = ScratchSize(width=64, num_layers=4, vision_width=32, vision_layers=2)
+    folder = str(write_scratch("smolvlm", tmp_path / "b", size, tiny.TASKS))
+    out = tmp_path / "found.json"
+    command = [sys.executable, "-m", "tests.jobs.sharded_step", folder, precision, str(rank)]
+    ran = subprocess.run([*command, str(out)], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(out.read_text())
+    assert 0.5 * found["planned"] < found["measured"] < 1.05 * found["planned"]
 
 
 def test_masks_and_positions_stay_real(plan: TrainingPlan) -> None:

@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from oatkit.jobs.backbone_check import (
     ACTION_DIM,
@@ -205,8 +206,18 @@ def count_step(
         task_tokens: Number of tokens of an instruction.
         precision: Number format of the computation.
     """
-    net, spec = policy.net, policy.spec
-    processor = net.backbone.processor
+    policy.net.train()
+    with DryRun(policy.net) as run:
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+            loss = trial_loss(policy, num_samples, task_tokens)
+        loss.backward()  # type: ignore[no-untyped-call]
+    policy.net.zero_grad(set_to_none=True)
+    return StepCount(run.activations, run.copies, run.flops)
+
+
+def trial_loss(policy: VlmPolicy, num_samples: int, task_tokens: int) -> Tensor:
+    """The training loss on samples of zeros, which are as large as those of a dataset."""
+    spec, processor = policy.spec, policy.net.backbone.processor
     blank = (torch.zeros(1, 3, *size, dtype=torch.uint8) for size in spec.cameras.values())
     shape = (num_samples, spec.history)
     observations = Observations(
@@ -221,13 +232,7 @@ def count_step(
     tokens = Tokens.full(torch.zeros(num_samples, NUM_TOKENS, dtype=torch.int64))
     actions_BTA = torch.zeros(num_samples, policy.tokenizer.horizon, ACTION_DIM)
     random = SampleRandom(sample_keys(0, 0, torch.arange(num_samples)))
-    net.train()
-    with DryRun(net) as run:
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
-            loss = policy.loss(observations, tokens, actions_BTA, random).total
-        loss.backward()  # type: ignore[no-untyped-call]
-    net.zero_grad(set_to_none=True)
-    return StepCount(run.activations, run.copies, run.flops)
+    return policy.loss(observations, tokens, actions_BTA, random).total
 
 
 def _way(
