@@ -46,7 +46,7 @@ from oatkit.train.train_config import Precision
 
 SEED = 0
 STEPS, BATCH = 4, 8
-KILLS, KILLED_STEPS = 20, 60
+KILLS, KILLED_STEPS = 20, 24
 CONFIGS = Path(__file__).parents[1] / "configs/accelerate"
 TASKS = ("open the door", "close the door")
 SIZE = ScratchSize(width=16, num_layers=2, vision_width=16, vision_layers=1)
