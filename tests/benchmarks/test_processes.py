@@ -10,7 +10,9 @@ import pytest
 
 pytest.importorskip("transformers", reason="vision-language policies need oatkit[vlm]")
 
-from benchmarks.processes import POLICIES, Case, cases
+from benchmarks import record
+from benchmarks.processes import POLICIES, Case, cases, processes_table
+from benchmarks.report import DOCS
 from tests.train.two_ranks import ROOT
 
 FLOAT32, BFLOAT16 = 1e-4, 0.05
@@ -85,6 +87,16 @@ found = kill_often({policy!r}, folder, KILLS)
 assert found["is_same"] and len(found["at"]) == KILLS, found
 """,
     )
+
+
+def test_the_pages_say_what_was_found() -> None:
+    results = record.read_results("processes")
+    assert processes_table(results) in (DOCS / "scaling.md").read_text()
+    for row in results["cases"]:
+        assert row["loss"] < (FLOAT32 if row["precision"] == "float32" else BFLOAT16), row
+    for row in results["handed_on"]:
+        assert all(row[where]["loss"] < FLOAT32 for where in ("ddp 2", "fsdp 2", "one")), row
+    assert all(row["is_same"] for row in results["killed"])
 
 
 def test_a_case_names_itself() -> None:

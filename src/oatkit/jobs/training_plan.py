@@ -305,7 +305,7 @@ def _gathered(policy: VlmPolicy, precision: Precision) -> int:
 def _grid(
     loading: BackboneOptions, settings: PlanSettings
 ) -> Iterator[tuple[BackboneOptions, bool]]:
-    """With and without adapters, gradient checkpointing and sharding."""
+    """The ways to train: with and without adapters, gradient checkpointing and sharding."""
     for options in (_without_adapters(loading), _with_adapters(loading, settings)):
         if options is not None:
             for save_memory in (False, True):

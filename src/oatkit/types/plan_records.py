@@ -71,7 +71,7 @@ class TrainingPlan:
     asked: PlannedWay
     """The way that was asked for."""
     ways: tuple[PlannedWay, ...]
-    """With and without sharding, gradient checkpointing and adapters."""
+    """All ways: with and without sharding, gradient checkpointing and adapters."""
     change: str | None
     """The cheapest change that makes it fit, in words; None if it fits, or if none does."""
     changed: PlannedWay | None
