@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml
+import yaml  # type: ignore[import-untyped]
 from safetensors.torch import load_file
 
 import oatkit
@@ -92,7 +92,7 @@ def cases(policies: tuple[str, ...] = POLICIES) -> Iterator[Case]:
             for precision in ("float32", "bfloat16"):
                 for config in ("ddp", "fsdp"):
                     for processes in (2, 4):
-                        yield Case(policy, config, processes, lora_rank, precision)  # type: ignore[arg-type]
+                        yield Case(policy, config, processes, lora_rank, precision)
 
 
 def main() -> None:
@@ -124,9 +124,15 @@ def prepare(folder: Path) -> None:
             columns = {"action": np.tanh(state[:, :3]), "observation.state": state}
             columns["observation.images.front"] = images
             path = folder / "data" / f"{index}.npz"
-            np.savez(path, **columns, task=TASKS[index % 2])  # type: ignore[arg-type]
+            np.savez(path, **columns, task=TASKS[index % 2])
         dataset = oatkit.open_dataset(folder / "data")
-        small = {"num_tokens": 4, "levels": (5, 4), "width": 16, "num_layers": 1, "num_heads": 2}
+        small: dict[str, Any] = {
+            "num_tokens": 4,
+            "levels": (5, 4),
+            "width": 16,
+            "num_layers": 1,
+            "num_heads": 2,
+        }
         oatkit.train_tokenizer(
             dataset,
             "oat-pow2",
@@ -342,7 +348,7 @@ def _wait_for_step(out: Path, target: int, children: list[int]) -> int:
 
 def processes_table(results: dict[str, Any]) -> str:
     """The table of the docs: largest difference of the loss from one process."""
-    found = {}
+    found: dict[Any, dict[Any, str]] = {}
     for row in results["cases"]:
         key = (row["policy"], row["lora_rank"], row["precision"])
         found.setdefault(key, {})[row["config"], row["processes"]] = f"{row['loss']:.0e}"

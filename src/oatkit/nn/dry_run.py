@@ -34,7 +34,7 @@ def without_memory(module: nn.Module) -> nn.Module:
         return module.to_empty(device="cpu")
 
 
-class DryRun(TorchDispatchMode):
+class DryRun(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the bytes and the operations of passes while it is entered.
 
     Args:
@@ -49,7 +49,7 @@ class DryRun(TorchDispatchMode):
     """
 
     def __init__(self, module: nn.Module) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.activations = self.copies = self.peak = self.flops = 0
         self._module = module
         self._bytes = {"activation": 0, "copy": 0, "gradient": 0}
@@ -60,13 +60,13 @@ class DryRun(TorchDispatchMode):
     def __enter__(self) -> DryRun:
         for parameter in self._module.parameters():
             if parameter.requires_grad:
-                hook = parameter.register_post_accumulate_grad_hook(self._finish)
+                hook = parameter.register_post_accumulate_grad_hook(self._finish)  # type: ignore[no-untyped-call]
                 self._hooks.append(hook)
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
@@ -131,13 +131,14 @@ def _as_indices(places: Sequence[Tensor | None]) -> list[Tensor | None]:
 
 
 def _attention_flops(query: Tensor, key: Tensor, value: Tensor, *_: Any, **__: Any) -> int:
-    return int(sdpa_flop_count(query.shape, key.shape, value.shape))
+    return int(sdpa_flop_count(query.shape, key.shape, value.shape))  # type: ignore[no-untyped-call]
 
 
 def _attention_backward_flops(
     gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, *_: Any, **__: Any
 ) -> int:
-    return int(sdpa_backward_flop_count(gradient.shape, query.shape, key.shape, value.shape))
+    shapes = (gradient.shape, query.shape, key.shape, value.shape)
+    return int(sdpa_backward_flop_count(*shapes))  # type: ignore[no-untyped-call]
 
 
 _FLOPS: dict[Any, Callable[..., int]] = {
