@@ -40,16 +40,16 @@ def test_a_plan_is_printed_as_json_and_rendered(
     assert (found.num_gpus, found.gpu, found.batch_size) == (2, "rtx4090", 4)
     assert len(found.ways) == 8
     text = " ".join(render_plan(found).plain.split())
-    assert "2 x rtx4090, 4 samples a step, computed in bfloat16; GB on each GPU:" in text
+    assert "2 x rtx4090, 4 samples a step, computed in bfloat16; GB on each GPU, TFLOP of" in text
     assert "> DDP" in text
-    assert "FSDP, LoRA 16 on bfloat16, checkpointing" in text
+    assert "FSDP, LoRA 16, checkpointing" in text
     assert "samples/s (" in text
     assert "it fits:" in text
     asked = replace(found.asked, fits=False, total=int(90e9))
     fitting = replace(found.asked, accumulate=2, total=int(9e9))
     broken = replace(found, asked=asked, change="--accumulate 2", changed=fitting)
     text = " ".join(render_plan(broken).plain.split())
-    assert "it does not fit: 90.0 GB, and a rtx4090 leaves 22 GB to training" in text
+    assert "it does not fit: 90.0 GB, and rtx4090 leaves 22 GB to training" in text
     assert "the cheapest change that makes it fit (9.0 GB): --accumulate 2" in text
     hopeless = replace(broken, changed=None, ways=(replace(asked, total=int(60e9)),))
     assert "no flag makes it fit, DDP takes least: try --gpu a100-80" in render_plan(hopeless).plain

@@ -50,7 +50,7 @@ def run(options: PlanVlm, console: Console) -> int:
     if options.json:
         sys.stdout.write(json.dumps(record_to_json(plan), indent=2) + "\n")
     else:
-        console.print(render_plan(plan))
+        console.print(render_plan(plan), soft_wrap=True)
     return 0 if plan.asked.fits else 1
 
 
@@ -63,12 +63,12 @@ def render_plan(plan: TrainingPlan) -> Text:
     )
     text.append(
         f"{plan.num_gpus} x {plan.gpu}, {plan.batch_size} samples a step, computed in "
-        f"{plan.precision}; GB on each GPU:\n"
+        f"{plan.precision}; GB on each GPU, TFLOP of a step on all:\n"
     )
     shown = [plan.asked, *(way for way in plan.ways if way != plan.asked)]
     heading = (
-        *("", "trained", "weights", "gradients", "optimizer", "copies", "activations", "total"),
-        *("fits", "TFLOP/step", "samples/s"),
+        *("", "trained", "weights", "gradients", "moments", "copies", "activations", "total"),
+        *("fits", "TFLOP", "samples/s"),
     )
     text.append(table([heading, *(_row(way, plan) for way in shown)]))
     text.append(_feeding(plan))
@@ -79,7 +79,7 @@ def render_plan(plan: TrainingPlan) -> Text:
 def _row(way: PlannedWay, plan: TrainingPlan) -> tuple[str, ...]:
     sizes = (way.weights, way.gradients, way.optimizer, way.copies, way.activations, way.total)
     return (
-        ("> " if way is plan.asked else "") + way_name(way),
+        ("> " if way is plan.asked else "") + way_name(way, plan.num_gpus),
         f"{way.num_trained / 1e6:,.0f}M",
         *(f"{size / 1e9:.1f}" for size in sizes),
         "yes" if way.fits else "no",
@@ -88,11 +88,12 @@ def _row(way: PlannedWay, plan: TrainingPlan) -> tuple[str, ...]:
     )
 
 
-def way_name(way: PlannedWay) -> str:
+def way_name(way: PlannedWay, num_gpus: int) -> str:
     """A way to train in a few words."""
-    parts = ["FSDP" if way.is_sharded else "DDP"]
+    alone = "one GPU" if num_gpus == 1 else "DDP"
+    parts = ["FSDP" if way.is_sharded else alone]
     if way.lora_rank:
-        parts.append(f"LoRA {way.lora_rank} on {way.dtype}")
+        parts.append(f"LoRA {way.lora_rank}")
     if way.saves_memory:
         parts.append("checkpointing")
     if way.accumulate > 1:
@@ -114,12 +115,12 @@ def _verdict(plan: TrainingPlan) -> str:
     asked, usable = plan.asked, f"{plan.usable_bytes / 1e9:.0f} GB"
     needs = f"{asked.total / 1e9:.1f} GB"
     if asked.fits:
-        return f"it fits: {needs} of the {usable} that a {plan.gpu} leaves to training"
-    start = f"it does not fit: {needs}, and a {plan.gpu} leaves {usable} to training; "
+        return f"it fits: {needs} of the {usable} that {plan.gpu} leaves to training"
+    start = f"it does not fit: {needs}, and {plan.gpu} leaves {usable} to training; "
     if plan.changed is not None:
         fitting = f"{plan.changed.total / 1e9:.1f} GB"
         return f"{start}the cheapest change that makes it fit ({fitting}): {plan.change}"
     least = min((asked, *plan.ways), key=lambda way: way.total)
     larger = smallest_gpu(least.total)
     advice = "use more GPUs or a smaller backbone" if larger is None else f"try --gpu {larger.name}"
-    return f"{start}no flag makes it fit, {way_name(least)} takes least: {advice}"
+    return f"{start}no flag makes it fit, {way_name(least, plan.num_gpus)} takes least: {advice}"
