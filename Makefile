@@ -143,6 +143,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.vlm_speed
 	$(BIN)/python -m benchmarks.flow_speed
 	$(BIN)/python -m benchmarks.vlm_memory
+	$(BIN)/python -m benchmarks.processes
 	$(BIN)/python -m benchmarks.vlm_pipeline
 	$(BIN)/python -m benchmarks.vlm_rows
 	$(BIN)/python -m benchmarks.vlm_padding

@@ -55,10 +55,10 @@ class Counts:
     @classmethod
     def of(cls, name: str) -> Counts:
         """Counts in a model without weights."""
-        family_name, values = REAL[name]
-        family = family_named(family_name)
+        family = family_named(REAL[name].family)
         with torch.device("meta"):
-            model = family.model_class._from_config(family.model_class.config_class(**values)).model
+            config = family.model_class.config_class(**REAL[name].config)
+            model = family.model_class._from_config(config).model
             text = model.config.get_text_config()
             expert = FlowExpert(
                 ACTION_DIM,
@@ -76,8 +76,8 @@ class Counts:
             *layers, _ = language.get_submodule("layers").children()
             layers += family.vision_layers(model)
             outside, largest = backbone - count(layers), max(count([layer]) for layer in layers)
-            config = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear")
-            inject_adapter_in_model(config, language)
+            adapters = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear")
+            inject_adapter_in_model(adapters, language)
         width = text.hidden_size
         return cls(
             backbone=backbone,

@@ -36,6 +36,7 @@ from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.family_table import family_named
 from oatkit.policies.vlm.backbones.loading import load_backbone, write_scratch
+from oatkit.policies.vlm.backbones.published import PUBLISHED
 from oatkit.policies.vlm.backbones.smolvlm import SmolVLM
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import ActionTokenizer, make_codec, make_config
@@ -67,61 +68,11 @@ SCHEDULES = {
 }
 
 
-REAL: dict[str, tuple[str, dict[str, Any]]] = {
-    "PaliGemma 2 3B": (
-        "paligemma2",
-        {
-            "text_config": {
-                "model_type": "gemma2",
-                "vocab_size": 257216,
-                "hidden_size": 2304,
-                "intermediate_size": 9216,
-                "num_hidden_layers": 26,
-                "num_attention_heads": 8,
-                "num_key_value_heads": 4,
-                "head_dim": 256,
-            },
-            "vision_config": {
-                "model_type": "siglip_vision_model",
-                "hidden_size": 1152,
-                "intermediate_size": 4304,
-                "num_hidden_layers": 27,
-                "num_attention_heads": 16,
-                "patch_size": 14,
-                "image_size": 224,
-                "vision_use_head": False,
-            },
-            "projection_dim": 2304,
-        },
-    ),
-    "Qwen3-VL 2B": (
-        "qwen3-vl",
-        {
-            "text_config": {
-                "vocab_size": 151936,
-                "hidden_size": 2048,
-                "intermediate_size": 6144,
-                "num_hidden_layers": 28,
-                "num_attention_heads": 16,
-                "num_key_value_heads": 8,
-                "head_dim": 128,
-                "tie_word_embeddings": True,
-            },
-            "vision_config": {
-                "depth": 24,
-                "hidden_size": 1024,
-                "intermediate_size": 4096,
-                "num_heads": 16,
-                "patch_size": 16,
-                "out_hidden_size": 2048,
-                "num_position_embeddings": 2304,
-                "deepstack_visual_indexes": [5, 11, 17],
-            },
-            "tie_word_embeddings": True,
-        },
-    ),
+REAL = {
+    "PaliGemma 2 3B": PUBLISHED["google/paligemma2-3b-pt-224"],
+    "Qwen3-VL 2B": PUBLISHED["Qwen/Qwen3-VL-2B-Instruct"],
 }
-"""Families and configs of published checkpoints, as far as they decide sizes."""
+"""Published checkpoints, by the names that tables have for them."""
 PATCHES = {"PaliGemma 2 3B": (256, 256), "Qwen3-VL 2B": (196, 49)}
 """Patches of an image of 224 x 224, and slots of the context that it takes."""
 CARDS = {"A100 80GB": (312e12, 2.04e12), "RTX 4090": (165e12, 1.01e12)}
@@ -144,10 +95,11 @@ class RealSize:
     @classmethod
     def of(cls, name: str) -> RealSize:
         """Counts in models without weights."""
-        family_name, values = REAL[name]
-        family = family_named(family_name)
+        family = family_named(REAL[name].family)
         with torch.device("meta"):
-            model = family.model_class._from_config(family.model_class.config_class(**values))
+            model = family.model_class._from_config(
+                family.model_class.config_class(**REAL[name].config)
+            )
             text = model.config.get_text_config()
             expert = FlowExpert(
                 ACTION_DIM,

@@ -106,6 +106,7 @@ OATKIT = Group(
             {
                 "check": Command("load a checkpoint and check what must hold", "vlm_check"),
                 "combinations": Command("list every policy there is", "vlm_combinations"),
+                "plan": Command("memory and speed of a training on GPUs, counted", "vlm_plan"),
                 "scratch": Command("write a backbone with random weights", "vlm_scratch"),
             },
             "oatkit vlm check Qwen/Qwen3-VL-2B-Instruct --dtype bfloat16",

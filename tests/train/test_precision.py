@@ -84,11 +84,18 @@ def test_the_launchers_bfloat16_is_what_computes(
     assert_equal(trained(tmp_path / "asked"), asked)  # the checkpoint is of the same run
 
 
-@pytest.mark.parametrize(("launched", "is_bfloat16"), [("bf16", True), ("no", False)])
+@pytest.mark.parametrize(
+    ("launched", "prefers", "is_bfloat16"),
+    [("bf16", True, True), ("bf16", False, False), ("no", True, False)],
+)
 def test_sharded_weights_are_gathered_in_the_precision(
-    launched: str, is_bfloat16: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    launched: str,
+    prefers: bool,
+    is_bfloat16: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """FSDP on eight GPUs gathers in what the launcher asks for."""
+    """FSDP on eight GPUs gathers in what the launcher asks for, if all layers take it."""
     monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", launched)
     monkeypatch.setattr(loop, "is_sharding_asked", lambda: True)
     monkeypatch.setattr("accelerate.Accelerator.num_processes", 2)
@@ -101,6 +108,7 @@ def test_sharded_weights_are_gathered_in_the_precision(
     monkeypatch.setattr(loop, "shard", spy)
     job = Regression()
     job.module.blocks = []  # type: ignore[assignment]
+    job.module.prefers_bfloat16 = prefers  # type: ignore[assignment]
     with pytest.raises(InterruptedError):
         TrainingRun(job, CONFIG, tmp_path, {})
     assert found == [is_bfloat16]

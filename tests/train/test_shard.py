@@ -61,9 +61,15 @@ def test_the_launcher_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_sharding_asked()
 
 
-def test_weights_must_be_float32() -> None:
+def test_weights_must_be_float32_or_frozen_bfloat16() -> None:
     with pytest.raises(TrainingError, match=r"sharded weights are torch\.float64, expected"):
         shard(nn.Linear(2, 2, dtype=torch.float64), [], is_bfloat16=False)
+    message = "expected float32, or bfloat16 if they are frozen and --precision is bfloat16"
+    half = nn.Linear(2, 2, dtype=torch.bfloat16)
+    with pytest.raises(TrainingError, match=message):
+        shard(half, [], is_bfloat16=True)  # trained
+    with pytest.raises(TrainingError, match=message):
+        shard(half.requires_grad_(False), [], is_bfloat16=False)
 
 
 def test_a_tensor_that_is_not_sharded_is_itself() -> None:

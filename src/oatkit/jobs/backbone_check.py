@@ -21,6 +21,7 @@ from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import VlmConfig, VlmPolicy
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
+from oatkit.policies.vlm.backbones.backbone import Backbone
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.presets import vlm_preset
@@ -152,6 +153,16 @@ def _policy(
 ) -> VlmPolicy:
     from oatkit.policies.vlm.backbones.loading import load_backbone
 
+    backbone = load_backbone(checkpoint, loading)
+    torch.manual_seed(0)
+    policy = make_trial_policy(backbone, loading, settings, objective)
+    return policy if loading.device_map else policy.to(device)
+
+
+def make_trial_policy(
+    backbone: Backbone, loading: BackboneOptions, settings: StepSettings, objective: str
+) -> VlmPolicy:
+    """An untrained policy on a backbone, for a robot with the sizes of the settings."""
     expert = ExpertConfig(width=settings.expert_width, num_layers=settings.expert_layers)
     config = VlmConfig(objective=objective, expert=expert, backbone=loading)
     unit = Normalizer("identity", np.zeros(STATE_DIM), np.ones(STATE_DIM))
@@ -159,11 +170,8 @@ def _policy(
     cameras = {f"camera_{number}": size for number in range(settings.num_cameras)}
     spec = ObservationSpec(settings.history, unit, cameras, TASKS)
     actions = Normalizer("identity", np.zeros(ACTION_DIM), np.ones(ACTION_DIM))
-    backbone = load_backbone(checkpoint, loading)
-    torch.manual_seed(0)
     tokenizer = _tokenizer(actions, settings.horizon)
-    policy = VlmPolicy.make(config, backbone, tokenizer, spec, actions)
-    return policy if loading.device_map else policy.to(device)
+    return VlmPolicy.make(config, backbone, tokenizer, spec, actions)
 
 
 def _tokenizer(actions: Normalizer, horizon: int) -> ActionTokenizer:

@@ -28,7 +28,7 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.optimizers import OPTIMIZERS
 from oatkit.train.parameter_groups import drop_early_gradients, make_optimizer, set_learning_rates
-from oatkit.train.precision import allow_tensor_cores, with_precision
+from oatkit.train.precision import allow_tensor_cores, prefers_bfloat16, with_precision
 from oatkit.train.prefetch import read_ahead
 from oatkit.train.shard import (
     average_gradients,
@@ -145,9 +145,9 @@ class TrainingRun:
         self.is_sharded = is_sharding_asked() and world > 1
         frozen = frozen_digest(job.module)
         if self.is_sharded:
-            shard(
-                self.model, cast(Any, job.module).blocks, is_bfloat16=config.precision == "bfloat16"
-            )
+            # where not all layers take weights of bfloat16, autocast makes copies as without shards
+            is_bfloat16 = config.precision == "bfloat16" and prefers_bfloat16(job.module)
+            shard(self.model, cast(Any, job.module).blocks, is_bfloat16=is_bfloat16)
             gather_in(self.model, "compute")
         self.optimizer = make_optimizer(job.module, config)
         self.average = begin_average(job.module) if config.ema else None

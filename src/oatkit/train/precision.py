@@ -52,9 +52,14 @@ def resolve_precision(
         return asked
     if named is not None:
         return named
-    if device.type != "cuda" or not getattr(module, "prefers_bfloat16", False):
+    if device.type != "cuda" or not prefers_bfloat16(module):
         return "float32"
     return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+
+
+def prefers_bfloat16(module: nn.Module | None) -> bool:
+    """Whether a module is made to compute with weights of bfloat16."""
+    return bool(getattr(module, "prefers_bfloat16", False))
 
 
 def allow_tensor_cores(device: torch.device) -> None:

@@ -27,15 +27,17 @@ def shard(model: nn.Module, blocks: Iterable[nn.Module], *, is_bfloat16: bool) -
     Args:
         model: The module that is run and trained.
         blocks: Modules in it that are gathered one at a time.
-        is_bfloat16: Whether weights, which are float32, are gathered as bfloat16.
+        is_bfloat16: Whether weights are gathered as bfloat16: those that are trained are float32,
+            the others may be bfloat16 already.
     """
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
-    others = {str(p.dtype) for p in model.parameters()} - {"torch.float32"}
+    others = {str(p.dtype) for p in model.parameters() if not _is_shardable(p, is_bfloat16)}
     if others:
         raise TrainingError(
-            f"sharded weights are {', '.join(others)}, expected float32: use --dtype float32, and "
-            "--precision bfloat16 to compute in it"
+            f"sharded weights are {', '.join(others)}, expected float32, or bfloat16 if they are "
+            "frozen and --precision is bfloat16: use --dtype float32, and --precision bfloat16 to "
+            "compute in it"
         )
     policy = MixedPrecisionPolicy()
     if is_bfloat16:
@@ -45,6 +47,11 @@ def shard(model: nn.Module, blocks: Iterable[nn.Module], *, is_bfloat16: bool) -
     for block in blocks:
         fully_shard(block, mp_policy=policy)
     fully_shard(model, mp_policy=policy)
+
+
+def _is_shardable(parameter: nn.Parameter, is_bfloat16: bool) -> bool:
+    is_frozen_half = parameter.dtype == torch.bfloat16 and not parameter.requires_grad
+    return parameter.dtype == torch.float32 or (is_bfloat16 and is_frozen_half)
 
 
 def gather_in(model: nn.Module, method: str) -> None:

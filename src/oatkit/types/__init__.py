@@ -16,6 +16,7 @@ from oatkit.types.data_records import (
     TaskSummary,
 )
 from oatkit.types.execution import ExecuteSteps, Execution
+from oatkit.types.plan_records import PlannedWay, TrainingPlan
 from oatkit.types.policy_choices import Decoding, Dtype, Head
 from oatkit.types.policy_records import (
     BackboneCheck,
@@ -101,6 +102,7 @@ __all__ = [
     "MeasuredStep",
     "NormalizationMode",
     "PairedComparison",
+    "PlannedWay",
     "PolicyAblation",
     "PolicyBudget",
     "PolicyEvaluation",
@@ -127,6 +129,7 @@ __all__ = [
     "TokenizerMeasurement",
     "TokenizerSweep",
     "Tokens",
+    "TrainingPlan",
     "budget_name",
     "budget_order",
 ]

@@ -59,6 +59,12 @@ class LightFlowNet(nn.Module):
         """Number of Euler steps where no budget is named."""
         return self.config.num_steps
 
+    @property
+    def blocks(self) -> list[nn.Module]:
+        """Parts whose weights sharded training (FSDP) gathers one at a time; the others, which are
+        small, stay gathered during a step."""
+        return [*self.context.mlp]
+
     def encode(self, observations: Observations, random: SampleRandom | None = None) -> Pairs:
         """Keys and values of every layer; with `random` images are cropped anywhere."""
         context_BSD = encode_observations(self, self.config.sizes, observations, random)

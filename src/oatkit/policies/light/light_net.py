@@ -109,6 +109,13 @@ class LightNet(nn.Module):
     def device(self) -> torch.device:
         return self.slots.device
 
+    @property
+    def blocks(self) -> list[nn.Module]:
+        """Parts whose weights sharded training (FSDP) gathers one at a time; the others, which are
+        small, stay gathered during a step."""
+        offset = [] if self.offset is None else [*self.offset.layers]
+        return [*self.context.mlp, *self.decoder.mlp, *offset]
+
     def encode(
         self, observations: Observations, random: SampleRandom | None = None
     ) -> LightContext:

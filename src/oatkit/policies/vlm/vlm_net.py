@@ -60,10 +60,10 @@ class VlmNet(nn.Module):
         self.config = config
         self.backbone = backbone
         sizes = [size for size in spec.cameras.values() for _ in range(spec.history)]
-        self._parts = backbone.processor.parts(sizes, spec.history if spec.state_dim else 0)
+        self.parts = backbone.processor.parts(sizes, spec.history if spec.state_dim else 0)
         self._grids = [backbone.processor.grid(size) for size in sizes]
         self._crops = config.augmentation.smallest_shares(tuple(spec.cameras))
-        num_fixed, num_tokens = sum(len(part) for part in self._parts), tokenizer.max_tokens
+        num_fixed, num_tokens = sum(len(part) for part in self.parts), tokenizer.max_tokens
         if num_fixed + MAX_TASK_TOKENS + num_tokens > backbone.max_slots:
             raise ValueError(
                 f"images and states take {num_fixed} slots, an instruction up to {MAX_TASK_TOKENS} "
@@ -155,7 +155,7 @@ class VlmNet(nn.Module):
         if self.state is not None:
             projected = self.state(state)
         return self.backbone.prefill(
-            self._parts, observations.task, images, self._grids, is_seen_BN, projected
+            self.parts, observations.task, images, self._grids, is_seen_BN, projected
         )
 
     def augmented(self, observations: Observations, random: SampleRandom) -> Observations:

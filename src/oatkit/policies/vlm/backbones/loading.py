@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from oatkit.errors import ArtifactError, MissingExtraError, OatkitError
+from oatkit.nn.weight_loading import WithoutWeights
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 
 try:
@@ -26,6 +27,7 @@ from oatkit.policies.vlm.backbones.backbone import Backbone
 from oatkit.policies.vlm.backbones.family import Family, ScratchSize
 from oatkit.policies.vlm.backbones.family_table import family_named, family_of_checkpoint
 from oatkit.policies.vlm.backbones.processor import Processor
+from oatkit.policies.vlm.backbones.published import ANY_SHAPE, PUBLISHED
 from oatkit.policies.vlm.backbones.trained_parts import train_parts
 
 OLDEST, TOO_NEW = (5, 4), (6, 0)
@@ -72,6 +74,30 @@ def build_backbone(folder: Path, options: BackboneOptions) -> Backbone:
     return _apply_options(Backbone(family, model.model, processor), options)
 
 
+def empty_backbone(checkpoint: str, options: BackboneOptions) -> Backbone:
+    """A backbone without memory for its weights, to count with.
+
+    Its config is read from a folder, from the table of published checkpoints, or from the hub.
+    Where that is all there is, a tokenizer and an image processor of the family stand for its own.
+    """
+    require_version()
+    row = None if Path(checkpoint).exists() else PUBLISHED.get(checkpoint)
+    if row is not None:
+        family = family_named(row.family)
+        config = family.model_class.config_class(**row.config)
+        processor = _stand_in_processor(family, config)
+    else:
+        family, config = _read_known_family(checkpoint)
+        try:
+            processor = _load_processor(family, checkpoint, config)
+        except (OSError, KeyError, ValueError):
+            processor = _stand_in_processor(family, config)
+    config._attn_implementation = _attention(family, options)
+    with WithoutWeights(), _as_artifact_errors(checkpoint):
+        model = family.model_class._from_config(config, dtype=_loading_dtype(options))
+        return _apply_options(Backbone(family, model.model, processor), options)
+
+
 def write_scratch(
     name: str, folder: Path, size: ScratchSize, corpus: Sequence[str], seed: int = 0
 ) -> Path:
@@ -96,6 +122,28 @@ def _read_family(checkpoint: str) -> tuple[Family, Any]:
     with _as_artifact_errors(checkpoint):
         config = AutoConfig.from_pretrained(checkpoint)
     return family_of_checkpoint(config.model_type, checkpoint), config
+
+
+def _read_known_family(checkpoint: str) -> tuple[Family, Any]:
+    """The same; if there is no config, the error says where one may come from."""
+    try:
+        return _read_family(checkpoint)
+    except ArtifactError as error:
+        raise ArtifactError(
+            f"{error}; name a folder that holds its config.json, or one of "
+            f"{', '.join(sorted(PUBLISHED))}"
+        ) from error
+
+
+def _stand_in_processor(family: Family, config: Any) -> Processor:
+    """A processor that cuts images into as many slots as that of the checkpoint."""
+    vision = config.vision_config
+    side = getattr(vision, "image_size", None)
+    size = ScratchSize(image_size=side or 256, patch_size=vision.patch_size)
+    _, tokenizer, images = family.scratch(size, ("a",))
+    if side is None:
+        images = type(images)(**ANY_SHAPE, patch_size=vision.patch_size)
+    return Processor(family, tokenizer, images, config)
 
 
 def _load_processor(family: Family, where: str, config: Any) -> Processor:
