@@ -50,9 +50,14 @@ def main(argv: list[str] | None = None) -> None:
 def compare(
     mixture: Mixture, kind: str, folder: Path, recipe: dict[str, Any], how: dict[str, Any]
 ) -> dict[str, Any]:
-    """Errors of each robot by the mixture's tokenizer, by its own, and by its own in as many steps
-    as it has in the mixture."""
-    mixed = oatkit.train_mixture_tokenizer(mixture, kind, folder / "mixed", train=recipe, **how)
+    """Errors of each robot by the mixture's tokenizer, which is told the robot or not, by its own,
+    and by its own in as many steps as it has in the mixture."""
+    mixed, told = (
+        oatkit.train_mixture_tokenizer(
+            mixture, kind, folder / part, embodiment_id=is_told, train=recipe, **how
+        )
+        for part, is_told in (("mixed", False), ("told", True))
+    )
     fewer = {**recipe, "steps": recipe["steps"] // len(mixture.members)}
     results = {}
     for name in mixture.names:
@@ -60,7 +65,8 @@ def compare(
             oatkit.train_tokenizer(mixture[name], kind, folder / f"{part}-{name}", train=r, **how)
             for part, r in (("own", recipe), ("short", fewer))
         )
-        tokenizers = {"mixture": mixed[name], "own": own, "own, as many samples": short}
+        tokenizers = {"mixture": mixed[name], "mixture, told the robot": told[name]}
+        tokenizers |= {"own": own, "own, as many samples": short}
         results[name] = {
             "action_dim": mixture[name].action_dim,
             "fps": mixture[name].fps,

@@ -75,9 +75,14 @@ class LearnedCodec(Protocol):
     """A codec that is trained by gradient descent."""
 
     def loss(
-        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+        self,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        weight_BA: Tensor | None = None,
     ) -> TrainingLoss:
         """The training loss of normalized chunks; random numbers come from the samples' own.
+
+        A codec that is told the embodiment takes the number of each chunk's, (B,), too.
 
         Args:
             actions_BTA: Normalized chunks.

@@ -97,7 +97,7 @@ def _(codec: Oat, graph: Graph, tokens: str, lengths: str) -> str:
     source = graph.add("Add", source, graph.weight(codec.slots))
     is_kept = _is_kept(graph, codec.max_tokens, lengths)
     source = graph.add("Where", is_kept, source, graph.weight(codec.masks))
-    return _read(graph, codec, codec.queries, source)
+    return _read(graph, codec, source)
 
 
 @decoder.register
@@ -105,14 +105,14 @@ def _(codec: Quest, graph: Graph, tokens: str, lengths: str) -> str:
     ids_V = torch.arange(codec.vocab_size, device=codec.positions.device)
     source = _look_up(graph, codec.from_code(codec.quantizer.codes(ids_V)), tokens)
     source = graph.add("Add", source, graph.weight(codec.positions[: codec.max_tokens]))
-    return _read(graph, codec, codec.positions[None], source)
+    return _read(graph, codec, source)
 
 
 @decoder.register
 def _(codec: Acodec, graph: Graph, tokens: str, lengths: str) -> str:
     source = _look_up(graph, codec.from_code(codec.quantizer.codebook), tokens)
     source = graph.add("Add", source, graph.weight(codec.slots))
-    return _read(graph, codec, codec.queries, source)
+    return _read(graph, codec, source)
 
 
 @decoder.register
@@ -170,9 +170,9 @@ def _look_up(graph: Graph, table_VD: Tensor, tokens: str) -> str:
     return graph.add("Gather", graph.weight(table_VD), tokens)
 
 
-def _read(graph: Graph, codec: Oat | Quest | Acodec, queries_1TD: Tensor, source: str) -> str:
+def _read(graph: Graph, codec: Oat | Quest | Acodec, source: str) -> str:
     """(B, K, D) -> (B, T, A)."""
-    x = modules.cross_decoder(graph, codec.decoder, graph.weight(queries_1TD), source)
+    x = modules.cross_decoder(graph, codec.decoder, graph.weight(codec.step_queries()), source)
     return modules.linear(graph, codec.head, x)
 
 
