@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from oatkit_client import LocalDecoder
 
 import oatkit
 from oatkit.data.mixture import Mixture, open_mixture
@@ -177,6 +178,14 @@ def test_a_policy_acts_on_the_tokens_of_its_robot(mixture: Mixture) -> None:
     assert policy.predict_action_chunk(batch).chunk.shape == (1, HORIZON, 5)
 
 
-def test_a_padded_decoder_is_not_exported(mixture: Mixture, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="out of a mixture has no decoder in ONNX"):
-        export_model(trained(mixture)["small"], tmp_path)
+@pytest.mark.parametrize("kind", ["oat", "quest", "acodec", "bin"])
+def test_a_robot_out_of_a_mixture_is_exported(kind: str, mixture: Mixture, tmp_path: Path) -> None:
+    found = trained(mixture, kind, duration=0.8)
+    chunks = mixture["large"].chunks(16)
+    actions, state = chunks.actions([3])[0], chunks.start_states([3])
+    tokens = found["large"].encode(actions, state)
+    export_model(found["large"], tmp_path / "large")
+    decoder = LocalDecoder(tmp_path / "large")
+    decoded = decoder.decode(tokens.ids.tolist(), state=state)
+    np.testing.assert_allclose(decoded, found["large"].decode(tokens), rtol=1e-3, atol=1e-2)
+    assert export_model(found["small"], tmp_path / "small").difference < 1e-3

@@ -134,6 +134,10 @@ def _require_raw(policy: LightFlowPolicy) -> None:
             f"a {policy.kind} policy whose actions are {transform} cannot be exported: serve it, "
             "or train it on actions as they are"
         )
+    if policy.tokenizer.horizon != policy.net.chunk_shape[0]:
+        raise ValueError(
+            f"a {policy.kind} policy whose chunks are stretched in time has no ONNX files: serve it"
+        )
 
 
 def _tokenizer_facts(tokenizer: ActionTokenizer) -> dict[str, Any]:
@@ -205,7 +209,7 @@ def _encoder_difference(policy: LightPolicy, model: bytes) -> float:
         into, back = frozen.fold(policy.net.encode(observations), batch_size).unbind(dim=1)
         wanted = (into.transpose(2, 3).flatten(0, 1).numpy(), back.flatten(0, 1).numpy())
         inputs = {name: value for name, value in observation.items() if name != TASK}
-        found = session.run(None, {TASK: observations.task.numpy(), **inputs})
+        found = session.run(None, {TASK: np.zeros(batch_size, np.int64), **inputs})
         for one, other in zip(found, wanted, strict=True):
             largest = max(largest, _relative(one, other))
     return largest
@@ -247,10 +251,10 @@ def _flow_differences(policy: LightFlowPolicy, models: Mapping[str, bytes]) -> d
         pairs = policy.net.encode(observations)
         context = [torch.cat(parts).numpy() for parts in zip(*pairs, strict=True)]
         inputs = {name: value for name, value in observation.items() if name != TASK}
-        found = encoder.run(None, {TASK: observations.task.numpy(), **inputs})
+        found = encoder.run(None, {TASK: np.zeros(batch_size, np.int64), **inputs})
         off = max(_relative(one, other) for one, other in zip(found, context, strict=True))
         largest["encoder"] = max(largest["encoder"], off)
-        shape = (batch_size, *policy.net.chunk_shape)
+        shape = (batch_size, policy.net.chunk_shape[0], policy.actions.dim)
         point = rng.normal(size=shape).astype(np.float32)
         now = rng.uniform(size=batch_size).astype(np.float32)
         encoded = head.encode_time(torch.from_numpy(now))

@@ -16,7 +16,7 @@ from oatkit.nn.onnx.graph import Graph, Port
 from oatkit.tokenizers.acodec import Acodec
 from oatkit.tokenizers.action_tokenizer import ActionTokenizer
 from oatkit.tokenizers.bin import Bin
-from oatkit.tokenizers.codec import Codec
+from oatkit.tokenizers.codec import Codec, to_shape
 from oatkit.tokenizers.corrected import Corrected
 from oatkit.tokenizers.fast import Fast
 from oatkit.tokenizers.klt import Klt
@@ -40,14 +40,10 @@ def decoder_model(tokenizer: ActionTokenizer) -> bytes:
     actions  (B, horizon, action_dim) float32, raw units
     """
     graph, codec = Graph(), tokenizer.codec
-    if tokenizer.coded_shape != (codec.config.horizon, codec.config.action_dim):
-        raise ValueError(
-            "a tokenizer of one robot out of a mixture has no decoder in ONNX: its chunks are "
-            "padded or stretched; decode where oatkit is"
-        )
     transform, horizon = tokenizer.normalizer.transform, tokenizer.horizon
-    normalized = [-1, horizon, tokenizer.normalizer.dim]
-    chunks = graph.reshape(decoder(codec, graph, TOKENS, LENGTHS), normalized)
+    coded = [-1, codec.config.horizon, codec.config.action_dim]
+    chunks = graph.reshape(decoder(codec, graph, TOKENS, LENGTHS), coded)
+    chunks = _in_shape(graph, chunks, (coded[1], coded[2]), tokenizer.coded_shape)
     scale, offset = (
         graph.weight(torch.tensor(values, dtype=torch.float32))
         for values in (tokenizer.normalizer.scale, tokenizer.normalizer.offset)
@@ -67,6 +63,17 @@ def decoder_model(tokenizer: ActionTokenizer) -> bytes:
         opset=modules.OPSET,
         ir_version=modules.IR_VERSION,
     )
+
+
+def _in_shape(graph: Graph, chunks: str, shape: tuple[int, int], wanted: tuple[int, int]) -> str:
+    """`to_shape`, for a robot of a mixture: its dimensions alone, stretched in time."""
+    if shape[1] != wanted[1]:
+        chunks = graph.add("Gather", chunks, graph.weight(torch.arange(wanted[1])), axis=2)
+    if shape[0] != wanted[0]:
+        steps = torch.eye(shape[0])[None]
+        stretching = to_shape(steps, (wanted[0], shape[0]))[0]
+        chunks = graph.add("MatMul", graph.weight(stretching), chunks)
+    return chunks
 
 
 @singledispatch
