@@ -181,7 +181,7 @@ def test_a_missing_key_is_named_as_requests_have_it(policy: LightPolicy) -> None
         read(policy, message)
 
 
-def test_what_is_no_dict_of_msgpack(policy: LightPolicy) -> None:
+def test_what_is_no_dict_of_msgpack() -> None:
     with pytest.raises(ValueError, match="a text frame, expected a binary one"):
         read_message("hello")
     with pytest.raises(ValueError, match="the message is a list, expected a dict"):
