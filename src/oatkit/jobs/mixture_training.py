@@ -41,6 +41,7 @@ from oatkit.tokenizers import ActionTokenizer
 from oatkit.tokenizers.adaptation import embodied
 from oatkit.tokenizers.codec import (
     ChangesAfterStep,
+    Codec,
     FittedCodec,
     LearnedCodec,
     to_shape,
@@ -100,18 +101,8 @@ def train_mixture_tokenizer(
     if embodiment_id and "embodiments" in kind_named(kind).settings and not settings.get("refine"):
         settings = {**settings, "embodiments": mixture.names}
     codec_config = tokenizer_config(kind, mixture.represented_dim, preset, **settings)
-    steps = {m.name: _num_steps(m.dataset.fps, m.name, duration) for m in mixture.members}
     codec, mode = make_codec(codec_config), normalization or kind_named(kind).normalization
-    tokenizers = {
-        m.name: embodied(
-            ActionTokenizer,
-            for_embodiment(codec, m.name),
-            m.dataset,
-            mode,
-            steps[m.name] or codec_config.horizon,
-        )
-        for m in train_set.members
-    }
+    tokenizers = _untrained(codec, train_set, mode, duration)
     batches = MixtureBatches(train_set, tokenizers)
     extras: dict[str, Any] = {"split": {"held_out": held_out, "seed": split_seed}}
     if isinstance(codec, LearnedCodec):
@@ -124,6 +115,23 @@ def train_mixture_tokenizer(
         console.print(codec.describe(), soft_wrap=True)
     _finish(tokenizers, mixture, held_out_set, extras, out)
     return tokenizers
+
+
+def _untrained(
+    codec: Codec, train_set: Mixture, mode: NormalizationMode, duration: float | None
+) -> dict[str, ActionTokenizer]:
+    """A tokenizer for each robot around one codec that is not trained yet."""
+    steps = {m.name: _num_steps(m.dataset.fps, m.name, duration) for m in train_set.members}
+    return {
+        m.name: embodied(
+            ActionTokenizer,
+            for_embodiment(codec, m.name),
+            m.dataset,
+            mode,
+            steps[m.name] or codec.config.horizon,
+        )
+        for m in train_set.members
+    }
 
 
 def _train(

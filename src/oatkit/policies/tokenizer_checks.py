@@ -59,7 +59,7 @@ def require_trained_tokenizer(
 
     Args:
         path: Where the artifact lies.
-        tokenizer: Its tokenizer.
+        tokenizer: The tokenizer in it.
         values: What its `config.json` holds.
     """
     if tokenizer.vocab_size != values["vocab_size"]:

@@ -26,20 +26,14 @@ def server_metadata(
         keys: Keys of requests of each robot.
         latencies: Measured durations of predictions.
     """
-    told = {name: _policy_facts(policy, keys[name]) for name, policy in policies.items()}
-    first, policy = next(iter(policies.items()))
+    told = {name: _policy_facts(policy, keys[name], latencies) for name, policy in policies.items()}
     return {
-        **told[first],  # type: ignore[typeddict-item]
-        "latency_ms": {
-            str(budget or policy.budgets[-1]): ms
-            for (batch_size, budget), ms in latencies.table_ms.items()
-            if batch_size == 1
-        },
+        **next(iter(told.values())),  # type: ignore[typeddict-item]
         "embodiments": {name: facts for name, facts in told.items() if name is not None},
     }
 
 
-def _policy_facts(policy: Policy, keys: KeyMap) -> dict[str, Any]:
+def _policy_facts(policy: Policy, keys: KeyMap, latencies: LatencyTable) -> dict[str, Any]:
     """What is told of one robot's policy."""
     spec, tokenizer = policy.spec, policy.tokenizer
     data = policy.extras.get("data", {})
@@ -58,6 +52,11 @@ def _policy_facts(policy: Policy, keys: KeyMap) -> dict[str, Any]:
         "tokenizer": tokenizer.kind,
         "tokenizer_fingerprint": tokenizer.digest,
         "budgets": list(policy.budgets),
+        "latency_ms": {
+            str(budget or policy.budgets[-1]): ms
+            for (batch_size, budget), ms in latencies.table_ms.items()
+            if batch_size == 1
+        },
         "normalization": {
             "action": tokenizer.raw_normalizer.to_json(),
             "state": spec.state.to_json() if spec.state else None,
