@@ -1,6 +1,6 @@
 """Time and memory of statistics and of fitted kinds, as a dataset grows to ten million frames.
 
-    python -m benchmarks.fit_streams [--frames 1000000 10000000]
+    python -m benchmarks.fit_streams [--frames 10000000 1000000]
 
 The dataset is made for this: episodes of a thousand frames, each a random walk of seven dimensions,
 in a replay buffer of zarr. Each measurement is a process of its own, which finds the columns
@@ -29,7 +29,7 @@ from benchmarks.record import write_result
 
 NAME = "fit_streams"
 SEED = 0
-FRAMES = (1_000_000, 10_000_000)
+FRAMES = (10_000_000, 1_000_000)
 FRAMES_PER_EPISODE = 1000
 ACTION_DIM = 7
 HORIZON = 16

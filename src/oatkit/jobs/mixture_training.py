@@ -44,6 +44,7 @@ from oatkit.tokenizers.codec import (
     Codec,
     FittedCodec,
     LearnedCodec,
+    ThinsChunks,
     to_shape,
     trained_part,
 )
@@ -226,6 +227,9 @@ class MixtureBatches:
             self._dims.append(tokenizer.normalizer.dim)
             config = tokenizer.codec.config
             self._shape = (int(config.horizon), int(config.action_dim))
+            codec = tokenizer.codec
+        most = codec.max_chunks if isinstance(codec, ThinsChunks) else self.count
+        self._num_fitted = min(self.count, most)
 
     @property
     def count(self) -> int:
@@ -248,10 +252,10 @@ class MixtureBatches:
         return actions_BTA, weight_BA, torch.from_numpy(member_B)
 
     def blocks(self) -> Iterator[Tensor]:
-        """Chunks by weight, as many as there are, in blocks of (B, T, A)."""
-        for start in range(0, self.count, CHUNKS_PER_BLOCK):
-            some = np.arange(start, min(self.count, start + CHUNKS_PER_BLOCK))
-            yield self(even_places(some, self.count))[0]
+        """Chunks by weight, as many as there are or as the codec looks at, in blocks (B, T, A)."""
+        for start in range(0, self._num_fitted, CHUNKS_PER_BLOCK):
+            some = np.arange(start, min(self._num_fitted, start + CHUNKS_PER_BLOCK))
+            yield self(even_places(some, self._num_fitted))[0]
 
 
 class MixtureJob:
