@@ -1,6 +1,6 @@
 """Real datasets: each is read, checked, converted, and tokenized in each representation of actions.
 
-    python -m benchmarks.real_data --data pusht=PATH cr5=PATH ... [--kinds fast klt]
+    python -m benchmarks.real_data --data pusht=PATH cr5=PATH ... [--fps zarr=10] [--kinds fast klt]
 
 Actions are taken as they are, as differences to the action before, and relative to the state,
 where the state has the same dimensions. `fast` tells by its number of tokens which representation
@@ -36,10 +36,12 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", required=True, metavar="NAME=PATH")
     parser.add_argument("--kinds", nargs="+", default=["fast", "klt"], choices=["fast", "klt"])
+    parser.add_argument("--fps", nargs="*", default=[], metavar="NAME=FPS", help="if none is said")
     args = parser.parse_args(argv)
+    rates = {name: float(fps) for name, fps in (one.split("=") for one in args.fps)}
     settings = {"horizon": HORIZON, "num_tokens": NUM_TOKENS}
     for name, path in (one.split("=", 1) for one in args.data):
-        dataset = oatkit.open_dataset(path, allow_nonfinite=True)
+        dataset = oatkit.open_dataset(path, allow_nonfinite=True, fps=rates.get(name))
         found = {**facts(dataset), **read_results(NAME).get(name, {})}
         for words in REPRESENTATIONS:
             for kind in args.kinds:

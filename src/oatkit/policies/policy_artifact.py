@@ -30,6 +30,7 @@ from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.policy import Policy, SharingPolicy
 from oatkit.storage.artifact import (
+    EMBODIMENTS,
     config_file,
     load_state,
     local_folder,
@@ -47,8 +48,6 @@ CALIBRATED_KEYS = ("auto", "execution")
 """Entries of `config.json` that are found on held-out episodes, and can be found again."""
 COMMON_KEYS = ("schema", "version", "kind", "net", "observation", *CALIBRATED_KEYS)
 """Entries of `config.json` that policies of all kinds have."""
-EMBODIMENTS = "embodiments"
-"""Entry of `config.json` that names the robots of a policy for several."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,9 @@ COMPLETE = ".complete"
 """The folder of a complete new artifact whose files are being moved to their places."""
 UNTRAINED = "untrained"
 """Key in the settings of something that was made for a dataset and never trained."""
+EMBODIMENTS = "embodiments"
+"""Key in the settings of an artifact for several robots: their names, which are also those of the
+folders below it that hold what is theirs."""
 MAX_TRIES = 20
 Opened = TypeVar("Opened")
 
@@ -178,8 +181,14 @@ def config_file(path: Path) -> Path:
 def weights_folder(path: Path) -> Path:
     """Where the weights of an artifact lie: in its folder, or in the one above, where several
     artifacts share them."""
-    shared = path.resolve().parent
-    return shared if not (path / WEIGHTS).exists() and (shared / WEIGHTS).exists() else path
+    whole = path.resolve()
+    if (path / WEIGHTS).exists():
+        return path
+    try:
+        names = json.loads((whole.parent / CONFIG).read_text()).get(EMBODIMENTS, ())
+    except (OSError, ValueError, AttributeError):
+        return path
+    return whole.parent if whole.name in names else path
 
 
 def read_artifact(
