@@ -68,8 +68,9 @@ def real_data(record: dict[str, Any]) -> str:
             f"`fast` shows its mean number of tokens for {settings['horizon']} actions, `klt` has "
             f"{settings['num_tokens']}; in parentheses the error of held-out chunks in percent of "
             "the variance of the actions.",
-            "A dash stands where the state has other dimensions than the actions, so that nothing "
-            "can be relative to it.",
+            "A dash stands where it was refused: the state has other names and another number of "
+            "dimensions than the actions, so that nothing can be relative to it, or there is one "
+            "episode, so that none can be held out.",
         ),
         table(("data", "format", "episodes / frames", "dimensions", "check found", *names), rows),
         script="real_data",

@@ -77,4 +77,4 @@ def for_embodiment(codec: Codec, embodiment: str | None) -> Codec:
         return codec
     own: Any = copy.copy(codec)
     own.config = replace(codec.config, embodiment=embodiment)
-    return own  # type: ignore[no-any-return]
+    return own
