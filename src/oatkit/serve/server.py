@@ -37,8 +37,9 @@ class PolicyServer:
     """
 
     def __init__(self, policy: Policy | Mapping[str, Policy], config: ServeConfig) -> None:
-        self._policies: dict[str | None, Policy] = {}
-        self._policies |= policy if isinstance(policy, Mapping) else {robot_name(policy): policy}
+        self._policies: dict[str | None, Policy] = (
+            {**policy} if isinstance(policy, Mapping) else {robot_name(policy): policy}
+        )
         policy = next(iter(self._policies.values()))
         self._config = config
         self._keys = {
