@@ -37,9 +37,11 @@ class PolicyServer:
     """
 
     def __init__(self, policy: Policy | Mapping[str, Policy], config: ServeConfig) -> None:
-        self._policies: dict[str | None, Policy] = (
-            {**policy} if isinstance(policy, Mapping) else {robot_name(policy): policy}
-        )
+        self._policies: dict[str | None, Policy] = {}
+        if isinstance(policy, Mapping):
+            self._policies.update(policy.items())
+        else:
+            self._policies[robot_name(policy)] = policy
         policy = next(iter(self._policies.values()))
         self._config = config
         self._keys = {
