@@ -58,6 +58,10 @@ def real_data(record: dict[str, Any]) -> str:
         )
         for name, found in results.items()
     ]
+    shown = {
+        "fast": f"`fast` shows its mean number of tokens for {settings['horizon']} actions.",
+        "klt": f"`klt` has {settings['num_tokens']} tokens for them.",
+    }
     worst = max(found["converted_difference"] for found in results.values())
     return section(
         "Real datasets in each representation of actions",
@@ -65,9 +69,9 @@ def real_data(record: dict[str, Any]) -> str:
             "Each was read, checked, converted to LeRobot v3.0 (the actions of the converted one "
             f"differ by {worst:g} at most) and tokenized with its actions as they are, as "
             "differences to the action before, and relative to the state.",
-            f"`fast` shows its mean number of tokens for {settings['horizon']} actions, `klt` has "
-            f"{settings['num_tokens']}; in parentheses the error of held-out chunks in percent of "
-            "the variance of the actions.",
+            " ".join(shown[kind] for kind in kinds)
+            + " In parentheses stands the error of held-out "
+            "chunks in percent of the variance of the actions.",
             "A dash stands where it was refused: the state has other names and another number of "
             "dimensions than the actions, so that nothing can be relative to it, or there is one "
             "episode, so that none can be held out.",
