@@ -55,7 +55,11 @@ class WithoutRounding(Oat):
     """Real numbers instead of levels, which shows what quantization costs."""
 
     def loss(
-        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+        self,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        weight_BA: Tensor | None = None,
+        embodiment_B: Tensor | None = None,
     ) -> TrainingLoss:
         codes_BKC = torch.tanh(self._latents(actions_BTA))
         rebuilt_BTA = self._reconstruct(codes_BKC, self.sample_budgets(random))
@@ -69,7 +73,11 @@ class RelativeLoss(Oat):
     """Errors relative to the present error of their budget, so that small ones count as much."""
 
     def loss(
-        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+        self,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        weight_BA: Tensor | None = None,
+        embodiment_B: Tensor | None = None,
     ) -> TrainingLoss:
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA))
         budget_B = self.sample_budgets(random)
@@ -89,7 +97,11 @@ class FourierCodes(Oat):
         self.from_code = nn.Linear(7 * len(config.levels), config.width)
 
     def _reconstruct(
-        self, codes_BKC: Tensor, budget_B: Tensor, random: SampleRandom | None = None
+        self,
+        codes_BKC: Tensor,
+        budget_B: Tensor,
+        random: SampleRandom | None = None,
+        embodiment_B: Tensor | None = None,
     ) -> Tensor:
         angles = [codes_BKC * math.pi * 2.0**i / 2 for i in range(3)]
         features = [codes_BKC, *map(torch.sin, angles), *map(torch.cos, angles)]
@@ -103,7 +115,12 @@ class WholeChunkRead(Oat):
         super().__init__(config)
         self.read = nn.Linear(config.horizon * config.action_dim, config.width)
 
-    def _latents(self, actions_BTA: Tensor, random: SampleRandom | None = None) -> Tensor:
+    def _latents(
+        self,
+        actions_BTA: Tensor,
+        random: SampleRandom | None = None,
+        embodiment_B: Tensor | None = None,
+    ) -> Tensor:
         registers_BKD = self.registers + self.read(actions_BTA.flatten(1))[:, None]
         source_BTD = self.embed(actions_BTA) + self.positions
         return self.to_latent(self.encoder(registers_BKD, source_BTD, random))
@@ -136,7 +153,11 @@ class PrincipalStart(Oat):
             left_ND = left_ND - codes_NC @ write_CD
 
     def loss(
-        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+        self,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        weight_BA: Tensor | None = None,
+        embodiment_B: Tensor | None = None,
     ) -> TrainingLoss:
         codes_BKC = self.codes(actions_BTA)
         rebuilt_BTA = self._reconstruct(codes_BKC, self.sample_budgets(random))
@@ -154,7 +175,11 @@ class PrincipalStart(Oat):
         return torch.stack(found, dim=1)
 
     def _reconstruct(
-        self, codes_BKC: Tensor, budget_B: Tensor, random: SampleRandom | None = None
+        self,
+        codes_BKC: Tensor,
+        budget_B: Tensor,
+        random: SampleRandom | None = None,
+        embodiment_B: Tensor | None = None,
     ) -> Tensor:
         is_kept_BK = torch.arange(self.max_tokens) < budget_B[:, None]
         linear_BD = torch.einsum("bkc,kcd->bd", codes_BKC * is_kept_BK[..., None], self.write)

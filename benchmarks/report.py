@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks import (
     record,
     report_control,
+    report_data,
     report_expert,
     report_feeding,
     report_mixture,
@@ -50,7 +51,9 @@ SECTIONS = {
     "tokenizer_speed": report_tokenizers.tokenizer_speed,
     "fast_speed": report_tokenizers.fast_speed,
     "tokenizer_sweep": report_tokenizers.tokenizer_sweep,
+    "fit_streams": report_data.fit_streams,
     "mixture": report_mixture.mixture,
+    "real_data": report_data.real_data,
     "policy_table": report_policies.policy_table,
     "policy_sweep": report_policies.policy_sweep,
     "control": report_control.control,

@@ -8,6 +8,7 @@ from benchmarks.markdown import paragraph, section, table
 
 WAYS = {
     "mixture": "one for all",
+    "mixture, told the robot": "one for all, told the robot",
     "own": "its own",
     "own, as many samples": "its own, a share of the steps",
 }

@@ -33,13 +33,14 @@ if TYPE_CHECKING:
         OatkitError,
         TrainingError,
     )
+    from oatkit.jobs.mixture_policy_training import train_mixture_policy
     from oatkit.jobs.mixture_training import train_mixture_tokenizer
     from oatkit.jobs.policy_evaluation import evaluate
     from oatkit.jobs.policy_training import train_policy
     from oatkit.jobs.shard_launch import launch
     from oatkit.jobs.tokenizer_comparison import compare
     from oatkit.jobs.tokenizer_training import train_tokenizer
-    from oatkit.policies import LightPolicy, Prediction, VlmPolicy, load_policy
+    from oatkit.policies import LightPolicy, Prediction, VlmPolicy, load_policies, load_policy
     from oatkit.tokenizers import ActionTokenizer, load_tokenizer
     from oatkit.train import TrainConfig
     from oatkit.types import Sampling, Schedule, Tokens
@@ -70,10 +71,12 @@ __all__ = [
     "compare",
     "evaluate",
     "launch",
+    "load_policies",
     "load_policy",
     "load_tokenizer",
     "open_dataset",
     "open_mixture",
+    "train_mixture_policy",
     "train_mixture_tokenizer",
     "train_policy",
     "train_tokenizer",
@@ -98,13 +101,20 @@ _HOMES = {
         "OatkitError",
         "TrainingError",
     ),
+    "oatkit.jobs.mixture_policy_training": ("train_mixture_policy",),
     "oatkit.jobs.mixture_training": ("train_mixture_tokenizer",),
     "oatkit.jobs.policy_evaluation": ("evaluate",),
     "oatkit.jobs.policy_training": ("train_policy",),
     "oatkit.jobs.shard_launch": ("launch",),
     "oatkit.jobs.tokenizer_comparison": ("compare",),
     "oatkit.jobs.tokenizer_training": ("train_tokenizer",),
-    "oatkit.policies": ("LightPolicy", "Prediction", "VlmPolicy", "load_policy"),
+    "oatkit.policies": (
+        "LightPolicy",
+        "Prediction",
+        "VlmPolicy",
+        "load_policies",
+        "load_policy",
+    ),
     "oatkit.tokenizers": ("ActionTokenizer", "load_tokenizer"),
     "oatkit.train": ("TrainConfig",),
     "oatkit.types": ("Sampling", "Schedule", "Tokens"),

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks import mixture, record, report
 
 
-def test_each_robot_has_three_rows(folder: Path) -> None:
+def test_each_robot_has_four_rows(folder: Path) -> None:
     del folder  # where the benchmark writes
     rng = np.random.default_rng(0)
     for name, dim in (("arm", 4), ("hand", 2)):
@@ -22,5 +22,5 @@ def test_each_robot_has_three_rows(folder: Path) -> None:
     found = record.read_result("mixture")["results"]
     assert set(found) == {"arm", "hand"}
     section = report.section("mixture")
-    assert section.count("| arm | 4 at 10 Hz |") == 3
+    assert section.count("| arm | 4 at 10 Hz |") == 4
     assert "| hand | 2 at 10 Hz | one for all |" in section

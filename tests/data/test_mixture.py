@@ -121,5 +121,5 @@ def test_names_are_needed_and_unique(mixture: Mixture) -> None:
 
 
 def test_a_mixture_where_one_dataset_is_wanted_is_told_apart() -> None:
-    with pytest.raises(DatasetError, match="mixtures are for `oatkit tokenizer train`"):
+    with pytest.raises(DatasetError, match="mixtures are for `train` commands"):
         oatkit.open_dataset("a=1,b=2")

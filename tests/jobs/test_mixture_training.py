@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from oatkit_client import LocalDecoder
 
 import oatkit
 from oatkit.data.mixture import Mixture, open_mixture
@@ -52,7 +53,11 @@ def test_every_kind_serves_all_robots_by_one_vocabulary(
     kind: str, mixture: Mixture, tmp_path: Path
 ) -> None:
     found = trained(mixture, kind, tmp_path / "mixed")
-    assert {tokenizer.codec for tokenizer in found.values()} == {found["small"].codec}
+    places = [
+        [tensor.data_ptr() for tensor in tokenizer.codec.state_dict().values()]
+        for tokenizer in found.values()
+    ]
+    assert places[0] == places[1], "all robots share the weights"
     for name, dim in (("small", 2), ("large", 5)):
         tokenizer = oatkit.load_tokenizer(tmp_path / "mixed" / name)
         assert (tokenizer.horizon, tokenizer.action_dim) == (HORIZON, dim)
@@ -70,12 +75,14 @@ def test_every_kind_serves_all_robots_by_one_vocabulary(
 def test_padding_counts_in_no_loss_and_no_measure(mixture: Mixture) -> None:
     found = trained(mixture, "oat")
     batches = MixtureBatches(mixture, found)
-    actions, weight = batches(np.arange(0, 2**32, 2**27))
+    actions, weight, member = batches(np.arange(0, 2**32, 2**27))
     is_small = (weight == 0).any(dim=1)
     assert is_small.float().mean() == pytest.approx(0.7, abs=0.05)
+    assert torch.equal(member == 0, is_small)
     assert weight.mean(dim=1).tolist() == pytest.approx([1.0] * len(weight))
     assert (actions[is_small][..., 2:] == 0).all()
     codec = found["small"].codec
+    assert codec.config.embodiment == "small"
     rebuilt = codec.decode(codec.encode(actions[is_small]))
     error = (rebuilt - actions[is_small])[..., :2].square().mean()
     whole = torch.nn.functional.mse_loss(rebuilt, actions[is_small], reduction="none")
@@ -128,13 +135,38 @@ def test_a_new_robot_needs_its_normalizer_only(mixture: Mixture) -> None:
     tokenizer = trained(mixture)["large"]
     before = {name: value.clone() for name, value in tokenizer.codec.state_dict().items()}
     new = tokenizer.adapt(robot(3, 7.0, 30))
-    assert new.codec is tokenizer.codec
+    assert new.codec is tokenizer.codec, "klt is not told the robot"
     assert all(torch.equal(before[name], value) for name, value in new.codec.state_dict().items())
     assert (new.action_dim, new.normalizer.transform) == (3, None)
     errors = [row["mse"] for row in new.extras["rate_distortion"]]
     assert errors[-1] < errors[0]
     with pytest.raises(ValueError, match="has 6 action dimensions, the tokenizer has room for 5"):
         tokenizer.adapt(robot(6, 1.0, 30))
+
+
+@pytest.mark.parametrize("kind", ["oat", "oat-pow2", "quest", "acodec"])
+def test_learned_kinds_are_told_the_robot(kind: str, mixture: Mixture, tmp_path: Path) -> None:
+    found = trained(mixture, kind, tmp_path / "told")
+    rows = dict(found["small"].codec.embodiments.named_parameters())  # type: ignore[attr-defined]
+    for name, rows_nd in rows.items():
+        assert (rows_nd.abs().sum(dim=1) > 0).all(), f"{name} rows of both robots have learned"
+    actions = mixture["small"].chunks(HORIZON).actions([0, 5])[0]
+    tokens = found["small"].encode(actions)
+    own = found["small"].decode(tokens)
+    new = found["large"].adapt(mixture["small"])
+    assert new.codec.config.embodiment is None
+    assert not np.array_equal(new.decode(tokens), own), "a new robot has the mean of the rows"
+    new.save_pretrained(tmp_path / "new")
+    again = oatkit.load_tokenizer(tmp_path / "new")
+    np.testing.assert_array_equal(again.decode(tokens), new.decode(tokens))
+    assert oatkit.load_tokenizer(tmp_path / "told/small").codec.config.embodiment == "small"
+    untold = trained(mixture, kind, embodiment_id=False)
+    assert untold["small"].codec.config.embodiments == ()
+
+
+def test_refined_and_fitted_kinds_are_not_told_the_robot(mixture: Mixture) -> None:
+    assert trained(mixture, "oat", refine=2)["small"].codec.config.embodiments == ()
+    assert not hasattr(trained(mixture, "klt")["small"].codec.config, "embodiments")
 
 
 def test_a_policy_acts_on_the_tokens_of_its_robot(mixture: Mixture) -> None:
@@ -146,6 +178,14 @@ def test_a_policy_acts_on_the_tokens_of_its_robot(mixture: Mixture) -> None:
     assert policy.predict_action_chunk(batch).chunk.shape == (1, HORIZON, 5)
 
 
-def test_a_padded_decoder_is_not_exported(mixture: Mixture, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="out of a mixture has no decoder in ONNX"):
-        export_model(trained(mixture)["small"], tmp_path)
+@pytest.mark.parametrize("kind", ["oat", "quest", "acodec", "bin"])
+def test_a_robot_out_of_a_mixture_is_exported(kind: str, mixture: Mixture, tmp_path: Path) -> None:
+    found = trained(mixture, kind, duration=0.8)
+    chunks = mixture["large"].chunks(16)
+    actions, state = chunks.actions([3])[0], chunks.start_states([3])
+    tokens = found["large"].encode(actions, state)
+    export_model(found["large"], tmp_path / "large")
+    decoder = LocalDecoder(tmp_path / "large")
+    decoded = decoder.decode(tokens.ids.tolist(), state=state)
+    np.testing.assert_allclose(decoded, found["large"].decode(tokens), rtol=1e-3, atol=1e-2)
+    assert export_model(found["small"], tmp_path / "small").difference < 1e-3

@@ -29,6 +29,7 @@ SINCE_THEN = {
     "state_keys": [STATE],
     "device": "the CPU",
     "actions": "absolute",
+    "embodiments": {},
 }
 """Further metadata of the present version."""
 SAID_SINCE_THEN = {"stopped": "all", "attempts": 1}

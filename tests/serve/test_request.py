@@ -10,7 +10,7 @@ import pytest
 from oatkit_client.wire import pack
 
 from oatkit.policies import LightPolicy
-from oatkit.serve.request import Request, RequestReader
+from oatkit.serve.request import Request, RequestReader, read_message
 from oatkit.serve.request_keys import request_keys
 from oatkit.types import Sampling
 from tests.policies import tiny
@@ -33,7 +33,7 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> LightPolicy:
 
 def read(policy: LightPolicy, message: Any, *changes: str, **settings: Any) -> Request:
     keys = request_keys(policy.spec, changes)
-    return RequestReader(policy, keys, **settings).read(pack(message), received=10.0)
+    return RequestReader(policy, keys, **settings).read(read_message(pack(message)), received=10.0)
 
 
 def expected(policy: LightPolicy, observation: dict[str, Any]) -> list[Any]:
@@ -181,9 +181,8 @@ def test_a_missing_key_is_named_as_requests_have_it(policy: LightPolicy) -> None
         read(policy, message)
 
 
-def test_what_is_no_dict_of_msgpack(policy: LightPolicy) -> None:
-    reader = RequestReader(policy, request_keys(policy.spec))
+def test_what_is_no_dict_of_msgpack() -> None:
     with pytest.raises(ValueError, match="a text frame, expected a binary one"):
-        reader.read("hello", 0.0)
+        read_message("hello")
     with pytest.raises(ValueError, match="the message is a list, expected a dict"):
-        reader.read(pack([1]), 0.0)
+        read_message(pack([1]))

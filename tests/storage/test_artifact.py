@@ -27,6 +27,7 @@ from oatkit.storage.artifact import (
     replacing,
     require_free,
     weights_file,
+    weights_folder,
     write_artifact,
 )
 from tests.storage.killed_writer import names_in, write
@@ -234,3 +235,16 @@ def test_a_folder_without_artifact_is_refused(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     with pytest.raises(ArtifactError, match=r"holds an artifact, but .*a\.json does not say"):
         require_free(tmp_path, tmp_path / "a.json")
+
+
+def test_only_robots_that_an_artifact_names_share_its_weights(tmp_path: Path) -> None:
+    write_artifact(tmp_path, {"schema": "oatkit/x", "embodiments": ["arm"]}, STATE, "")
+    for name in ("arm", "other"):
+        write_artifact(tmp_path / name, {"schema": "oatkit/x", "version": 1}, None, "")
+    assert weights_folder(tmp_path / "arm") == tmp_path.resolve()
+    assert weights_folder(tmp_path) == tmp_path
+    assert weights_folder(tmp_path / "other") == tmp_path / "other"
+    _, state = read_artifact(tmp_path / "arm", "x", 1)
+    assert set(state) == set(STATE)
+    with pytest.raises(ArtifactError, match="is no readable x artifact"):
+        read_artifact(tmp_path / "other", "x", 1)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from oatkit.tokenizers.codec import (
@@ -15,6 +17,7 @@ from oatkit.tokenizers.codec import (
     decode_in_parts,
     doubling,
     encode_in_parts,
+    spread_blocks,
     tokens_of_lists,
 )
 from oatkit.types import Tokens
@@ -79,3 +82,11 @@ def test_batches_go_to_the_device_of_the_codec() -> None:
     tokens = encode_in_parts(codec, torch.rand(5, 4, 3))
     assert decode_in_parts(codec, tokens).device.type == "cpu"
     assert codec.devices == ["meta", "meta", "meta"]
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 20))
+def test_spread_blocks_are_every_so_many_of_all_chunks(sizes: list[int], step: int) -> None:
+    whole = torch.arange(sum(sizes))
+    found = list(spread_blocks(torch.split(whole, sizes), step))
+    assert torch.cat(found).tolist() == whole[::step].tolist()
+    assert all(len(part) for part in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,3 +103,27 @@ def test_the_error_is_that_of_rounding_coefficients() -> None:
     decoded = tokenizer.normalizer.normalize(tokenizer.decode(tokenizer(walks())))
     error = decoded - tokenizer.normalizer.normalize(walks())
     assert np.sqrt(np.square(error).mean()) < 0.5 / tokenizer.codec.config.scale
+
+
+def test_byte_pairs_are_counted_in_some_chunks_and_the_range_is_that_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("oatkit.tokenizers.fast.MAX_CHUNKS", 16)
+    torch.manual_seed(0)
+    chunks = torch.randn(100, 8, 2).cumsum(dim=1)
+    chunks[99] *= 50
+    read: list[int] = []
+    codec = Fast(FastConfig(8, 2, vocab_size=300))
+    texts = codec._texts
+
+    def counted(coefficients: Any) -> list[str]:
+        read.append(len(coefficients))
+        return texts(coefficients)
+
+    monkeypatch.setattr(codec, "_texts", counted)
+    codec.fit(lambda: iter(torch.split(chunks, 30)))
+    assert sum(read) == 15, "every seventh"
+    assert codec.config.highest is not None
+    assert codec.config.highest >= int(codec._coefficients(chunks).max())
+    codec.encode(chunks)
+    assert codec.num_clipped == 0

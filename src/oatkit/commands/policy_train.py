@@ -19,8 +19,11 @@ from oatkit.commands.sampling_options import DecodingFlag
 from oatkit.commands.text_output import print_lines
 from oatkit.commands.train_options import TrainFlags, TrainOptions
 from oatkit.data import Dataset
+from oatkit.data.mixture import Mixture, read_mixture
+from oatkit.jobs.mixture_policy_training import train_mixture_policy
 from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.untrained_policy import policy_config
+from oatkit.nn.device import Device
 from oatkit.nn.image_augmentation import Augmentation
 from oatkit.policies import LightFlowConfig, VlmConfig
 from oatkit.policies.policy_table import POLICIES, policy_kind
@@ -44,16 +47,20 @@ class TrainPolicy:
         oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --out out/policy
         oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --policy vlm-ar
             --backbone Qwen/Qwen3-VL-2B-Instruct --cameras corner2 --out out/vlm
+        oatkit policy train --data out/metaworld=0.7,my_dataset=0.3 --tokenizer out/mixed
+            --out out/robots
         oatkit policy train --data out/metaworld --init out/vlm --policy vlm-tc --expert-only
             --flow-draws 4 --out out/vlm-tc
     """
 
     data: Annotated[str, arg(metavar="PATH")]
-    """Dataset: file, folder or hub id."""
+    """Dataset: file, folder or hub id; or a mixture of several robots with the share of each,
+    PATH=0.7,PATH=0.3, or a TOML file with a table for each."""
     out: Path
     """Where to write the artifact; a run that was stopped continues there."""
     tokenizer: Annotated[Path | None, arg(metavar="DIR")] = None
-    """Tokenizer artifact; it is frozen and stored with the policy."""
+    """Tokenizer artifact; it is frozen and stored with the policy. For a mixture the folder with a
+    tokenizer of each robot."""
     decoding: DecodingFlag = None
     policy: Annotated[PolicyName, arg(help=policy_help())] = "light"
     backbone: Annotated[str | None, arg(metavar="ID_OR_DIR")] = None
@@ -61,7 +68,7 @@ class TrainPolicy:
     preset: PolicyPresetName = "small"
     """Size and training recipe."""
     cameras: tuple[str, ...] = ()
-    """Cameras to read; none by default."""
+    """Cameras to read; none by default. Of a mixture each robot reads those that it has."""
     state: Annotated[bool, arg(help_behavior_hint="(it is read by default)")] = True
     """Whether to read the state; use --no-state to leave it out."""
     history: int | None = None
@@ -231,6 +238,9 @@ def run(options: TrainPolicy, console: Console) -> int:
     for name in ("workers", "run_length", "expert_learning_rate", "expert_start"):
         if getattr(options, name) is not None:
             changes[name] = getattr(options, name)
+    mixture = read_mixture(options.data, **options.columns.arguments(console))
+    if mixture is not None:
+        return _train_on_mixture(options, mixture, changes, device, console)
     start = options.start()
     dataset = options.open_data(start.get("tokenizer"), console)
     print_cautions(console, dataset, reads_state=options.state)
@@ -251,6 +261,51 @@ def run(options: TrainPolicy, console: Console) -> int:
     out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
     next_command = f"oatkit policy measure {out} --data {data}{options.columns.flags()}"
     print_lines(console, f"wrote {options.out}", f"next: {next_command}")
+    return 0
+
+
+def _train_on_mixture(
+    options: TrainPolicy,
+    mixture: Mixture,
+    changes: dict[str, Any],
+    device: Device,
+    console: Console,
+) -> int:
+    """Train one policy on several robots, and say how each of them is reached."""
+    for name, value in (
+        ("init", options.init),
+        ("decoding", options.decoding),
+        ("minutes", options.training.minutes),
+    ):
+        if value is not None:
+            raise ValueError(f"--{name} is for one dataset, not for a mixture: leave it out")
+    if "tokens" in policy_kind(options.policy).heads and options.tokenizer is None:
+        raise ValueError("name the folder of the mixture's tokenizers with --tokenizer")
+    policies = train_mixture_policy(
+        mixture,
+        options.tokenizer,
+        options.config(),
+        options.out,
+        backbone=options.backbone,
+        preset=options.preset,
+        cameras=options.cameras,
+        reads_state=options.state,
+        history=options.history,
+        horizon=options.horizon,
+        train=changes,
+        held_out=options.held_out,
+        split_seed=options.split_seed,
+        allow_drift=options.allow_drift,
+        merge_lora=options.merge_lora,
+        device=device,
+        show_progress=not console.quiet,
+    )
+    for name, policy in policies.items():
+        size = f"{policy.tokenizer.horizon} x {policy.tokenizer.action_dim} actions"
+        print_lines(console, f"wrote {options.out / name}: {size}")
+    first = mixture.members[0]
+    out, data = (shlex.quote(str(path)) for path in (options.out / first.name, first.dataset.path))
+    print_lines(console, f"next: oatkit policy measure {out} --data {data}")
     return 0
 
 

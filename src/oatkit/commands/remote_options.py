@@ -28,6 +28,8 @@ class RemoteOptions:
     that does not tell what its policy reads, as those of openpi do not."""
     image_size: tuple[int, int] = OPENPI_SIZE
     """Height and width of the images for such a server."""
+    embodiment: str | None = None
+    """Name of the robot, where the server acts for several."""
 
 
 RemoteFlags = Annotated[RemoteOptions, arg(name="")]
@@ -42,7 +44,7 @@ def open_remote(options: RemoteOptions, timeout_s: float) -> RemotePolicy | None
         timeout_s: Longest time of a query.
     """
     if options.remote is None:
-        for name in ("api_key_file", "map", "image_size"):
+        for name in ("api_key_file", "map", "image_size", "embodiment"):
             if getattr(options, name) != getattr(RemoteOptions(), name):
                 raise ValueError(f"--{name.replace('_', '-')} is for --remote: leave it out")
         return None
@@ -55,4 +57,5 @@ def open_remote(options: RemoteOptions, timeout_s: float) -> RemotePolicy | None
         keys=options.map,
         image_size=options.image_size,
         timeout_s=timeout_s,
+        embodiment=options.embodiment,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from rich.console import Console
 from tyro.conf import Positional, UseAppendAction, arg
@@ -13,11 +13,14 @@ from oatkit.commands.device_options import DeviceFlag, DtypeFlag, announce_devic
 from oatkit.commands.sampling_options import DecodingFlag, SamplingFlags
 from oatkit.commands.text_output import print_lines
 from oatkit.jobs.policy_serving import serve_until_stopped
-from oatkit.policies import load_policy
+from oatkit.nn.device import Device
+from oatkit.policies import Policy, load_policies, load_policy
+from oatkit.policies.policy_artifact import robots_of
 from oatkit.policies.policy_table import choose_decoder, use_cuda_graphs
 from oatkit.serve import PolicyServer, ServeConfig
 from oatkit.serve.access import check_free, exposure, read_api_key, tls_context
 from oatkit.serve.event_log import logging_to_stderr
+from oatkit.storage.artifact import local_folder
 from oatkit.types import Budget, Head, Sampling
 
 
@@ -27,6 +30,7 @@ class Serve:
 
     Example:
         oatkit serve out/policy --port 8000 --budget auto
+        oatkit serve out/robots          (requests name their robot: "embodiment")
     """
 
     policy: Positional[Path]
@@ -76,6 +80,24 @@ class Serve:
     """Level of the JSON lines on stderr; `debug` has one for every request."""
 
 
+def _open(options: Serve, device: Device, console: Console) -> Policy | dict[str, Policy]:
+    """The policy, or those of all robots of an artifact for several."""
+    how: dict[str, Any] = {"dtype": options.dtype, "device": device}
+    if not robots_of(local_folder(options.policy)):
+        policy = load_policy(options.policy, **how)
+        robots = {"": policy}
+    else:
+        robots = load_policies(options.policy, **how)
+        policy = next(iter(robots.values()))
+    for one in robots.values():
+        choose_decoder(one, options.head, options.decoding)
+    if options.cuda_graphs:
+        use_cuda_graphs(policy)
+    named = "" if "" in robots else f" for {', '.join(robots)}"
+    print_lines(console, f"warming up {policy}{named}")
+    return policy if "" in robots else robots
+
+
 def run(options: Serve, console: Console) -> int:
     """Load, warm up, listen until SIGTERM or SIGINT, then answer the requests that wait."""
     if not options.max_message_mb * 2**20 >= 1:
@@ -104,12 +126,7 @@ def run(options: Serve, console: Console) -> int:
     if danger is not None:
         Console(stderr=True).print(f"[bold red]WARNING: {danger}[/]", soft_wrap=True)
     check_free(config.host, config.port)
-    policy = load_policy(options.policy, dtype=options.dtype, device=device)
-    choose_decoder(policy, options.head, options.decoding)
-    if options.cuda_graphs:
-        use_cuda_graphs(policy)
-    server = PolicyServer(policy, config)
-    print_lines(console, f"warming up {policy}")
+    server = PolicyServer(_open(options, device, console), config)
 
     def is_ready(url: str) -> None:
         arguments = repr(url)

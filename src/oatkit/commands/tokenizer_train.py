@@ -130,6 +130,9 @@ class TrainTokenizer:
     duration: float | None = None
     """Seconds of a chunk of each robot of a mixture, however many steps they are at its rate; they
     are stretched to --horizon steps. By default --horizon steps of each."""
+    embodiment_id: Annotated[bool, arg(help_behavior_hint="(it is told by default)")] = True
+    """Whether a learned codec is told which robot of a mixture a chunk is of; use
+    --no-embodiment-id to leave that out."""
     held_out: float = 0.1
     """Share of the episodes that is never trained on."""
     split_seed: int = 0
@@ -166,6 +169,8 @@ def run(options: TrainTokenizer, console: Console) -> int:
         return _train_on_mixture(options, mixture, device, console)
     if options.duration is not None:
         raise ValueError("--duration is for a mixture of robots: leave it out")
+    if not options.embodiment_id:
+        raise ValueError("--no-embodiment-id is for a mixture of robots: leave it out")
     init = None if options.init is None else load_tokenizer(options.init)
     start: dict[str, Any] = {"init": init}
     if options.published is not None and options.kind != "fast":
@@ -215,6 +220,7 @@ def _train_on_mixture(
         preset=options.preset,
         normalization=options.normalization,
         duration=options.duration,
+        embodiment_id=options.embodiment_id,
         train=options.training.changes(),
         held_out=options.held_out,
         split_seed=options.split_seed,

@@ -133,7 +133,7 @@ def open_source(path: str | os.PathLike[str], opening: Opening | None = None) ->
     local = Path(path).expanduser()
     if not local.exists():
         if not HUB_ID.fullmatch(str(path)):
-            mixed = "; mixtures are for `oatkit tokenizer train`" if "=" in str(path) else ""
+            mixed = "; mixtures are for `train` commands" if "=" in str(path) else ""
             raise DatasetError(
                 f"{path} does not exist: expected a file, a folder or a hub id (org/name){mixed}"
             )

@@ -72,6 +72,7 @@ class RemotePolicy:
             those. Our own server says what it reads.
         image_size: Height and width of images for a server that does not tell them.
         timeout_s: Longest time of a query.
+        embodiment: Name of the robot, where the server acts for several.
 
     Attributes:
         url: Address of the server.
@@ -87,16 +88,32 @@ class RemotePolicy:
         keys: Sequence[str] = (),
         image_size: ImageSize = OPENPI_SIZE,
         timeout_s: float = 300.0,
+        embodiment: str | None = None,
     ) -> None:
         if not url.startswith(SCHEMES):
             raise ValueError(f"{url!r} is no address of a policy server, expected ws://host:port")
         self.url = url
         self._clients: LifoQueue[Client] = LifoQueue()
         for _ in range(MAX_CONNECTIONS):
-            self._clients.put(Client(url, api_key, timeout_s=timeout_s, reconnect_s=RECONNECT_S))
+            self._clients.put(
+                Client(
+                    url,
+                    api_key,
+                    timeout_s=timeout_s,
+                    reconnect_s=RECONNECT_S,
+                    embodiment=embodiment,
+                )
+            )
         self._pool = ThreadPoolExecutor(MAX_CONNECTIONS, thread_name_prefix="oatkit-remote")
         with self._explained(), self._client() as client:
             self.metadata: Mapping[str, Any] = client.metadata
+        robots = self.metadata.get("embodiments", {})
+        if embodiment is None and len(robots) > 1:
+            raise ValueError(
+                f"the server at {url} acts for several robots, {', '.join(robots)}: name one with "
+                "--embodiment (embodiment=)"
+            )
+        self._robot = {} if embodiment is None else {"embodiment": embodiment}
         self._is_ours = "budgets" in self.metadata
         self._keys = self._request_keys(keys)
         self.spec = self._observed(image_size)
@@ -146,7 +163,9 @@ class RemotePolicy:
         if schedule is not None or draws != 1:
             raise ValueError("a server has its own schedule and draws one chunk: leave both out")
         messages = [
-            self._observation(observation, row) | self._options(budget, sampling, seed)
+            self._observation(observation, row)
+            | self._options(budget, sampling, seed)
+            | self._robot
             for row, seed in enumerate(generator)
         ]
         began = time.perf_counter()

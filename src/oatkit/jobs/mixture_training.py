@@ -41,12 +41,15 @@ from oatkit.tokenizers import ActionTokenizer
 from oatkit.tokenizers.adaptation import embodied
 from oatkit.tokenizers.codec import (
     ChangesAfterStep,
+    Codec,
     FittedCodec,
     LearnedCodec,
+    ThinsChunks,
     to_shape,
     trained_part,
 )
 from oatkit.tokenizers.corrected import Corrected
+from oatkit.tokenizers.embodiment_rows import for_embodiment
 from oatkit.tokenizers.kind_table import kind_named, make_codec
 from oatkit.tokenizers.rate_distortion import held_out_chunks, rate_distortion
 from oatkit.train import TrainConfig, resolve_config
@@ -64,6 +67,7 @@ def train_mixture_tokenizer(
     preset: str = "small",
     normalization: NormalizationMode | None = None,
     duration: float | None = None,
+    embodiment_id: bool = True,
     train: TrainConfig | Mapping[str, Any] | None = None,
     held_out: float = 0.1,
     split_seed: int = 0,
@@ -82,6 +86,8 @@ def train_mixture_tokenizer(
         normalization: How actions are normalized; the kind's own way by default.
         duration: Seconds of a chunk, which is then as many steps as the rate of each robot says,
             stretched to the codec's `horizon`; None for `horizon` steps of each.
+        embodiment_id: Whether the codec is told the robot by a learned row for each (`oat`,
+            `oat-pow2` without refined tokens, `quest`, `acodec`; the others have no such rows).
         train: How it is trained: a whole `TrainConfig`, or settings that differ from the preset's.
         held_out: Share of the episodes of each dataset that is never trained on.
         split_seed: Seed of which episodes those are.
@@ -93,15 +99,11 @@ def train_mixture_tokenizer(
     config = resolve_config(train, tokenizer_preset(preset).train)
     train_set, held_out_set = mixture.split(held_out, seed=split_seed)
     torch.manual_seed(config.seed)
+    if embodiment_id and "embodiments" in kind_named(kind).settings and not settings.get("refine"):
+        settings = {**settings, "embodiments": mixture.names}
     codec_config = tokenizer_config(kind, mixture.represented_dim, preset, **settings)
-    steps = {m.name: _num_steps(m.dataset.fps, m.name, duration) for m in mixture.members}
     codec, mode = make_codec(codec_config), normalization or kind_named(kind).normalization
-    tokenizers = {
-        m.name: embodied(
-            ActionTokenizer, codec, m.dataset, mode, steps[m.name] or codec_config.horizon
-        )
-        for m in train_set.members
-    }
+    tokenizers = _untrained(codec, train_set, mode, duration)
     batches = MixtureBatches(train_set, tokenizers)
     extras: dict[str, Any] = {"split": {"held_out": held_out, "seed": split_seed}}
     if isinstance(codec, LearnedCodec):
@@ -114,6 +116,23 @@ def train_mixture_tokenizer(
         console.print(codec.describe(), soft_wrap=True)
     _finish(tokenizers, mixture, held_out_set, extras, out)
     return tokenizers
+
+
+def _untrained(
+    codec: Codec, train_set: Mixture, mode: NormalizationMode, duration: float | None
+) -> dict[str, ActionTokenizer]:
+    """A tokenizer for each robot around one codec that is not trained yet."""
+    steps = {m.name: _num_steps(m.dataset.fps, m.name, duration) for m in train_set.members}
+    return {
+        m.name: embodied(
+            ActionTokenizer,
+            for_embodiment(codec, m.name),
+            m.dataset,
+            mode,
+            steps[m.name] or codec.config.horizon,
+        )
+        for m in train_set.members
+    }
 
 
 def _train(
@@ -208,6 +227,9 @@ class MixtureBatches:
             self._dims.append(tokenizer.normalizer.dim)
             config = tokenizer.codec.config
             self._shape = (int(config.horizon), int(config.action_dim))
+            codec = tokenizer.codec
+        most = codec.max_chunks if isinstance(codec, ThinsChunks) else self.count
+        self._num_fitted = min(self.count, most)
 
     @property
     def count(self) -> int:
@@ -215,8 +237,9 @@ class MixtureBatches:
         return sum(self._num_chunks)
 
     def __call__(self, indices: NDArray[np.int64]) -> tuple[Tensor, ...]:
-        """Normalized chunks (B, T, A) and the weight (B, A) of their dimensions at places of the
-        mixture: 0 for padding, and as much more for the others, so that all robots weigh alike."""
+        """Normalized chunks (B, T, A) at places of the mixture, the weight (B, A) of their
+        dimensions, and the number (B,) of their robot. The weight is 0 for padding, and as much
+        more for the others, so that all robots weigh alike."""
         member_B, chunk_B = self._mixture.locate(indices, self._num_chunks)
         actions_BTA = torch.zeros(len(indices), *self._shape)
         weight_BA = torch.zeros(len(indices), self._shape[1])
@@ -226,13 +249,13 @@ class MixtureBatches:
                 own = torch.from_numpy(rows)
                 actions_BTA[own] = to_shape(read(chunk_B[rows])[0], self._shape)
                 weight_BA[own, :dim] = self._shape[1] / dim
-        return actions_BTA, weight_BA
+        return actions_BTA, weight_BA, torch.from_numpy(member_B)
 
     def blocks(self) -> Iterator[Tensor]:
-        """Chunks by weight, as many as there are, in blocks of (B, T, A)."""
-        for start in range(0, self.count, CHUNKS_PER_BLOCK):
-            some = np.arange(start, min(self.count, start + CHUNKS_PER_BLOCK))
-            yield self(even_places(some, self.count))[0]
+        """Chunks by weight, as many as there are or as the codec looks at, in blocks (B, T, A)."""
+        for start in range(0, self._num_fitted, CHUNKS_PER_BLOCK):
+            some = np.arange(start, min(self._num_fitted, start + CHUNKS_PER_BLOCK))
+            yield self(even_places(some, self._num_fitted))[0]
 
 
 class MixtureJob:
@@ -257,8 +280,11 @@ class MixtureJob:
         self.batch = batches
         self.num_samples = NUM_PLACES
         self._codec: LearnedCodec = codec
+        self._is_told = bool(getattr(codec.config, "embodiments", ()))
         self._tokenizers = {
-            name: ActionTokenizer(codec, t.normalizer, t.data, horizon=t.horizon)
+            name: ActionTokenizer(
+                for_embodiment(codec, name), t.normalizer, t.data, horizon=t.horizon
+            )
             for name, t in tokenizers.items()
         }
         self._held_out = {
@@ -268,8 +294,9 @@ class MixtureJob:
 
     def loss(self, batch: tuple[Tensor, ...], random: SampleRandom) -> TrainingLoss:
         """The codec's own loss, of real dimensions."""
-        actions_BTA, weight_BA = batch
-        return self._codec.loss(actions_BTA, random, weight_BA)
+        actions_BTA, weight_BA, member_B = batch
+        told = {"embodiment_B": member_B} if self._is_told else {}
+        return self._codec.loss(actions_BTA, random, weight_BA, **told)
 
     def after_step(self, gather: Callable[[Tensor], Tensor], random: SampleRandom) -> None:
         """Let the codec change what gradient descent does not train."""

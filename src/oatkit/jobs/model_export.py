@@ -142,6 +142,10 @@ def _require_raw(policy: LightFlowPolicy) -> None:
             f"a {policy.kind} policy whose actions are {transform} cannot be exported: serve it, "
             "or train it on actions as they are"
         )
+    if policy.tokenizer.horizon != policy.net.chunk_shape[0]:
+        raise ValueError(
+            f"a {policy.kind} policy whose chunks are stretched in time has no ONNX files: serve it"
+        )
 
 
 def _tokenizer_facts(tokenizer: ActionTokenizer) -> dict[str, Any]:
@@ -227,7 +231,7 @@ def _encoder_difference(policy: LightPolicy, model: bytes) -> float:
         if policy.net.offset is not None:
             wanted.append(context.encoded.numpy())
         inputs = {name: value for name, value in observation.items() if name != TASK}
-        found = session.run(None, {TASK: observations.task.numpy(), **inputs})
+        found = session.run(None, {TASK: np.zeros(batch_size, np.int64), **inputs})
         for one, other in zip(found, wanted, strict=True):
             largest = max(largest, _relative(one, other))
     return largest
@@ -269,10 +273,10 @@ def _flow_differences(policy: LightFlowPolicy, models: Mapping[str, bytes]) -> d
         pairs = policy.net.encode(observations)
         context = [torch.cat(parts).numpy() for parts in zip(*pairs, strict=True)]
         inputs = {name: value for name, value in observation.items() if name != TASK}
-        found = encoder.run(None, {TASK: observations.task.numpy(), **inputs})
+        found = encoder.run(None, {TASK: np.zeros(batch_size, np.int64), **inputs})
         off = max(_relative(one, other) for one, other in zip(found, context, strict=True))
         largest["encoder"] = max(largest["encoder"], off)
-        shape = (batch_size, *policy.net.chunk_shape)
+        shape = (batch_size, policy.net.chunk_shape[0], policy.actions.dim)
         point = rng.normal(size=shape).astype(np.float32)
         now = rng.uniform(size=batch_size).astype(np.float32)
         encoded = head.encode_time(torch.from_numpy(now))

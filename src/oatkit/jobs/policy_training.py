@@ -33,7 +33,7 @@ from oatkit.jobs.untrained_policy import (
     policy_recipe,
 )
 from oatkit.jobs.working_folder import working_folder
-from oatkit.measure.held_out_losses import measure_losses
+from oatkit.measure.held_out_losses import losses_to_log
 from oatkit.measure.policy_metrics import measure_policy, observations_to_measure
 from oatkit.measure.reports.policy_findings import policy_cautions
 from oatkit.nn.device import Device, resolve_device
@@ -190,16 +190,7 @@ class PolicyTraining:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        is_vlm = isinstance(self.policy, VlmPolicy)
-        if self.config.expert_start and is_vlm and self.policy.net.config.expert_only:
-            raise ValueError(
-                "--expert-only trains nothing in the steps before --expert-start: leave one out"
-            )
-        if self.merge_lora and not _has_adapters(self.policy):
-            raise ValueError(
-                f"{self.policy.kind} has no adapters to merge: add them with --lora-rank, or leave "
-                "--merge-lora out"
-            )
+        check_recipe(self.policy, self.config, self.merge_lora)
 
     def run(
         self,
@@ -315,17 +306,36 @@ class PolicyTraining:
         }
 
     def _extras(self, train_set: Dataset, config: TrainConfig) -> dict[str, Any]:
-        state = self.dataset.state
         return {
             "split": {"held_out": self.split["fraction"], "seed": self.split["seed"]},
             "train": asdict(config),
-            "data": {
-                "fingerprint": train_set.fingerprint,
-                "fps": self.dataset.fps,
-                "state_keys": state.keys if state else (),
-                "state_names": state.names if state else (),
-            },
+            "data": policy_data(train_set),
         }
+
+
+def policy_data(train_set: Dataset) -> dict[str, Any]:
+    """What an artifact says of the episodes that its policy was trained on."""
+    state = train_set.state
+    return {
+        "fingerprint": train_set.fingerprint,
+        "fps": train_set.fps,
+        "state_keys": state.keys if state else (),
+        "state_names": state.names if state else (),
+    }
+
+
+def check_recipe(policy: Policy, config: TrainConfig, merge_lora: bool) -> None:
+    """Refuse settings of a training that contradict each other or the policy."""
+    is_vlm = isinstance(policy, VlmPolicy)
+    if config.expert_start and is_vlm and policy.net.config.expert_only:
+        raise ValueError(
+            "--expert-only trains nothing in the steps before --expert-start: leave one out"
+        )
+    if merge_lora and not _has_adapters(policy):
+        raise ValueError(
+            f"{policy.kind} has no adapters to merge: add them with --lora-rank, or leave "
+            "--merge-lora out"
+        )
 
 
 def _unused_dtype(policy: Policy) -> str | None:
@@ -379,14 +389,5 @@ class PolicyJob:
 
     def evaluate(self, spread: Spread) -> dict[str, float]:
         """Loss and token accuracy, and the flow loss, on held-out chunks."""
-        actions_BTA, is_pad_BT = self.held_out_actions, self._held_out_is_pad
-        held_out = (self.held_out, self._held_out_tokens, actions_BTA, is_pad_BT)
-        losses = measure_losses(self._policy, *held_out, spread)
-        found: dict[str, float] = {}
-        if "tokens" in self._policy.heads:
-            reached = sum(slot.share for slot in losses.slots)
-            accuracy = sum(slot.share * slot.accuracy for slot in losses.slots) / reached
-            found |= {"val_loss": losses.tokens, "val_accuracy": accuracy}
-        if "flow" in self._policy.heads:
-            found["val_flow_loss"] = losses.flow
-        return found
+        truth = (self._held_out_tokens, self.held_out_actions, self._held_out_is_pad)
+        return losses_to_log(self._policy, self.held_out, *truth, spread)

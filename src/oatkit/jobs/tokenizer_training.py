@@ -275,10 +275,13 @@ class TokenizerTraining:
     def _fit(self, codec: FittedCodec, console: Console) -> int:
         """Fit the codec; returns the number of chunks that it was given."""
         total = self.train_set.num_frames
-        count = total if self.max_chunks is None else min(self.max_chunks, total)
+        # a codec that looks at some chunks is not given the others, which takes time to read
+        most = min(self._num_chunks, total if self.max_chunks is None else self.max_chunks)
+        count = min(most, total)
         of_all = f" of {total:,}" if count < total else ""
         console.print(f"fitting {self.tokenizer.kind} on {count:,}{of_all} chunks")
-        chunks = partial(normalized_chunks, self.tokenizer, self.train_set, self.max_chunks)
+        given = most if most < total else None
+        chunks = partial(normalized_chunks, self.tokenizer, self.train_set, given)
         fit(codec, chunks, show_progress=not console.quiet)
         return count
 

@@ -142,6 +142,27 @@ def measure_losses(
     return HeldOutLosses(token_loss / count, flow_loss / count, slots)
 
 
+def losses_to_log(
+    policy: Policy,
+    observations: Observations,
+    tokens: Tokens,
+    actions_BTA: Tensor,
+    is_pad_BT: NDArray[np.bool_] | None,
+    spread: Callable[[Compute, int], list[Tensor]] = in_this_process,
+) -> dict[str, float]:
+    """Loss and token accuracy, and the flow loss, by their names in the log; see
+    `measure_losses`."""
+    losses = measure_losses(policy, observations, tokens, actions_BTA, is_pad_BT, spread)
+    found: dict[str, float] = {}
+    if "tokens" in policy.heads:
+        reached = sum(slot.share for slot in losses.slots)
+        accuracy = sum(slot.share * slot.accuracy for slot in losses.slots) / reached
+        found |= {"val_loss": losses.tokens, "val_accuracy": accuracy}
+    if "flow" in policy.heads:
+        found["val_flow_loss"] = losses.flow
+    return found
+
+
 def _measure_slots(logits_NKV: Tensor, wanted_NK: Tensor) -> list[Tensor]:
     """Whether each slot is right, the entropy of its prediction and its surprise in bits."""
     surprise_NK = F.cross_entropy(logits_NKV.transpose(1, 2), wanted_NK, reduction="none")

@@ -39,6 +39,7 @@ def flow_matching_loss(
     random: SampleRandom,
     num_draws: int,
     masked_BT: Tensor | None = None,
+    weight_BA: Tensor | None = None,
 ) -> Tensor:
     """Mean squared error of the velocity at random times, a scalar.
 
@@ -50,15 +51,22 @@ def flow_matching_loss(
         num_draws: Number of times and noises for each sample.
         masked_BT: bool, steps whose error counts as zero, so that every other step has the same
             weight in any batch.
+        weight_BA: Weight of each dimension of each chunk, 0 for padding, which gets no noise; None
+            for 1.
     """
     time_R = flow_times(random.uniform(num_draws)).flatten()
     noise_RTA = random.normal(num_draws, *actions_BTA.shape[1:]).flatten(0, 1)
+    if weight_BA is not None:
+        weight_R1A = weight_BA.repeat_interleave(num_draws, dim=0)[:, None]
+        noise_RTA = noise_RTA * (weight_R1A > 0)
     actions_RTA = actions_BTA.repeat_interleave(num_draws, dim=0)
     noisy_RTA, wanted_RTA = add_noise(actions_RTA, noise_RTA, time_R)
     found_RTA = velocity(noisy_RTA, time_R)
     if masked_BT is not None:
         masked_RT1 = masked_BT.repeat_interleave(num_draws, dim=0)[:, :, None]
         wanted_RTA = torch.where(masked_RT1, found_RTA.detach(), wanted_RTA)
+    if weight_BA is not None:
+        return ((found_RTA - wanted_RTA).square() * weight_R1A).mean()
     return F.mse_loss(found_RTA, wanted_RTA)
 
 

@@ -177,11 +177,12 @@ class FlowExpert(nn.Module):
         self.out = nn.Linear(width, action_dim)
 
     def forward(self, noisy_BTA: Tensor, time_B: Tensor, memory: Attended) -> Tensor:
-        x_BTD = self.into(noisy_BTA.to(self.dtype))
+        x_BTD = self._embed(noisy_BTA)
         time_BD = self._encode_time(time_B)
         for layer, pair in zip(self.layers, memory.pairs, strict=True):
             x_BTD = cast(ExpertLayer, layer)(x_BTD, time_BD, pair, memory)
-        return self.out(self.norm(x_BTD, self.norm.modulate(time_BD))[0])
+        velocity_BTA = self.out(self.norm(x_BTD, self.norm.modulate(time_BD))[0])
+        return velocity_BTA[..., : noisy_BTA.shape[-1]]
 
     @property
     def dtype(self) -> torch.dtype:
@@ -198,11 +199,16 @@ class FlowExpert(nn.Module):
 
     def velocity(self, noisy_BTA: Tensor, changes: Sequence[Tensor], memory: Attended) -> Tensor:
         """The same as calling the expert, given what the flow time makes of the norms."""
-        x_BTD = self.into(noisy_BTA.to(self.dtype))
+        x_BTD = self._embed(noisy_BTA)
         of_layers = zip(changes[:-1:2], changes[1::2], strict=True)
         for layer, own, pair in zip(self.layers, of_layers, memory.pairs, strict=True):
             x_BTD = cast(ExpertLayer, layer).run(x_BTD, *own, pair, memory)
-        return self.out(self.norm(x_BTD, changes[-1])[0])
+        return self.out(self.norm(x_BTD, changes[-1])[0])[..., : noisy_BTA.shape[-1]]
+
+    def _embed(self, noisy_BTA: Tensor) -> Tensor:
+        """Action slots; of fewer dimensions than there are, the others are 0."""
+        missing = self.into.in_features - noisy_BTA.shape[-1]
+        return self.into(F.pad(noisy_BTA, (0, missing)).to(self.dtype))
 
     def _encode_time(self, time_B: Tensor) -> Tensor:
         return self.time(time_code(time_B, self.into.out_features).to(self.dtype))

@@ -31,7 +31,7 @@ class FlowGraphs:
     def __init__(self, expert: FlowExpert, pool: GraphPool) -> None:
         self._expert, self._pool = expert, pool
         self._versions: list[tuple[int, int]] = []
-        self._rooms: dict[tuple[int, int], _Room] = {}
+        self._rooms: dict[tuple[int, int, int], _Room] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy gets: graphs cannot be copied, so it captures its own."""
@@ -45,7 +45,7 @@ class FlowGraphs:
         versions = weight_versions(self._expert.parameters())
         if versions != self._versions:
             self._rooms, self._versions = {}, versions
-        size = (len(noise_BTA), padded_length(memory.is_seen.shape[1]))
+        size = (len(noise_BTA), padded_length(memory.is_seen.shape[1]), noise_BTA.shape[-1])
         room = latest(
             self._rooms,
             size,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.flow import euler_times, integrate
 from oatkit.nn.flow_expert import time_code
@@ -72,12 +73,14 @@ class FlowHead(nn.Module):
         """Velocities (R, T, A).
 
         Args:
-            noisy_RTA: Noisy actions; the draws of a sample are rows that follow each other.
+            noisy_RTA: Noisy actions; the draws of a sample are rows that follow each other. Of
+                fewer dimensions than there are, the others are 0 and have no velocity.
             time_RD: Flow time of each row, or of all rows in one, as `encode_time` gives it.
             context: Keys and values of every layer, as `keys_values` gives them.
             random: Random numbers of dropout, for each sample; None drops nothing.
         """
-        x_RTD = self.into(noisy_RTA.to(self._dtype)) + self.positions + time_RD[:, None]
+        padded_RTA = F.pad(noisy_RTA, (0, self.into.in_features - noisy_RTA.shape[-1]))
+        x_RTD = self.into(padded_RTA.to(self._dtype)) + self.positions + time_RD[:, None]
         # all draws of a sample read its context together, and its dropout is drawn together
         x_BQD = x_RTD.reshape(len(context[0][0]), -1, x_RTD.shape[-1])
         for layer, (keys, values) in enumerate(context):
@@ -86,7 +89,7 @@ class FlowHead(nn.Module):
             x_BQD = x_BQD + drop(self.reading[layer](x_BQD, keys, values), self.dropout, random)
             x_BQD = x_BQD + drop(self.mlp[layer](x_BQD), self.dropout, random)
         velocity_BQA: Tensor = self.out(self.norm(x_BQD))
-        return velocity_BQA.view(noisy_RTA.shape)
+        return velocity_BQA.view(padded_RTA.shape)[..., : noisy_RTA.shape[-1]]
 
     @torch.no_grad()
     def integrate(self, noise_BTA: Tensor, context: Pairs, num_steps: int) -> Tensor:

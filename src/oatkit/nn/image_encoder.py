@@ -123,5 +123,16 @@ def resize(images_BSCHW: Tensor, size: int) -> Tensor:
     return flat.view(*images_BSCHW.shape[:3], size, size)
 
 
+def resize_to(images_BSCHW: Tensor, size: tuple[int, int]) -> Tensor:
+    """Images of another height and width, in their own type."""
+    if images_BSCHW.shape[-2:] == size:
+        return images_BSCHW
+    flat = images_BSCHW.flatten(0, 1).float()
+    flat = F.interpolate(flat, size, mode="bilinear", antialias=True)
+    if images_BSCHW.dtype == torch.uint8:
+        flat = flat.round()
+    return flat.to(images_BSCHW.dtype).view(*images_BSCHW.shape[:3], *size)
+
+
 def _norm(num_channels: int) -> nn.GroupNorm:
     return nn.GroupNorm(max(1, num_channels // CHANNELS_PER_GROUP), num_channels)

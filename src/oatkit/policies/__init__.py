@@ -28,6 +28,7 @@ __all__ = [
     "Prediction",
     "VlmConfig",
     "VlmPolicy",
+    "load_policies",
     "load_policy",
 ]
 
@@ -41,6 +42,7 @@ _HOMES = {
     "Prediction": "oatkit.types",
     "VlmConfig": "oatkit.policies.vlm.vlm_config",
     "VlmPolicy": "oatkit.policies.vlm.vlm_policy",
+    "load_policies": "oatkit.policies.policy_table",
     "load_policy": "oatkit.policies.policy_table",
 }
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from oatkit.data import Normalizer
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies.generation.auto_execution import AutoExecution
@@ -216,3 +217,35 @@ class Policy(ActingPolicy, Protocol):
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
         """Upload the artifact to the Hugging Face hub; returns its address."""
+
+
+class SharingPolicy(Policy, Protocol):
+    """A policy whose network may be that of policies for other robots too."""
+
+    @property
+    def actions(self) -> Normalizer:
+        """Raw to normalized actions, as the network computes with them."""
+
+    def normalized_loss(
+        self,
+        observations: Observations,
+        tokens: Tokens,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        is_pad_BT: Tensor | None = None,
+        weight_BA: Tensor | None = None,
+    ) -> TrainingLoss:
+        """The training loss of a batch that may be of several robots.
+
+        Args:
+            observations: Observations of the batch, as the network takes them.
+            tokens: Tokens of the chunks that follow.
+            actions_BTA: The chunks, normalized, of the network's steps and dimensions.
+            random: Random numbers of the samples.
+            is_pad_BT: bool, steps past the end of an episode; None if there are none.
+            weight_BA: Weight of each dimension of each chunk, 0 for padding; None for 1.
+        """
+
+    def written(self) -> tuple[dict[str, Any], str, Callable[[Path], None] | None]:
+        """What an artifact holds beside weights and tokenizer: what is in `config.json`, the model
+        card, and a function that writes further files into a folder."""

@@ -18,6 +18,7 @@ from oatkit.policies.light.light_config import LightConfig, LightFlowConfig
 from oatkit.policies.light.light_flow_policy import LightFlowPolicy
 from oatkit.policies.light.light_policy import LightPolicy
 from oatkit.policies.policy import Policy, PolicyConfig
+from oatkit.policies.policy_artifact import robot_folder, robots_of
 from oatkit.policies.vlm.vlm_config import OBJECTIVES, VlmConfig
 from oatkit.policies.vlm.vlm_policy import VlmPolicy
 from oatkit.storage.artifact import config_file, local_folder, read_unchanged, require_config
@@ -33,8 +34,10 @@ class PolicyKind:
         heads: Heads that are trained; the first of them acts.
         config: Makes a config of the default size, a frozen dataclass that has the name as `kind`.
         for_dataset: Makes an untrained policy of a config, a backbone where it needs one, a
-            tokenizer, a dataset, and by name `history`, `cameras` and `reads_state`.
-        from_pretrained: Opens an artifact; takes `dtype` and `device` by name, as torch has them.
+            tokenizer, a dataset, and by name `history`, `cameras` and `reads_state`. One that can
+            be trained on a mixture of robots takes `embodiment` and the `net` of another robot too.
+        from_pretrained: Opens an artifact; takes `dtype` and `device` by name, as torch has them,
+            and the `net` of another robot.
         needs_backbone: Whether it is made of a vision-language checkpoint.
     """
 
@@ -114,12 +117,18 @@ def use_cuda_graphs(policy: Policy) -> None:
 
 
 def load_policy(
-    folder: str | os.PathLike[str], *, dtype: Dtype | None = None, device: Device = "cpu"
+    folder: str | os.PathLike[str],
+    *,
+    embodiment: str | None = None,
+    dtype: Dtype | None = None,
+    device: Device = "cpu",
 ) -> Policy:
     """Open a trained policy from a folder or, by its id, from the Hugging Face hub.
 
     Args:
         folder: Folder, or id on the Hugging Face hub.
+        embodiment: Robot to act for, where the policy is for several; its folder in that of the
+            policy means the same.
         dtype: Type of its weights, and what it computes in: "float32", "bfloat16" or "float16"; as
             trained by default. States, noise and the sums of Euler steps, logits and the decoder of
             the tokens stay float32.
@@ -128,7 +137,28 @@ def load_policy(
     if dtype not in (None, *get_args(Dtype)):
         raise ValueError(unknown_name("dtype", str(dtype), get_args(Dtype)))
     how = {"dtype": dtype and getattr(torch, dtype), "device": resolve_device(device)}
-    return read_unchanged(local_folder(folder), partial(_load, how=how))
+    path = robot_folder(local_folder(folder), embodiment)
+    return read_unchanged(path, partial(_load, how=how))
+
+
+def load_policies(
+    folder: str | os.PathLike[str], *, dtype: Dtype | None = None, device: Device = "cpu"
+) -> dict[str, Policy]:
+    """Open a policy for several robots: one policy for each, all around one network.
+
+    Args:
+        folder: Folder, or id on the Hugging Face hub.
+        dtype: Type of its weights; see `load_policy`.
+        device: Where it runs.
+    """
+    path = local_folder(folder)
+    robots = robots_of(path)
+    if not robots:
+        raise ValueError(f"{folder} is not a policy for several robots: open it with load_policy")
+    first = load_policy(path / robots[0], dtype=dtype, device=device)
+    how = {"device": resolve_device(device), "net": first.net}
+    others = (read_unchanged(path / name, partial(_load, how=how)) for name in robots[1:])
+    return dict(zip(robots, (first, *others), strict=True))
 
 
 def open_policy(

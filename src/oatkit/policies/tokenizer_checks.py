@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 from oatkit.data import Dataset, Normalizer
+from oatkit.errors import ArtifactError
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.tokenizers import ActionTokenizer
 
@@ -44,4 +49,26 @@ def require_endpoints(endpoints: tuple[int, ...] | None, tokenizer: ActionTokeni
         raise ValueError(
             f"the schedule ends at {endpoints[-1]} tokens, {tokenizer.kind} has "
             f"{tokenizer.max_tokens}"
+        )
+
+
+def require_trained_tokenizer(
+    path: Path, tokenizer: ActionTokenizer, values: Mapping[str, Any]
+) -> None:
+    """Raise unless the tokenizer in an artifact is the one that its policy was trained on.
+
+    Args:
+        path: Where the artifact lies.
+        tokenizer: The tokenizer in it.
+        values: What its `config.json` holds.
+    """
+    if tokenizer.vocab_size != values["vocab_size"]:
+        raise ArtifactError(
+            f"{path} was trained on {values['vocab_size']} action tokens, its tokenizer has "
+            f"{tokenizer.vocab_size}: put the tokenizer of its training back"
+        )
+    if values.get("tokenizer_digest") not in (None, tokenizer.digest):
+        raise ArtifactError(
+            f"{path} was trained on other tokens than those of {tokenizer}: put the tokenizer of "
+            "its training back"
         )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -98,13 +98,23 @@ class Batcher:
         policy: Policy that answers; only this thread calls it.
         max_batch: Maximum number of requests that are answered together.
         max_queue: Maximum number of requests that wait.
+        robots: Policies of all robots by their names, around one network, where requests name
+            theirs; `policy` is one of them.
 
     Attributes:
         latencies: How long predictions take here.
     """
 
-    def __init__(self, policy: Policy, *, max_batch: int, max_queue: int) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        max_batch: int,
+        max_queue: int,
+        robots: Mapping[str | None, Policy] | None = None,
+    ) -> None:
         self._policy = policy
+        self._robots = robots or {}
         self._max_queue = max_queue
         self._waiting: list[_Waiting] = []
         self._changed = threading.Condition()
@@ -261,7 +271,8 @@ class Batcher:
         deadline_ms = None
         if deadlines and self.latencies.budgets:
             deadline_ms = max(self._left_ms(min(deadlines), began), MIN_DEADLINE_MS)
-        found = self._policy.predict_action_chunk(
+        policy = self._robots.get(requests[0].embodiment, self._policy)
+        found = policy.predict_action_chunk(
             Observations.cat([request.observations for request in requests]),
             budget=budget,
             sampling=requests[0].sampling,

@@ -27,7 +27,8 @@ from oatkit.serve.batcher import Answer, Batcher, BusyError
 from oatkit.serve.event_log import log_event
 from oatkit.serve.metrics import Metrics
 from oatkit.serve.reply import make_reply
-from oatkit.serve.request import Request, RequestReader
+from oatkit.serve.request import Request
+from oatkit.serve.robot_requests import RobotRequests
 from oatkit.serve.serve_config import ServeConfig
 
 GOING_AWAY, INTERNAL_ERROR = 1001, 1011
@@ -53,7 +54,7 @@ class Service:
     """
 
     config: ServeConfig
-    reader: RequestReader
+    reader: RobotRequests
     batcher: Batcher
     metrics: Metrics
     greeting: bytes = b""

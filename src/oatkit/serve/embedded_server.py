@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from oatkit.policies import Policy
 from oatkit.serve.serve_config import ServeConfig
@@ -13,11 +13,13 @@ from oatkit.serve.server import PolicyServer
 
 
 @contextlib.contextmanager
-def serving(policy: Policy, config: ServeConfig | None = None) -> Iterator[str]:
+def serving(
+    policy: Policy | Mapping[str, Policy], config: ServeConfig | None = None
+) -> Iterator[str]:
     """A running server as a context that gives its address.
 
     Args:
-        policy: Policy that answers.
+        policy: Policy that answers, or those of several robots by their names.
         config: How it is served; on any free port of this machine by default.
     """
     server = PolicyServer(policy, config or ServeConfig(port=0))

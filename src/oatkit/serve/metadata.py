@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from oatkit_client.key_map import KeyMap
 from oatkit_client.protocol import Metadata
 
@@ -11,17 +14,29 @@ from oatkit.serve.latency_table import LatencyTable
 from oatkit.types.observation_keys import STATE
 
 
-def server_metadata(policy: Policy, keys: KeyMap, latencies: LatencyTable) -> Metadata:
+def server_metadata(
+    policies: Mapping[str | None, Policy],
+    keys: Mapping[str | None, KeyMap],
+    latencies: LatencyTable,
+) -> Metadata:
     """The first message of a server.
 
     Args:
-        policy: Policy that is served.
-        keys: Keys of requests.
+        policies: Policy of each robot that is served, by its name; None for a robot without one.
+        keys: Keys of requests of each robot.
         latencies: Measured durations of predictions.
     """
+    told = {name: _policy_facts(policy, keys[name], latencies) for name, policy in policies.items()}
+    return {
+        **next(iter(told.values())),  # type: ignore[typeddict-item]
+        "embodiments": {name: facts for name, facts in told.items() if name is not None},
+    }
+
+
+def _policy_facts(policy: Policy, keys: KeyMap, latencies: LatencyTable) -> dict[str, Any]:
+    """What is told of one robot's policy."""
     spec, tokenizer = policy.spec, policy.tokenizer
     data = policy.extras.get("data", {})
-    budgets = policy.budgets
     return {
         "horizon": tokenizer.horizon,
         "action_dim": tokenizer.action_dim,
@@ -36,9 +51,9 @@ def server_metadata(policy: Policy, keys: KeyMap, latencies: LatencyTable) -> Me
         "head": policy.head,
         "tokenizer": tokenizer.kind,
         "tokenizer_fingerprint": tokenizer.digest,
-        "budgets": list(budgets),
+        "budgets": list(policy.budgets),
         "latency_ms": {
-            str(budget or budgets[-1]): ms
+            str(budget or policy.budgets[-1]): ms
             for (batch_size, budget), ms in latencies.table_ms.items()
             if batch_size == 1
         },

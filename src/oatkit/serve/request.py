@@ -52,6 +52,7 @@ class Request:
         is_tokens_only: Whether the client decodes, so that the reply holds no actions.
         warnings: Sentences that the client's programmer should read once.
         far: Value of the state that is far outside of the training data, if there is one.
+        embodiment: Name of the robot; None for one without.
     """
 
     observations: Observations
@@ -63,6 +64,7 @@ class Request:
     is_tokens_only: bool = False
     warnings: tuple[str, ...] = ()
     far: FarValue | None = None
+    embodiment: str | None = None
 
     @cached_property
     def batch_key(self) -> tuple[object, ...]:
@@ -74,7 +76,7 @@ class Request:
         is_seeded = self.sampling.seed is not None
         rules = replace(self.sampling, seed=None)
         shapes = self.observations.signature
-        return (self.budget, self.deadline is None, rules, is_seeded, shapes)
+        return (self.embodiment, self.budget, self.deadline is None, rules, is_seeded, shapes)
 
 
 class RequestReader:
@@ -104,13 +106,8 @@ class RequestReader:
         self._possible_budgets: set[Budget] = {budget, None}
         self._lock = threading.Lock()  # text tokenizers are not for several threads at once
 
-    def read(self, data: bytes | str, received: float) -> Request:
+    def read(self, message: Mapping[Any, Any], received: float) -> Request:
         """The request in a message; a ValueError explains why there is none."""
-        if isinstance(data, str):
-            raise ValueError("the message is a text frame, expected a binary one with msgpack")
-        message = unpack(data)
-        if not isinstance(message, dict):
-            raise ValueError(f"the message is a {type(message).__name__}, expected a dict")
         options = cast(RequestOptions, message)
         given = {key: value for key, value in message.items() if key not in REQUEST_KEYS}
         translated = self._keys.translate(given, UNKNOWN_KEY_HINT)
@@ -129,6 +126,7 @@ class RequestReader:
             is_tokens_only=_read_flag("tokens_only", options.get("tokens_only", False)),
             warnings=tuple(self._warnings(is_repeated, deadline_ms is not None)),
             far=self._range.find_far(translated.get(STATE, ())),
+            embodiment=robot_name(self._policy),
         )
         if request.is_tokens_only and self._policy.head != "tokens":
             raise ValueError("this policy gives no tokens: ask without tokens_only")
@@ -174,6 +172,22 @@ class RequestReader:
         with self._lock:
             observations, is_frame = reader.batch(arrays | task)
         return observations, is_frame and num_frames > 1
+
+
+def read_message(data: bytes | str) -> dict[Any, Any]:
+    """The keys and values of a message."""
+    if isinstance(data, str):
+        raise ValueError("the message is a text frame, expected a binary one with msgpack")
+    message = unpack(data)
+    if not isinstance(message, dict):
+        raise ValueError(f"the message is a {type(message).__name__}, expected a dict")
+    return message
+
+
+def robot_name(policy: Policy) -> str | None:
+    """The name of the robot that a policy acts for; None where it has none."""
+    place = policy.spec.embodiment
+    return None if place is None else place.name
 
 
 def _array(key: str, value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from oatkit_client.protocol import Metadata
 from oatkit_client.wire import pack
@@ -19,8 +19,9 @@ from oatkit.serve.event_log import log_event
 from oatkit.serve.http_routes import HttpRoutes
 from oatkit.serve.metadata import server_metadata
 from oatkit.serve.metrics import Metrics
-from oatkit.serve.request import RequestReader
+from oatkit.serve.request import RequestReader, robot_name
 from oatkit.serve.request_keys import request_keys
+from oatkit.serve.robot_requests import RobotRequests
 from oatkit.serve.serve_config import ServeConfig
 
 WEBSOCKETS_LOGGER = logging.getLogger("oatkit.serve.websockets")
@@ -28,21 +29,37 @@ WEBSOCKETS_LOGGER.setLevel(logging.CRITICAL)  # the handshakes of port scanners 
 
 
 class PolicyServer:
-    """Serves one policy; `start` warms it up, `run` listens.
+    """Serves a policy; `start` warms it up, `run` listens.
 
     Args:
-        policy: Policy that answers.
+        policy: Policy that answers, or those of several robots by their names, around one network.
         config: How it is served.
     """
 
-    def __init__(self, policy: Policy, config: ServeConfig) -> None:
-        self._policy = policy
+    def __init__(self, policy: Policy | Mapping[str, Policy], config: ServeConfig) -> None:
+        self._policies: dict[str | None, Policy] = {}
+        if isinstance(policy, Mapping):
+            self._policies.update(policy.items())
+        else:
+            self._policies[robot_name(policy)] = policy
+        policy = next(iter(self._policies.values()))
         self._config = config
-        self._keys = request_keys(policy.spec, config.key_map)
-        batcher = Batcher(policy, max_batch=config.max_batch, max_queue=config.max_queue)
+        self._keys = {
+            name: request_keys(one.spec, config.key_map) for name, one in self._policies.items()
+        }
+        batcher = Batcher(
+            policy,
+            max_batch=config.max_batch,
+            max_queue=config.max_queue,
+            robots=self._policies,
+        )
+        readers = {
+            name: RequestReader(one, self._keys[name], config.budget, config.sampling)
+            for name, one in self._policies.items()
+        }
         self._service = Service(
             config=config,
-            reader=RequestReader(policy, self._keys, config.budget, config.sampling),
+            reader=RobotRequests(readers),
             batcher=batcher,
             metrics=Metrics(
                 budgets=policy.budgets,
@@ -58,15 +75,16 @@ class PolicyServer:
     def metadata(self) -> Metadata:
         """The first message to every client; complete once the server is warm."""
         latencies = self._service.batcher.latencies
-        return server_metadata(self._policy, self._keys, latencies)
+        return server_metadata(self._policies, self._keys, latencies)
 
     def start(self) -> None:
         """Warm up, so that the first request is as fast as the next."""
-        self._policy.predict_action_chunk(  # an impossible budget fails now, not when clients ask
-            blank_observation(self._policy.spec, 1),
-            budget=self._config.budget,
-            sampling=self._config.sampling,
-        )
+        for policy in self._policies.values():
+            policy.predict_action_chunk(  # an impossible budget fails now, not when clients ask
+                blank_observation(policy.spec, 1),
+                budget=self._config.budget,
+                sampling=self._config.sampling,
+            )
         self._service.batcher.start()
         metadata = self.metadata
         self._service.greeting = pack(metadata)

@@ -33,6 +33,9 @@ COMPLETE = ".complete"
 """The folder of a complete new artifact whose files are being moved to their places."""
 UNTRAINED = "untrained"
 """Key in the settings of something that was made for a dataset and never trained."""
+EMBODIMENTS = "embodiments"
+"""Key in the settings of an artifact for several robots: their names, which are also those of the
+folders below it that hold what is theirs."""
 MAX_TRIES = 20
 Opened = TypeVar("Opened")
 
@@ -40,13 +43,15 @@ Opened = TypeVar("Opened")
 def write_artifact(
     path: Path,
     config: Mapping[str, Any],
-    state: Mapping[str, Tensor],
+    state: Mapping[str, Tensor] | None,
     card: str,
     files: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write config, weights, model card and further files, all or nothing."""
+    """Write config, weights, model card and further files, all or nothing; None writes no weights,
+    which then lie in the folder above."""
     with replacing(path) as aside:
-        safetensors.torch.save_file(_plain(state), aside / WEIGHTS)
+        if state is not None:
+            safetensors.torch.save_file(_plain(state), aside / WEIGHTS)
         for name, content in (files or {}).items():
             (aside / name).write_bytes(content)
         (aside / CARD).write_text(card, "utf-8")
@@ -173,12 +178,29 @@ def config_file(path: Path) -> Path:
     return beside if beside.exists() and not _is_ours(path / CONFIG) else path / CONFIG
 
 
-def read_artifact(path: Path, what: str, version: int) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Config and tensors of an artifact whose schema is `oatkit/<what>`."""
+def weights_folder(path: Path) -> Path:
+    """Where the weights of an artifact lie: in its folder, or in the one above, where several
+    artifacts share them."""
+    whole = path.resolve()
+    if (path / WEIGHTS).exists():
+        return path
+    try:
+        names = json.loads((whole.parent / CONFIG).read_text()).get(EMBODIMENTS, ())
+    except (OSError, ValueError, AttributeError):
+        return path
+    return whole.parent if whole.name in names else path
+
+
+def read_artifact(
+    path: Path, what: str, version: int, *, has_weights: bool = True
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Config and tensors of an artifact whose schema is `oatkit/<what>`; no tensors unless
+    `has_weights`."""
     require_config(path, what)
     try:
         config = json.loads(config_file(path).read_text())
-        state = safetensors.torch.load_file(path / WEIGHTS)
+        weights = weights_folder(path) / WEIGHTS
+        state = safetensors.torch.load_file(weights) if has_weights else {}
     except (OSError, ValueError, SafetensorError) as error:
         raise ArtifactError(f"{path} is no readable {what} artifact ({error})") from error
     return upgraded(config, f"oatkit/{what}", version, str(path)), state

@@ -7,7 +7,7 @@ of 512 numbers choose among 2048 vectors.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -17,6 +17,8 @@ from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss, reconstruction_loss
 from oatkit.nn.transformer import CrossDecoder, RegisterEncoder, sinusoids
 from oatkit.nn.vq import VectorQuantizer
+from oatkit.tokenizers.codec import UNWRITTEN_DEFAULT
+from oatkit.tokenizers.embodiment_rows import add_row, check_embodiment, embodiment_rows
 from oatkit.types import Schedule, Tokens
 
 
@@ -39,6 +41,10 @@ class AcodecConfig:
     """Number of layers of the encoder, and of the decoder."""
     num_heads: int = 8
     dropout: float = 0.0
+    embodiments: tuple[str, ...] = field(default=(), metadata=UNWRITTEN_DEFAULT)
+    """Robots of a mixture that the codec is told apart by a learned row; see `embodiment_rows`."""
+    embodiment: str | None = field(default=None, metadata=UNWRITTEN_DEFAULT)
+    """Which of them the chunks are of; None for a robot that was not there in training."""
 
     def __post_init__(self) -> None:
         for name in ("horizon", "action_dim", "num_tokens", "codebook_size", "latent_dim"):
@@ -46,6 +52,7 @@ class AcodecConfig:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
         if self.width % self.num_heads:
             raise ValueError(f"width {self.width} is not divisible by {self.num_heads} heads")
+        check_embodiment(self.embodiments, self.embodiment)
 
 
 class Acodec(nn.Module):
@@ -83,6 +90,7 @@ class Acodec(nn.Module):
         self.head = nn.Linear(config.width, config.action_dim)
         positions = sinusoids(config.horizon, config.width)
         self.register_buffer("positions", positions, persistent=False)
+        self.embodiments = embodiment_rows(config)
         self._latents_of_step: list[Tensor] = []
 
     def encode(self, actions_BTA: Tensor) -> Tokens:
@@ -93,13 +101,17 @@ class Acodec(nn.Module):
         return self._reconstruct(self.quantizer.codes(tokens.ids))
 
     def loss(
-        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+        self,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        weight_BA: Tensor | None = None,
+        embodiment_B: Tensor | None = None,
     ) -> TrainingLoss:
-        latents_BKD = self._latents(actions_BTA, random)
+        latents_BKD = self._latents(actions_BTA, random, embodiment_B)
         if torch.is_grad_enabled():
             self._latents_of_step.append(latents_BKD.detach())
         codes_BKD, _, commitment = self.quantizer(latents_BKD)
-        rebuilt_BTA = self._reconstruct(codes_BKD, random)
+        rebuilt_BTA = self._reconstruct(codes_BKD, random, embodiment_B)
         reconstruction = reconstruction_loss(rebuilt_BTA, actions_BTA, weight_BA)
         parts = {"reconstruction": reconstruction, "commitment": commitment}
         return TrainingLoss(reconstruction + commitment, parts)
@@ -112,10 +124,28 @@ class Acodec(nn.Module):
         self._latents_of_step.clear()
         self.quantizer.update(latents_BKD, self.quantizer.ids(latents_BKD), random)
 
-    def _latents(self, actions_BTA: Tensor, random: SampleRandom | None = None) -> Tensor:
+    def step_queries(self, embodiment_B: Tensor | None = None) -> Tensor:
+        """What asks the decoder for the steps of a chunk, (1 or B, T, D)."""
+        if self.embodiments is None:
+            return self.queries
+        return add_row(self.queries, self.embodiments.decoder, self.config, embodiment_B)
+
+    def _latents(
+        self,
+        actions_BTA: Tensor,
+        random: SampleRandom | None = None,
+        embodiment_B: Tensor | None = None,
+    ) -> Tensor:
         source_BTD = self.embed(actions_BTA) + self.positions
+        if self.embodiments is not None:
+            source_BTD = add_row(source_BTD, self.embodiments.encoder, self.config, embodiment_B)
         return self.to_latent(self.encoder(self.registers, source_BTD, random))
 
-    def _reconstruct(self, codes_BKD: Tensor, random: SampleRandom | None = None) -> Tensor:
+    def _reconstruct(
+        self,
+        codes_BKD: Tensor,
+        random: SampleRandom | None = None,
+        embodiment_B: Tensor | None = None,
+    ) -> Tensor:
         source_BKD = self.from_code(codes_BKD) + self.slots
-        return self.head(self.decoder(self.queries, source_BKD, random))
+        return self.head(self.decoder(self.step_queries(embodiment_B), source_BKD, random))

@@ -8,6 +8,7 @@ from oatkit.data import Dataset
 from oatkit.data.action_normalizer import fit_action_normalizer
 from oatkit.tokenizers.codec import Codec
 from oatkit.tokenizers.data_facts import DataFacts
+from oatkit.tokenizers.embodiment_rows import for_embodiment
 from oatkit.tokenizers.rate_distortion import held_out_chunks, rate_distortion
 from oatkit.types import NormalizationMode
 
@@ -47,7 +48,8 @@ def adapted(tokenizer: ActionTokenizer, dataset: Dataset, horizon: int | None) -
     """See `ActionTokenizer.adapt`."""
     train_set, held_out_set = dataset.split(HELD_OUT)
     steps = tokenizer.horizon if horizon is None else horizon
-    found = embodied(type(tokenizer), tokenizer.codec, train_set, tokenizer.normalizer.mode, steps)
+    codec = for_embodiment(tokenizer.codec, None)
+    found = embodied(type(tokenizer), codec, train_set, tokenizer.normalizer.mode, steps)
     rows = rate_distortion(found, *held_out_chunks(found, held_out_set))
     found.extras = {
         "split": {"held_out": HELD_OUT, "seed": 0},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from itertools import chain
 from pathlib import Path
@@ -75,9 +75,14 @@ class LearnedCodec(Protocol):
     """A codec that is trained by gradient descent."""
 
     def loss(
-        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+        self,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        weight_BA: Tensor | None = None,
     ) -> TrainingLoss:
         """The training loss of normalized chunks; random numbers come from the samples' own.
+
+        A codec that is told the embodiment takes the number of each chunk's, (B,), too.
 
         Args:
             actions_BTA: Normalized chunks.
@@ -257,6 +262,15 @@ def written_settings(config: Any) -> dict[str, Any]:
 
 def no_progress(_: float) -> None:
     """Take the share of work that is done, and do nothing with it."""
+
+
+def spread_blocks(blocks: Iterable[Tensor], step: int) -> Iterator[Tensor]:
+    """Every chunk whose number is a multiple of `step`, of blocks that follow each other."""
+    first = 0
+    for block in blocks:
+        if first < len(block):
+            yield block[first::step]
+        first = (first - len(block)) % step
 
 
 def doubling(num_tokens: int) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from oatkit.nn.onnx.graph import Graph, Port
 from oatkit.tokenizers.acodec import Acodec
 from oatkit.tokenizers.action_tokenizer import ActionTokenizer
 from oatkit.tokenizers.bin import Bin
-from oatkit.tokenizers.codec import Codec
+from oatkit.tokenizers.codec import Codec, to_shape
 from oatkit.tokenizers.corrected import Corrected
 from oatkit.tokenizers.fast import Fast
 from oatkit.tokenizers.klt import Klt
@@ -56,14 +56,10 @@ def decoder_model(
         read: Further inputs, which `correct` reads.
     """
     graph, codec = Graph(), tokenizer.codec
-    if tokenizer.coded_shape != (codec.config.horizon, codec.config.action_dim):
-        raise ValueError(
-            "a tokenizer of one robot out of a mixture has no decoder in ONNX: its chunks are "
-            "padded or stretched; decode where oatkit is"
-        )
     transform, horizon = tokenizer.normalizer.transform, tokenizer.horizon
-    normalized = [-1, horizon, tokenizer.normalizer.dim]
-    chunks = graph.reshape(decoder(codec, graph, TOKENS, LENGTHS), normalized)
+    coded = [-1, codec.config.horizon, codec.config.action_dim]
+    chunks = graph.reshape(decoder(codec, graph, TOKENS, LENGTHS), coded)
+    chunks = _in_shape(graph, chunks, (coded[1], coded[2]), tokenizer.coded_shape)
     if correct is not None:
         chunks = correct(graph, chunks, LENGTHS if codec.has_prefixes else None)
     scale, offset = (
@@ -85,6 +81,17 @@ def decoder_model(
         opset=modules.OPSET,
         ir_version=modules.IR_VERSION,
     )
+
+
+def _in_shape(graph: Graph, chunks: str, shape: tuple[int, int], wanted: tuple[int, int]) -> str:
+    """`to_shape`, for a robot of a mixture: its dimensions alone, stretched in time."""
+    if shape[1] != wanted[1]:
+        chunks = graph.add("Gather", chunks, graph.weight(torch.arange(wanted[1])), axis=2)
+    if shape[0] != wanted[0]:
+        steps = torch.eye(shape[0])[None]
+        stretching = to_shape(steps, (wanted[0], shape[0]))[0]
+        chunks = graph.add("MatMul", graph.weight(stretching), chunks)
+    return chunks
 
 
 @singledispatch
@@ -115,7 +122,7 @@ def _(codec: Oat, graph: Graph, tokens: str, lengths: str) -> str:
     source = graph.add("Add", source, graph.weight(codec.slots))
     is_kept = _is_kept(graph, codec.max_tokens, lengths)
     source = graph.add("Where", is_kept, source, graph.weight(codec.masks))
-    return _read(graph, codec, codec.queries, source)
+    return _read(graph, codec, source)
 
 
 @decoder.register
@@ -123,14 +130,14 @@ def _(codec: Quest, graph: Graph, tokens: str, lengths: str) -> str:
     ids_V = torch.arange(codec.vocab_size, device=codec.positions.device)
     source = _look_up(graph, codec.from_code(codec.quantizer.codes(ids_V)), tokens)
     source = graph.add("Add", source, graph.weight(codec.positions[: codec.max_tokens]))
-    return _read(graph, codec, codec.positions[None], source)
+    return _read(graph, codec, source)
 
 
 @decoder.register
 def _(codec: Acodec, graph: Graph, tokens: str, lengths: str) -> str:
     source = _look_up(graph, codec.from_code(codec.quantizer.codebook), tokens)
     source = graph.add("Add", source, graph.weight(codec.slots))
-    return _read(graph, codec, codec.queries, source)
+    return _read(graph, codec, source)
 
 
 @decoder.register
@@ -188,9 +195,9 @@ def _look_up(graph: Graph, table_VD: Tensor, tokens: str) -> str:
     return graph.add("Gather", graph.weight(table_VD), tokens)
 
 
-def _read(graph: Graph, codec: Oat | Quest | Acodec, queries_1TD: Tensor, source: str) -> str:
+def _read(graph: Graph, codec: Oat | Quest | Acodec, source: str) -> str:
     """(B, K, D) -> (B, T, A)."""
-    x = modules.cross_decoder(graph, codec.decoder, graph.weight(queries_1TD), source)
+    x = modules.cross_decoder(graph, codec.decoder, graph.weight(codec.step_queries()), source)
     return modules.linear(graph, codec.head, x)
 
 

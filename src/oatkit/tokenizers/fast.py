@@ -10,6 +10,7 @@ normalizer it encodes with. The only file that imports tokenizers and scipy.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from oatkit.errors import ArtifactError, DecodeError
-from oatkit.tokenizers.codec import no_progress, not_fitted, tokens_of_lists
+from oatkit.tokenizers.codec import no_progress, not_fitted, spread_blocks, tokens_of_lists
 from oatkit.types import Decoding, Schedule, Tokens
 
 BPE_FILE = "tokenizer.json"
@@ -32,6 +33,9 @@ PROCESSOR_CLASS = "OatkitFastTokenizer"
 """Name by which `AutoProcessor` finds the class that the LeRobot plugin registers."""
 FIRST_SURROGATE = 0xD800
 """First code point that is no character: coefficients of a wider range cannot become text."""
+MAX_CHUNKS = 131_072
+"""Largest number of chunks that byte pairs are counted in, evenly spread: all of them are in memory
+at once. The range of coefficients is that of all chunks."""
 
 
 @dataclass(frozen=True)
@@ -164,8 +168,7 @@ class Fast(nn.Module):
         chunks: Callable[[], Iterator[Tensor]],
         on_progress: Callable[[float], None] = no_progress,
     ) -> None:
-        lowest = min(int(self._coefficients(block).min()) for block in chunks())
-        highest = max(int(self._coefficients(block).max()) for block in chunks())
+        lowest, highest, total = self._range(chunks())
         if highest - lowest >= FIRST_SURROGATE:
             raise ValueError(
                 f"coefficients from {lowest} to {highest} are too many for text: use a smaller "
@@ -185,9 +188,19 @@ class Fast(nn.Module):
             initial_alphabet=[symbols[byte] for byte in sorted(used)],
             max_token_length=10_000,
         )
-        texts = (text for block in chunks() for text in self._texts(self._coefficients(block)))
+        some = spread_blocks(chunks(), -(-total // MAX_CHUNKS))
+        texts = (text for block in some for text in self._texts(self._coefficients(block)))
         bpe.train_from_iterator(texts, trainer)
         self.use(bpe)
+
+    def _range(self, blocks: Iterator[Tensor]) -> tuple[int, int, int]:
+        """Smallest and largest coefficient of all chunks, and how many chunks there are."""
+        lowest, highest, total = sys.maxsize, -sys.maxsize, 0
+        for block in blocks:
+            found = self._coefficients(block)
+            lowest, highest = min(lowest, int(found.min())), max(highest, int(found.max()))
+            total += len(block)
+        return lowest, highest, total
 
     def encode(self, actions_BTA: Tensor) -> Tokens:
         texts = self._texts(self._coefficients(actions_BTA))

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from oatkit.tokenizers.codec import spread_blocks
 from oatkit.tokenizers.klt_cells import (
     MAX_DIRECTIONS,
     Vectors,
@@ -73,13 +74,12 @@ def thinned(chunks: Callable[[], Iterator[Tensor]]) -> Tensor:
     """Flattened chunks (N, D), evenly spread, no more than `MAX_CHUNKS`."""
     total = sum(len(block) for block in chunks())
     step = -(-total // MAX_CHUNKS)
-    kept_ND, count, first = torch.empty(0), 0, 0
-    for block in chunks():
+    kept_ND, count = torch.empty(0), 0
+    for part in spread_blocks(chunks(), step):
         if not count:  # made once: small copies among large blocks would tear memory to pieces
-            kept_ND = block.new_empty(-(-total // step), block[0].numel())
-        part = block[first::step]
+            kept_ND = part.new_empty(-(-total // step), part[0].numel())
         kept_ND[count : count + len(part)] = part.flatten(1)
-        count, first = count + len(part), (first - len(block)) % step
+        count += len(part)
     return kept_ND
 
 

@@ -27,6 +27,7 @@ from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.transformer import CrossDecoder, RegisterEncoder, sinusoids
 from oatkit.tokenizers.codec import UNWRITTEN_DEFAULT, doubling
+from oatkit.tokenizers.embodiment_rows import add_row, check_embodiment, embodiment_rows
 from oatkit.types import Schedule, Tokens
 
 
@@ -66,6 +67,10 @@ class OatConfig:
     """Number of layers of the decoder; that of the encoder by default."""
     num_heads: int = 8
     dropout: float = 0.0
+    embodiments: tuple[str, ...] = field(default=(), metadata=UNWRITTEN_DEFAULT)
+    """Robots of a mixture that the codec is told apart by a learned row; see `embodiment_rows`."""
+    embodiment: str | None = field(default=None, metadata=UNWRITTEN_DEFAULT)
+    """Which of them the chunks are of; None for a robot that was not there in training."""
 
     def __post_init__(self) -> None:
         if self.kind not in ("oat", "oat-pow2"):
@@ -87,6 +92,9 @@ class OatConfig:
                     f"{self.num_tokens} tokens"
                 )
         self.schedule  # noqa: B018  refuses groups that shrink
+        check_embodiment(self.embodiments, self.embodiment)
+        if self.embodiments and self.refine:
+            raise ValueError("refined tokens are not told the embodiment: leave one of both out")
 
     @property
     def resolved_budgets(self) -> tuple[int, ...]:
@@ -167,6 +175,7 @@ class Oat(nn.Module):
         self.decoder = CrossDecoder(width, layers, config.num_heads, dropout=config.dropout)
         self.head = nn.Linear(width, config.action_dim)
         self.register_buffer("positions", sinusoids(config.horizon, width), persistent=False)
+        self.embodiments = embodiment_rows(config)
         weights_T1 = early_weights(config.horizon, config.early_weight)[:, None]
         self.register_buffer("step_weights", weights_T1, persistent=False)
 
@@ -182,15 +191,19 @@ class Oat(nn.Module):
         return self.quantizer.positions()
 
     def loss(
-        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+        self,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        weight_BA: Tensor | None = None,
+        embodiment_B: Tensor | None = None,
     ) -> TrainingLoss:
         """Mean squared error by the weights of the steps; its parts are the loss at each trained
         budget, as `loss@8`."""
-        codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random))
+        codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random, embodiment_B))
         budgets, errors = [], []
         for _ in range(self.config.budgets_per_chunk):
             budget_B = self.sample_budgets(random)
-            rebuilt_BTA = self._reconstruct(codes_BKC, budget_B, random)
+            rebuilt_BTA = self._reconstruct(codes_BKC, budget_B, random, embodiment_B)
             squared_BTA = (rebuilt_BTA - actions_BTA).square() * self.step_weights
             if weight_BA is not None:
                 squared_BTA = squared_BTA * weight_BA[:, None]
@@ -208,17 +221,34 @@ class Oat(nn.Module):
         choice_B = (random.uniform() * len(self.budgets)).long()
         return torch.tensor(self.budgets, device=choice_B.device)[choice_B]
 
-    def _latents(self, actions_BTA: Tensor, random: SampleRandom | None = None) -> Tensor:
+    def step_queries(self, embodiment_B: Tensor | None = None) -> Tensor:
+        """What asks the decoder for the steps of a chunk, (1 or B, T, D)."""
+        if self.embodiments is None:
+            return self.queries
+        return add_row(self.queries, self.embodiments.decoder, self.config, embodiment_B)
+
+    def _latents(
+        self,
+        actions_BTA: Tensor,
+        random: SampleRandom | None = None,
+        embodiment_B: Tensor | None = None,
+    ) -> Tensor:
         source_BTD = self.embed(actions_BTA) + self.positions
+        if self.embodiments is not None:
+            source_BTD = add_row(source_BTD, self.embodiments.encoder, self.config, embodiment_B)
         return self.to_latent(self.encoder(self.registers, source_BTD, random))
 
     def _reconstruct(
-        self, codes_BKC: Tensor, budget_B: Tensor, random: SampleRandom | None = None
+        self,
+        codes_BKC: Tensor,
+        budget_B: Tensor,
+        random: SampleRandom | None = None,
+        embodiment_B: Tensor | None = None,
     ) -> Tensor:
         is_kept_BK = torch.arange(self.max_tokens, device=budget_B.device) < budget_B[:, None]
         kept_BKD = self.from_code(codes_BKC) + self.slots
         source_BKD = torch.where(is_kept_BK[..., None], kept_BKD, self.masks)
-        return self.head(self.decoder(self.queries, source_BKD, random))
+        return self.head(self.decoder(self.step_queries(embodiment_B), source_BKD, random))
 
 
 def _padded(ids_BK: Tensor, num_tokens: int) -> Tensor:

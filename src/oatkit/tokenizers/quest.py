@@ -9,7 +9,7 @@ Mish are QueST's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from torch import Tensor, nn
@@ -19,6 +19,8 @@ from oatkit.nn.fsq import FiniteScalarQuantizer
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss, reconstruction_loss
 from oatkit.nn.transformer import RegisterEncoder, Transformer, causal_mask, sinusoids
+from oatkit.tokenizers.codec import UNWRITTEN_DEFAULT
+from oatkit.tokenizers.embodiment_rows import add_row, check_embodiment, embodiment_rows
 from oatkit.types import Schedule, Tokens
 
 
@@ -39,6 +41,10 @@ class QuestConfig:
     """Number of layers of the encoder, and of the decoder."""
     num_heads: int = 8
     dropout: float = 0.0
+    embodiments: tuple[str, ...] = field(default=(), metadata=UNWRITTEN_DEFAULT)
+    """Robots of a mixture that the codec is told apart by a learned row; see `embodiment_rows`."""
+    embodiment: str | None = field(default=None, metadata=UNWRITTEN_DEFAULT)
+    """Which of them the chunks are of; None for a robot that was not there in training."""
 
     def __post_init__(self) -> None:
         if self.horizon < 2 or self.horizon % 2:
@@ -49,6 +55,7 @@ class QuestConfig:
             )
         if self.reconstruction not in ("mse", "l1"):
             raise ValueError(f"reconstruction is {self.reconstruction!r}, expected 'mse' or 'l1'")
+        check_embodiment(self.embodiments, self.embodiment)
 
 
 GROUPS = 8
@@ -102,6 +109,7 @@ class Quest(nn.Module):
         self.head = nn.Linear(config.width, config.action_dim)
         positions = sinusoids(config.horizon, config.width)
         self.register_buffer("positions", positions, persistent=False)
+        self.embodiments = embodiment_rows(config)
 
     def encode(self, actions_BTA: Tensor) -> Tokens:
         ids_BK = self.quantizer(self._latents(actions_BTA))[1]
@@ -114,18 +122,42 @@ class Quest(nn.Module):
         return self.quantizer.positions()
 
     def loss(
-        self, actions_BTA: Tensor, random: SampleRandom, weight_BA: Tensor | None = None
+        self,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        weight_BA: Tensor | None = None,
+        embodiment_B: Tensor | None = None,
     ) -> TrainingLoss:
-        codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random))
+        codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random, embodiment_B))
+        rebuilt_BTA = self._reconstruct(codes_BKC, random, embodiment_B)
         reconstruction = reconstruction_loss(
-            self._reconstruct(codes_BKC, random), actions_BTA, weight_BA, self.config.reconstruction
+            rebuilt_BTA, actions_BTA, weight_BA, self.config.reconstruction
         )
         return TrainingLoss(reconstruction, {"reconstruction": reconstruction})
 
-    def _latents(self, actions_BTA: Tensor, random: SampleRandom | None = None) -> Tensor:
-        x_BKD = self.convolutions(self.embed(actions_BTA).transpose(1, 2)).transpose(1, 2)
+    def step_queries(self, embodiment_B: Tensor | None = None) -> Tensor:
+        """What asks the decoder for the steps of a chunk, (1 or B, T, D)."""
+        if self.embodiments is None:
+            return self.positions[None]
+        return add_row(self.positions[None], self.embodiments.decoder, self.config, embodiment_B)
+
+    def _latents(
+        self,
+        actions_BTA: Tensor,
+        random: SampleRandom | None = None,
+        embodiment_B: Tensor | None = None,
+    ) -> Tensor:
+        source_BTD = self.embed(actions_BTA)
+        if self.embodiments is not None:
+            source_BTD = add_row(source_BTD, self.embodiments.encoder, self.config, embodiment_B)
+        x_BKD = self.convolutions(source_BTD.transpose(1, 2)).transpose(1, 2)
         return self.to_latent(self.encoder(x_BKD + self.positions[: self.max_tokens], random))
 
-    def _reconstruct(self, codes_BKC: Tensor, random: SampleRandom | None = None) -> Tensor:
+    def _reconstruct(
+        self,
+        codes_BKC: Tensor,
+        random: SampleRandom | None = None,
+        embodiment_B: Tensor | None = None,
+    ) -> Tensor:
         source_BKD = self.from_code(codes_BKC) + self.positions[: self.max_tokens]
-        return self.head(self.decoder(self.positions[None], source_BKD, random))
+        return self.head(self.decoder(self.step_queries(embodiment_B), source_BKD, random))

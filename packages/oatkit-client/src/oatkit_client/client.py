@@ -73,6 +73,7 @@ class Client:
         ssl: An `ssl.SSLContext` for `wss://`, where the system's certificates do not suffice.
         decoder: Decoder of the server's tokenizer; with it, only tokens travel and are decoded
             here.
+        embodiment: Name of the robot, where the server acts for several.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Client:
         reconnect_s: float | None = None,
         ssl: Any = None,
         decoder: LocalDecoder | None = None,
+        embodiment: str | None = None,
     ) -> None:
         self.url = url if "://" in url else "ws://" + url
         self._timeout_s = timeout_s
@@ -98,6 +100,7 @@ class Client:
         if ssl is not None:
             self._options["ssl"] = ssl
         self._decoder = decoder
+        self._embodiment = embodiment
         self._lock = threading.Lock()
         self._connection: ClientConnection | None = None
         self._metadata: Metadata | None = None
@@ -148,6 +151,8 @@ class Client:
             options["sampling"] = rules
         if self._decoder is not None:
             options["tokens_only"] = True
+        if self._embodiment is not None:
+            options["embodiment"] = self._embodiment
         end = time.monotonic() + self._timeout_s
         with self._lock:
             is_first, self._is_new_episode = self._is_new_episode, False
@@ -236,7 +241,8 @@ class Client:
                 self._connection = connect(
                     self.url, open_timeout=attempt_s, **self._options
                 ).__enter__()
-                self._metadata = _metadata(self._connection.recv(timeout=attempt_s))
+                metadata = _metadata(self._connection.recv(timeout=attempt_s))
+                self._metadata = robot_metadata(metadata, self._embodiment)
                 self._check_decoder()
             except InvalidURI as error:
                 raise Refused(f"{self.url!r} is no address, expected ws://host:port") from error
@@ -344,6 +350,17 @@ def _metadata(first: bytes | str) -> Metadata:
     if not isinstance(metadata, dict):
         raise WireError(f"the first message is a {type(metadata).__name__}, expected metadata")
     return cast(Metadata, metadata)
+
+
+def robot_metadata(metadata: Metadata, embodiment: str | None) -> Metadata:
+    """What a server says about the policy of one robot; the first one's where none is named."""
+    robots = metadata.get("embodiments", {})  # servers of before have none
+    if embodiment is None:
+        return metadata
+    if embodiment not in robots:
+        known = ", ".join(robots) or "one without a name"
+        raise Refused(f"the server acts for the robots {known}, not for {embodiment!r}")
+    return cast(Metadata, {**metadata, **robots[embodiment]})
 
 
 def _server_answer(error: InvalidStatus) -> str:

@@ -84,6 +84,7 @@ class LocalPolicy:
             sampling: How ids are chosen, instead of what the policy was opened with.
         """
         began = time.perf_counter()
+        obs = self._of_this_robot(obs)
         if deadline_ms is not None and not deadline_ms > 0:
             raise ValueError(f"deadline_ms is {deadline_ms}, expected more than 0")
         if self._flow is not None:
@@ -111,6 +112,16 @@ class LocalPolicy:
     def reset(self) -> None:
         """An episode begins: the random numbers of a seed begin again."""
         self._rng = None
+
+    def _of_this_robot(self, obs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The observation without the name of its robot, which must be this policy's."""
+        if obs.get("embodiment") is None:
+            return {key: value for key, value in obs.items() if key != "embodiment"}
+        own = (self.facts.get("embodiment") or {}).get("name")
+        if obs["embodiment"] != own:
+            found = "a robot without a name" if own is None else f"the robot {own!r}"
+            raise ValueError(f"this policy is for {found}, not for {obs['embodiment']!r}")
+        return {key: value for key, value in obs.items() if key != "embodiment"}
 
     def _with_range_warning(self, reply: Reply, obs: Mapping[str, Any]) -> Reply:
         """The reply, with a warning of the first state that is far outside the training data."""

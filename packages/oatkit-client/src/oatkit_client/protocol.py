@@ -43,6 +43,8 @@ class RequestOptions(TypedDict, total=False):
     reset: bool
     """Whether this is the first request of an episode, with which the random numbers of a seed
     begin again."""
+    embodiment: str | None
+    """Name of the robot, where the server acts for several."""
     tokens_only: bool
     """Whether the reply holds no `actions`, because the robot decodes the tokens itself."""
 
@@ -162,6 +164,9 @@ class Metadata(TypedDict):
     """Where the policy runs, in words."""
     actions: str
     """How the policy represents actions inside; those that it takes and gives are raw."""
+    embodiments: dict[str, dict[str, Any]]
+    """What is each robot's own of all this, by its name, where the policy was trained on several;
+    the rest of the metadata is the first one's."""
 
 
 REQUEST_KEYS = tuple(RequestOptions.__annotations__)

@@ -29,6 +29,14 @@ HIDDEN = -1e9
 """Number that is added to the scores of slots that a mask hides."""
 
 
+def narrowed(given: nn.Linear, num_inputs: int, num_outputs: int) -> nn.Linear:
+    """A linear layer that reads the first inputs and gives the first outputs of another alone."""
+    own = nn.Linear(num_inputs, num_outputs)
+    own.weight = nn.Parameter(given.weight[:num_outputs, :num_inputs].detach())
+    own.bias = nn.Parameter(given.bias[:num_outputs].detach())
+    return own
+
+
 def linear(graph: Graph, module: nn.Linear, x: str) -> str:
     y = graph.add("MatMul", x, graph.weight(module.weight.t()))
     return y if module.bias is None else graph.add("Add", y, graph.weight(module.bias))

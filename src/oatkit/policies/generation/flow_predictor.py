@@ -22,6 +22,7 @@ from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.tokenizer_checks import reads_start_state
+from oatkit.tokenizers.codec import to_shape
 from oatkit.types import Prediction, Sampling, Tokens
 
 REPEATS = 5
@@ -59,16 +60,26 @@ class FlowPredictor:
         actions: Raw to normalized actions.
         spec: What the policy observes, to measure latencies with.
         episode: Reads the observations.
+        horizon: Number of steps of the robot's chunks; the network's by default, from which they
+            are stretched otherwise.
     """
 
     def __init__(
-        self, net: FlowNet, actions: Normalizer, spec: ObservationSpec, episode: EpisodeReader
+        self,
+        net: FlowNet,
+        actions: Normalizer,
+        spec: ObservationSpec,
+        episode: EpisodeReader,
+        horizon: int | None = None,
     ) -> None:
         self._net = net
         self._actions = actions
         self._spec = spec
         self._episode = episode
         self._needs_state = reads_start_state(actions, spec)
+        # a network for several robots has room for more dimensions, which are left out
+        self._noise_shape = (net.chunk_shape[0], actions.dim)
+        self._shape = (net.chunk_shape[0] if horizon is None else horizon, actions.dim)
         self._steps_ms: dict[tuple[int, torch.device], float] = {}
 
     def predict(
@@ -122,7 +133,7 @@ class FlowPredictor:
         deadline: Deadline | None = None,
     ) -> GeneratedChunks:
         net, count, sampling = self._net, len(observations), options.sampling
-        noise = random_draws(torch.randn, generator, count, options.draws, *net.chunk_shape)
+        noise = random_draws(torch.randn, generator, count, options.draws, *self._noise_shape)
         noise_NTA = noise.to(net.device)
         noise_NTA[:count] *= 0.0 if sampling.is_greedy else sampling.temperature
         noise_NTA[count:] *= sampling.for_redraw.temperature
@@ -136,7 +147,7 @@ class FlowPredictor:
             fits = (steps for steps in reversed(choices) if deadline.allows(0, steps))
             num_steps = next(fits, choices[0])
             reason = DEADLINE if num_steps < choices[-1] else reason
-        normal_NTA = net.flow(context, noise_NTA, num_steps)
+        normal_NTA = to_shape(net.flow(context, noise_NTA, num_steps), self._shape)
         chunk_NTA = self._actions.unnormalize(
             normal_NTA, self._start_states(observations, noise_NTA)
         )
@@ -173,7 +184,7 @@ class FlowPredictor:
         net = self._net
         num_steps = net.num_steps
         context = net.encode(observations)
-        noise_BTA = torch.zeros(len(observations), *net.chunk_shape, device=net.device)
+        noise_BTA = torch.zeros(len(observations), *self._noise_shape, device=net.device)
         times = []
         for _ in range(REPEATS + 1):  # the first warms up
             began = read_clock(net.device)

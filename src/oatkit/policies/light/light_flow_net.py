@@ -90,6 +90,7 @@ class LightFlowNet(nn.Module):
         random: SampleRandom,
         masked_BT: Tensor | None = None,
         dropout: SampleRandom | None = None,
+        weight_BA: Tensor | None = None,
     ) -> Tensor:
         """Mean squared error of the velocity at random times.
 
@@ -99,6 +100,7 @@ class LightFlowNet(nn.Module):
             random: Random numbers of the samples.
             masked_BT: bool, steps whose error counts as zero.
             dropout: Random numbers of dropout; None drops nothing.
+            weight_BA: Weight of each dimension of each chunk, 0 for padding; None for 1.
         """
         head = self.head
         return flow_matching_loss(
@@ -107,6 +109,7 @@ class LightFlowNet(nn.Module):
             random,
             self.config.flow_draws,
             masked_BT,
+            weight_BA,
         )
 
     def loss(
@@ -115,8 +118,9 @@ class LightFlowNet(nn.Module):
         actions_BTA: Tensor,
         random: SampleRandom,
         masked_BT: Tensor | None = None,
+        weight_BA: Tensor | None = None,
     ) -> TrainingLoss:
         """The training loss of normalized actions."""
         context = self.encode(observations, random)
-        flow_loss = self.flow_loss(context, actions_BTA, random, masked_BT, dropout=random)
+        flow_loss = self.flow_loss(context, actions_BTA, random, masked_BT, random, weight_BA)
         return TrainingLoss(flow_loss, {"flow_loss": flow_loss})

@@ -58,7 +58,9 @@ def flow_step_model(policy: LightFlowPolicy) -> bytes:
     """
     graph, head = Graph(), policy.net.head
     num_layers, width = len(head.attention), head.into.out_features
-    x = graph.add("Add", modules.linear(graph, head.into, POINT), graph.weight(head.positions))
+    dim = policy.actions.dim  # a network for several robots has room for more
+    into = modules.narrowed(head.into, dim, width)
+    x = graph.add("Add", modules.linear(graph, into, POINT), graph.weight(head.positions))
     x = graph.add("Add", x, graph.reshape(_time(graph, head), [-1, 1, width]))
     pairs = zip(*(graph.parts(name, num_layers, 0) for name in (KEYS, VALUES)), strict=True)
     for layer, pair in enumerate(pairs):
@@ -67,8 +69,9 @@ def flow_step_model(policy: LightFlowPolicy) -> bytes:
         reading = cast(CrossAttention, head.reading[layer])
         x = graph.add("Add", x, modules.cross_attention(graph, reading, x, pair))
         x = graph.add("Add", x, modules.mlp(graph, cast(Mlp, head.mlp[layer]), x))
-    velocity = modules.linear(graph, head.out, modules.layer_norm(graph, head.norm, x))
-    chunk = Port("float32", ("B", *policy.net.chunk_shape))
+    out = modules.narrowed(head.out, width, dim)
+    velocity = modules.linear(graph, out, modules.layer_norm(graph, head.norm, x))
+    chunk = Port("float32", ("B", policy.net.chunk_shape[0], dim))
     inputs = {POINT: chunk, TIME: Port("float32", ("B",)), **_context_ports(policy)}
     return graph.model(
         inputs, {VELOCITY: (velocity, chunk)}, opset=modules.OPSET, ir_version=modules.IR_VERSION

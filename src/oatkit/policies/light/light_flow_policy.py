@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from oatkit.data import Dataset
+from oatkit.data import Dataset, Normalizer
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.weight_loading import WithoutWeights
@@ -27,6 +27,7 @@ from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.light.light_config import LightFlowConfig
 from oatkit.policies.light.light_flow_net import LightFlowNet
 from oatkit.policies.light.observation_encoder import load_for_more_tasks, resized_reading
+from oatkit.policies.normalized_actions import normalized_actions
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
@@ -80,14 +81,20 @@ class LightFlowPolicy:
         read = partial(read_observation, spec)
         resized = partial(resized_reading, net.config.sizes, spec)
         self.episode = EpisodeReader(read, spec.history, resized)
-        self.flow_predictor = FlowPredictor(net, tokenizer.normalizer, spec, self.episode)
+        self.flow_predictor = FlowPredictor(
+            net, tokenizer.normalizer, spec, self.episode, tokenizer.horizon
+        )
 
     @classmethod
     def make(
-        cls, config: LightFlowConfig, tokenizer: ActionTokenizer, spec: ObservationSpec
+        cls,
+        config: LightFlowConfig,
+        tokenizer: ActionTokenizer,
+        spec: ObservationSpec,
+        net: LightFlowNet | None = None,
     ) -> LightFlowPolicy:
-        """An untrained policy."""
-        net = LightFlowNet(config, spec, (tokenizer.horizon, tokenizer.normalizer.dim))
+        """An untrained policy, or one around the network of another robot's."""
+        net = net or LightFlowNet(config, spec, spec.chunk_shape(tokenizer))
         return cls(net.eval(), tokenizer, spec)
 
     @classmethod
@@ -97,18 +104,21 @@ class LightFlowPolicy:
         tokenizer: ActionTokenizer,
         dataset: Dataset,
         *,
-        history: int = 2,
-        cameras: Sequence[str] = (),
-        reads_state: bool = True,
+        net: LightFlowNet | None = None,
+        **observes: Any,
     ) -> LightFlowPolicy:
-        """An untrained policy for a dataset; reads the state and the named `cameras`."""
+        """An untrained policy for a dataset, around the network of another robot's if one is given;
+        `observes` is for `ObservationSpec.for_dataset`."""
         require_same_actions(tokenizer, dataset)
-        spec = ObservationSpec.for_dataset(
-            dataset, history=history, cameras=cameras, reads_state=reads_state
-        )
-        policy = cls.make(config, tokenizer, spec)
+        spec = ObservationSpec.for_dataset(dataset, **{"history": 2, **observes})
+        policy = cls.make(config, tokenizer, spec, net)
         policy.extras[UNTRAINED] = True
         return policy
+
+    @property
+    def actions(self) -> Normalizer:
+        """Raw to normalized actions: the tokenizer's."""
+        return self.tokenizer.normalizer
 
     @property
     def budgets(self) -> tuple[int, ...]:
@@ -155,9 +165,22 @@ class LightFlowPolicy:
         is_pad_BT: Tensor | None = None,
     ) -> TrainingLoss:
         """The training loss on raw actions. The tokens are unused."""
-        normal_BTA = self._normalized(observations, actions_BTA)
+        normal = normalized_actions(self.actions, self.spec, observations, actions_BTA, is_pad_BT)
+        return self.normalized_loss(observations, tokens, normal[0], random, normal[1])
+
+    def normalized_loss(
+        self,
+        observations: Observations,
+        tokens: Tokens,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        is_pad_BT: Tensor | None = None,
+        weight_BA: Tensor | None = None,
+    ) -> TrainingLoss:
+        """The training loss, perhaps of several robots; see `SharingPolicy`."""
         self.extras.pop(UNTRAINED, None)  # whoever trains it knows
-        return self.net.loss(observations, normal_BTA, random, self._masked(is_pad_BT))
+        masked_BT = self._masked(is_pad_BT)
+        return self.net.loss(observations, actions_BTA, random, masked_BT, weight_BA)
 
     def flow_loss(
         self,
@@ -170,13 +193,8 @@ class LightFlowPolicy:
         """The loss on raw actions, a scalar; images stay as they are and nothing is dropped."""
         if context is None:
             context = self.net.encode(observations)
-        normal_BTA = self._normalized(observations, actions_BTA)
-        return self.net.flow_loss(context, normal_BTA, random, self._masked(is_pad_BT))
-
-    def _normalized(self, observations: Observations, actions_BTA: Tensor) -> Tensor:
-        """Raw actions as the network computes with them."""
-        state_BS = self.spec.start_state(observations)
-        return self.tokenizer.normalizer.normalize(actions_BTA, state_BS)
+        normal = normalized_actions(self.actions, self.spec, observations, actions_BTA, is_pad_BT)
+        return self.net.flow_loss(context, normal[0], random, self._masked(normal[1]))
 
     def _masked(self, is_pad_BT: Tensor | None) -> Tensor | None:
         """Padding that the loss leaves out; None if it counts."""
@@ -254,6 +272,10 @@ class LightFlowPolicy:
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
         """Write the artifact: `config.json`, `model.safetensors`, `tokenizer/` and a model card."""
+        return write_policy(folder, self, *self.written())
+
+    def written(self) -> tuple[dict[str, Any], str, None]:
+        """Settings and model card; see `SharingPolicy`."""
         spec = self.spec
         card = model_card(
             "light-flow policy",
@@ -262,7 +284,7 @@ class LightFlowPolicy:
             tags="robotics, action-policy",
             call="observation, budget=5",
         )
-        return write_policy(folder, self, self.to_json(), card)
+        return self.to_json(), card, None
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
         """Upload the artifact to the Hugging Face hub; returns its address."""
@@ -275,12 +297,15 @@ class LightFlowPolicy:
         *,
         dtype: torch.dtype | None = None,
         device: torch.device = CPU,
+        net: LightFlowNet | None = None,
     ) -> LightFlowPolicy:
         """Read an artifact; see `load_policy`."""
-        found = read_policy(folder)
+        found = read_policy(folder, has_weights=net is None)
         config = LightFlowConfig.from_json(found.config["net"])
         with WithoutWeights():
-            policy = cls.make(config, found.tokenizer, found.spec)
-        load_weights(policy.net, found, dtype, device, float32=("state",))
+            policy = cls.make(config, found.tokenizer, found.spec, net)
+        if net is None:
+            load_weights(policy.net, found, dtype, device, float32=("state",))
+        policy.tokenizer.to(device)
         policy.execution, policy.extras = found.execution, found.extras
         return policy

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from oatkit.data import Dataset
+from oatkit.data import Dataset, Normalizer
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.weight_loading import WithoutWeights
@@ -26,6 +26,7 @@ from oatkit.policies.light.light_config import LightConfig
 from oatkit.policies.light.light_net import LightNet
 from oatkit.policies.light.observation_encoder import load_for_more_tasks, resized_reading
 from oatkit.policies.light.offset_loss import offset_loss, tokens_to_correct
+from oatkit.policies.normalized_actions import normalized_actions
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
@@ -87,11 +88,15 @@ class LightPolicy:
 
     @classmethod
     def make(
-        cls, config: LightConfig, tokenizer: ActionTokenizer, spec: ObservationSpec
+        cls,
+        config: LightConfig,
+        tokenizer: ActionTokenizer,
+        spec: ObservationSpec,
+        net: LightNet | None = None,
     ) -> LightPolicy:
-        """An untrained policy."""
+        """An untrained policy, or one around the network of another robot's."""
         require_endpoints(config.endpoints, tokenizer)
-        net = LightNet(
+        net = net or LightNet(
             config,
             spec,
             vocab_size=tokenizer.vocab_size,
@@ -109,18 +114,21 @@ class LightPolicy:
         tokenizer: ActionTokenizer,
         dataset: Dataset,
         *,
-        history: int = 2,
-        cameras: Sequence[str] = (),
-        reads_state: bool = True,
+        net: LightNet | None = None,
+        **observes: Any,
     ) -> LightPolicy:
-        """An untrained policy for a dataset; reads the state and the named `cameras`."""
+        """An untrained policy for a dataset, around the network of another robot's if one is given;
+        `observes` is for `ObservationSpec.for_dataset`."""
         require_same_actions(tokenizer, dataset)
-        spec = ObservationSpec.for_dataset(
-            dataset, history=history, cameras=cameras, reads_state=reads_state
-        )
-        policy = cls.make(config, tokenizer, spec)
+        spec = ObservationSpec.for_dataset(dataset, **{"history": 2, **observes})
+        policy = cls.make(config, tokenizer, spec, net)
         policy.extras[UNTRAINED] = True
         return policy
+
+    @property
+    def actions(self) -> Normalizer:
+        """Raw to normalized actions: the tokenizer's."""
+        return self.tokenizer.normalizer
 
     @property
     def budgets(self) -> tuple[int, ...]:
@@ -176,6 +184,23 @@ class LightPolicy:
 
         Without random numbers nothing is dropped, and true tokens alone are corrected.
         """
+        if self.net.offset is not None:
+            actions_BTA, is_pad_BT = normalized_actions(
+                self.tokenizer.normalizer, self.spec, observations, actions_BTA, is_pad_BT
+            )
+        return self.normalized_loss(observations, tokens, actions_BTA, random, is_pad_BT)
+
+    def normalized_loss(
+        self,
+        observations: Observations,
+        tokens: Tokens,
+        actions_BTA: Tensor,
+        random: SampleRandom | None,
+        is_pad_BT: Tensor | None = None,
+        weight_BA: Tensor | None = None,
+    ) -> TrainingLoss:
+        """The training loss, of tokens alone where there are several robots; see
+        `SharingPolicy`."""
         self.extras.pop(UNTRAINED, None)  # whoever trains it knows
         context = self.net.encode(observations, random)
         loss, logits_BKV = self.net.token_loss(context, tokens, self.schedule, random)
@@ -184,12 +209,9 @@ class LightPolicy:
             if random is not None:
                 tokens = tokens_to_correct(self.tokenizer, logits_BKV, tokens, random)
             self.tokenizer.to(self.device)
-            normal_BTA = self.tokenizer.normalizer.normalize(
-                actions_BTA, self.spec.start_state(observations)
-            )
             chunks_BTA = self.tokenizer.decode_normalized(tokens)
             parts["offset_loss"] = offset_loss(
-                self.net, context, chunks_BTA, tokens, normal_BTA, random
+                self.net, context, chunks_BTA, tokens, actions_BTA, random
             )
             loss = loss + parts["offset_loss"]
         return TrainingLoss(loss, parts)
@@ -282,7 +304,11 @@ class LightPolicy:
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
         """Write the artifact: `config.json`, `model.safetensors`, `tokenizer/` and a model card."""
-        return write_policy(folder, self, self.to_json(), self._card())
+        return write_policy(folder, self, *self.written())
+
+    def written(self) -> tuple[dict[str, Any], str, None]:
+        """Settings and model card; see `SharingPolicy`."""
+        return self.to_json(), self._card(), None
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
         """Upload the artifact to the Hugging Face hub; returns its address."""
@@ -295,14 +321,17 @@ class LightPolicy:
         *,
         dtype: torch.dtype | None = None,
         device: torch.device = CPU,
+        net: LightNet | None = None,
     ) -> LightPolicy:
         """Read an artifact; see `load_policy`."""
-        found = read_policy(folder)
+        found = read_policy(folder, has_weights=net is None)
         sizes = dict(found.config["net"])
         sizes["endpoints"] = None if sizes["endpoints"] is None else tuple(sizes["endpoints"])
         with WithoutWeights():
-            policy = cls.make(LightConfig(**sizes), found.tokenizer, found.spec)
-        load_weights(policy.net, found, dtype, device, float32=("state",))
+            policy = cls.make(LightConfig(**sizes), found.tokenizer, found.spec, net)
+        if net is None:
+            load_weights(policy.net, found, dtype, device, float32=("state",))
+        policy.tokenizer.to(device)
         policy.auto, policy.execution, policy.extras = found.auto, found.execution, found.extras
         return policy
 

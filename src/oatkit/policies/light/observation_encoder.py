@@ -51,7 +51,7 @@ def observation_parts(
     config: LightConfig, spec: ObservationSpec
 ) -> tuple[nn.ModuleList, nn.Linear | None, nn.Embedding, nn.Parameter, Transformer]:
     """Untrained parts of the encoder, in the order in which networks register them."""
-    width = config.width
+    width, spec = config.width, spec.network
     cameras = nn.ModuleList(
         ImageEncoder(width, num_channels=config.image_channels, num_points=config.num_points)
         for _ in spec.cameras
@@ -85,10 +85,12 @@ def encode_observations(
     parts_BSD = [net.task(observations.task)[:, None]]
     if net.state is not None:
         parts_BSD.append(net.state(observations.state).to(net.slots.dtype))
-    for encoder, images in zip(net.cameras, observations.images, strict=True):
+    for number, (encoder, images) in enumerate(zip(net.cameras, observations.images, strict=True)):
         cropped = resize_and_crop(images, config.image_size, config.crop_size, random)
         encoded_ND = encoder(cropped.flatten(0, 1).to(net.slots.dtype))
-        parts_BSD.append(encoded_ND.view(*images.shape[:2], -1))
+        # a camera that a robot does not have leaves its slot empty
+        is_seen_BS1 = observations.is_seen[:, :, number, None]
+        parts_BSD.append(encoded_ND.view(*images.shape[:2], -1) * is_seen_BS1)
     context_BSD: Tensor = net.context(torch.cat(parts_BSD, dim=1) + net.slots, random)
     return context_BSD
 

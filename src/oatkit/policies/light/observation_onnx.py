@@ -34,21 +34,45 @@ def add_encoder(
     graph: Graph, net: EncodesObservations, config: LightConfig, spec: ObservationSpec
 ) -> str:
     """Add what `encode_observations` does with those inputs; gives the name of the context."""
+    _require_own_sizes(spec)
     width = config.width
-    parts = [
-        graph.reshape(graph.add("Gather", graph.weight(net.task.weight), TASK), [-1, 1, width])
-    ]
+    table = net.task.weight[_task_rows(spec)]
+    parts = [graph.reshape(graph.add("Gather", graph.weight(table), TASK), [-1, 1, width])]
+    empty = graph.add("Mul", parts[0], graph.weight(0.0))
     if spec.state is not None and net.state is not None:
         scale, offset = (
             graph.weight(torch.tensor(values, dtype=torch.float32))
             for values in (spec.state.scale, spec.state.offset)
         )
         normed = graph.add("Div", graph.add("Sub", STATE, offset), scale)
-        parts.append(modules.linear(graph, net.state, normed))
-    for camera, encoder in zip(spec.cameras, net.cameras, strict=True):
+        own = modules.narrowed(net.state, spec.state_dim, width)
+        parts.append(modules.linear(graph, own, normed))
+    elif net.state is not None:  # a robot without a state among others
+        parts += [graph.add("Add", empty, graph.weight(net.state.bias))] * spec.history
+    for camera, encoder in zip(spec.cameras, net.cameras, strict=False):
         parts.append(_images(graph, config, cast(ImageEncoder, encoder), camera, spec))
+    parts += [empty] * spec.history * (len(net.cameras) - len(spec.cameras))
     slots = graph.add("Add", graph.add("Concat", *parts, axis=1), graph.weight(net.slots))
     return modules.transformer(graph, net.context, slots)
+
+
+def _task_rows(spec: ObservationSpec) -> list[int]:
+    """Rows of the network's table of tasks that are the policy's own, in its order."""
+    place = spec.embodiment
+    if place is None:
+        return list(range(max(1, len(spec.tasks))))
+    return [place.tasks.index(place.instruction(task)) for task in spec.tasks or ("",)]
+
+
+def _require_own_sizes(spec: ObservationSpec) -> None:
+    """Refuse images that are resized to those of other robots first."""
+    sizes = spec.cameras.values() if spec.embodiment is None else spec.embodiment.camera_sizes
+    for (camera, own), size in zip(spec.cameras.items(), sizes, strict=False):
+        if own != size:
+            raise ValueError(
+                f"camera {camera!r} gives images of {own[0]} x {own[1]}, which are resized to the "
+                f"{size[0]} x {size[1]} of another robot: such a policy has no ONNX files, serve it"
+            )
 
 
 def _images(

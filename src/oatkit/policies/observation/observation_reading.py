@@ -54,13 +54,14 @@ def read_observation(
     first, (batch_size, num_frames) = next(iter(shapes.items()))
     if not batch_size:
         raise ValueError("the batch of observations is empty")
-    return Observations(
+    read = Observations(
         task=_read_task(spec, observation.get(TASK), batch_size),
         state=parts.pop(STATE, torch.zeros(batch_size, num_frames, 0)),
         images=tuple(parts.values()),
         is_seen=torch.ones(batch_size, num_frames, len(spec.cameras), dtype=torch.bool),
         is_single_frame=np.ndim(observation[first]) == (1 if first == STATE else 3),
     )
+    return read if spec.embodiment is None else spec.embodiment.place(read)
 
 
 def as_array(key: str, value: Any) -> NDArray[Any]:
@@ -123,13 +124,18 @@ def _read_image(spec: ObservationSpec, key: str, image: Tensor, size: tuple[int,
 
 
 def _read_task(spec: ObservationSpec, task: Any, batch_size: int) -> Tensor:
-    """(B,) index of each instruction among the known ones."""
+    """(B,) index of each instruction among those that the network knows."""
+    place = spec.embodiment
     if task is None or not spec.tasks:
-        return torch.zeros(batch_size, dtype=torch.int64)
+        first = spec.tasks[0] if spec.tasks else ""
+        number = 0 if place is None else place.tasks.index(place.instruction(first))
+        return torch.full((batch_size,), number)
     texts = instructions(task, batch_size)
     for text in texts:
         if text not in spec.tasks:
             raise ValueError(unknown_name("task", str(text), spec.tasks))
+    if place is not None:
+        return torch.tensor([place.tasks.index(place.instruction(text)) for text in texts])
     return torch.tensor([spec.tasks.index(text) for text in texts])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ from torch import Tensor
 
 from oatkit.data import Dataset, Normalizer
 from oatkit.errors import unknown_name
+from oatkit.policies.observation.embodiment import Embodiment
 from oatkit.policies.observation.observations import Observations
+from oatkit.tokenizers import ActionTokenizer
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 
@@ -24,12 +26,15 @@ class ObservationSpec:
         state: Raw to normalized state; None where the policy does not read it.
         cameras: Height and width of each camera, by its name.
         tasks: The known instructions.
+        embodiment: Where that lies in what a network for several robots reads; None where the
+            network is for this robot alone.
     """
 
     history: int
     state: Normalizer | None
     cameras: dict[str, tuple[int, int]]
     tasks: tuple[str, ...]
+    embodiment: Embodiment | None = None
 
     def __post_init__(self) -> None:
         if self.history < 1:
@@ -45,6 +50,7 @@ class ObservationSpec:
         history: int,
         cameras: Sequence[str] = (),
         reads_state: bool = True,
+        embodiment: Embodiment | None = None,
     ) -> ObservationSpec:
         """The state of a dataset and some of its cameras."""
         sizes = {}
@@ -53,11 +59,28 @@ class ObservationSpec:
                 raise ValueError(unknown_name("camera", name, dataset.cameras))
             sizes[name] = (dataset.cameras[name].height, dataset.cameras[name].width)
         state = Normalizer.fit(dataset.state_statistics()) if reads_state else None
-        return cls(history, state, sizes, dataset.tasks)
+        return cls(history, state, sizes, dataset.tasks, embodiment)
 
     @property
     def state_dim(self) -> int:
         return 0 if self.state is None else self.state.dim
+
+    @property
+    def network(self) -> ObservationSpec:
+        """What the network reads: the same, or what all of its robots need together."""
+        place = self.embodiment
+        if place is None:
+            return self
+        zeros = np.zeros(place.state_dim)
+        state = Normalizer("identity", zeros, zeros + 1) if place.state_dim else None
+        cameras = {f"camera {i}": size for i, size in enumerate(place.camera_sizes)}
+        return ObservationSpec(self.history, state, cameras, place.tasks)
+
+    def chunk_shape(self, tokenizer: ActionTokenizer) -> tuple[int, int]:
+        """Number of steps and of normalized dimensions of the network's chunks."""
+        if self.embodiment is not None:
+            return self.embodiment.chunk_shape
+        return tokenizer.horizon, tokenizer.normalizer.dim
 
     def select(self, observation: Mapping[str, Any]) -> dict[str, Any]:
         """Only what the policy reads of an observation; what is missing is an error."""
@@ -74,12 +97,15 @@ class ObservationSpec:
 
     def start_state(self, observations: Observations) -> Tensor | None:
         """The raw state at which chunks start, (B, state_dim); None where it is not read."""
-        return None if self.state is None else self.state.unnormalize(observations.state[:, -1])
+        if self.state is None:
+            return None
+        return self.state.unnormalize(observations.state[:, -1, : self.state_dim])
 
     def with_more_tasks(self, tasks: Sequence[str]) -> ObservationSpec:
         """The same with further tasks behind the known ones."""
         new = tuple(task for task in tasks if task not in self.tasks)
-        return ObservationSpec(self.history, self.state, self.cameras, (*self.tasks, *new))
+        place = self.embodiment and self.embodiment.with_more_tasks(new)
+        return replace(self, tasks=(*self.tasks, *new), embodiment=place)
 
     def describe(self) -> str:
         """State and cameras in words."""
@@ -93,16 +119,18 @@ class ObservationSpec:
             "state": None if self.state is None else self.state.to_json(),
             "cameras": {name: list(size) for name, size in self.cameras.items()},
             "tasks": list(self.tasks),
+            **({} if self.embodiment is None else {"embodiment": self.embodiment.to_json()}),
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> ObservationSpec:
-        state = values["state"]
+        state, place = values["state"], values.get("embodiment")
         return cls(
             history=values["history"],
             state=None if state is None else Normalizer.from_json(state),
             cameras={name: (size[0], size[1]) for name, size in values["cameras"].items()},
             tasks=tuple(values["tasks"]),
+            embodiment=None if place is None else Embodiment.from_json(place),
         )
 
 

@@ -59,6 +59,7 @@ class VlmNet(nn.Module):
         super().__init__()
         self.config = config
         self.backbone = backbone
+        self.chunk_shape, spec = spec.chunk_shape(tokenizer), spec.network
         sizes = [size for size in spec.cameras.values() for _ in range(spec.history)]
         self.parts = backbone.processor.parts(sizes, spec.history if spec.state_dim else 0)
         self._grids = [backbone.processor.grid(size) for size in sizes]
@@ -81,9 +82,8 @@ class VlmNet(nn.Module):
             )
         self.expert: FlowExpert | None = None
         self._layers: list[int] = []
-        self.chunk_shape = (tokenizer.horizon, tokenizer.normalizer.dim)
         if "flow" in config.heads:
-            self.expert, self._layers = _make_expert(config, backbone, tokenizer.normalizer.dim)
+            self.expert, self._layers = _make_expert(config, backbone, self.chunk_shape[1])
         self._flow_graphs: FlowGraphs | None = None
         self._stage_graphs: StageGraphs | None = None
         if self.tokens is None:
@@ -203,6 +203,7 @@ class VlmNet(nn.Module):
         actions_BTA: Tensor,
         random: SampleRandom,
         masked_BT: Tensor | None = None,
+        weight_BA: Tensor | None = None,
     ) -> Tensor:
         """Mean squared error of the velocity at random times.
 
@@ -212,6 +213,7 @@ class VlmNet(nn.Module):
             random: Random numbers of the samples.
             masked_BT: bool, steps whose error counts as zero, so that every other step has the same
                 weight in any batch.
+            weight_BA: Weight of each dimension of each chunk, 0 for padding; None for 1.
         """
         draws, memory = self.config.flow_draws, self.memory(context)
         rows = memory if draws == 1 else memory.repeat(draws)
@@ -221,6 +223,7 @@ class VlmNet(nn.Module):
             random,
             draws,
             masked_BT,
+            weight_BA,
         )
 
     def flow(self, context: Context, noise_BTA: Tensor, num_steps: int | None = None) -> Tensor:
@@ -244,6 +247,7 @@ class VlmNet(nn.Module):
         schedule: Schedule,
         random: SampleRandom,
         masked_BT: Tensor | None = None,
+        weight_BA: Tensor | None = None,
     ) -> TrainingLoss:
         """Token loss plus `flow_weight` times the flow loss; actions are normalized."""
         is_expert_only = self.config.expert_only
@@ -257,7 +261,7 @@ class VlmNet(nn.Module):
             parts["token_loss"] = blockwise_loss(logits_BKV, tokens, schedule, self.end_id)
             terms.append(parts["token_loss"])
         if self.expert is not None:
-            parts["flow_loss"] = self.flow_loss(context, actions_BTA, random, masked_BT)
+            parts["flow_loss"] = self.flow_loss(context, actions_BTA, random, masked_BT, weight_BA)
             terms.append(self.config.flow_weight * parts["flow_loss"])
         return TrainingLoss(torch.stack(terms).sum(), parts)
 

@@ -8,7 +8,7 @@ backbone/                                   config, tokenizer and image processo
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,6 @@ from torch import Tensor
 
 from oatkit.data import Dataset, Normalizer
 from oatkit.data.action_normalizer import fit_action_normalizer
-from oatkit.errors import ArtifactError
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
 from oatkit.nn.weight_loading import WithoutWeights
@@ -31,6 +30,7 @@ from oatkit.policies.generation.prediction import PredictionOptions
 from oatkit.policies.generation.random_rows import Generators
 from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.generation.token_predictor import TokenPredictor
+from oatkit.policies.normalized_actions import normalized_actions
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
@@ -44,7 +44,11 @@ from oatkit.policies.policy_artifact import (
     read_policy,
     write_policy,
 )
-from oatkit.policies.tokenizer_checks import require_endpoints, require_same_actions
+from oatkit.policies.tokenizer_checks import (
+    require_endpoints,
+    require_same_actions,
+    require_trained_tokenizer,
+)
 from oatkit.policies.vlm.backbones.adapter_merging import merge_adapters
 from oatkit.policies.vlm.backbones.backbone import Backbone
 from oatkit.policies.vlm.backbones.trained_parts import train_parts
@@ -76,8 +80,7 @@ class VlmPolicy:
             flow expert; set this to compare.
     """
 
-    rows_at_once = 16
-    tokens_suffice = True
+    rows_at_once, tokens_suffice = 16, True
 
     def __init__(
         self,
@@ -89,19 +92,16 @@ class VlmPolicy:
         extras: dict[str, Any] | None = None,
         execution: AutoExecution | None = None,
     ) -> None:
-        self.net = net
-        self.tokenizer = tokenizer
-        self.spec = spec
-        self.actions = actions
-        self.auto = auto
-        self.execution = execution
+        self.net, self.tokenizer = net, tokenizer
+        self.spec, self.actions = spec, actions
+        self.auto, self.execution = auto, execution
         self.extras = extras or {}
         self.head: Head = net.config.heads[0]
         processor = net.backbone.processor
         resized = partial(resized_reading, spec, processor)
         self.episode = EpisodeReader(VlmReader(spec, processor).read, spec.history, resized)
         self.token_predictor = TokenPredictor(net, tokenizer, self.schedule, spec, self.episode)
-        self.flow_predictor = FlowPredictor(net, actions, spec, self.episode)
+        self.flow_predictor = FlowPredictor(net, actions, spec, self.episode, tokenizer.horizon)
 
     @classmethod
     def make(
@@ -129,22 +129,21 @@ class VlmPolicy:
         tokenizer: ActionTokenizer,
         dataset: Dataset,
         *,
-        history: int = 1,
-        cameras: Sequence[str] = (),
-        reads_state: bool = True,
+        net: VlmNet | None = None,
+        **observes: Any,
     ) -> VlmPolicy:
-        """An untrained policy for a dataset, on a backbone (folder or hub id); reads the state
-        and the named `cameras`."""
+        """An untrained policy for a dataset, on a backbone (folder or hub id), around the network
+        of another robot's if one is given; `observes` is for `ObservationSpec.for_dataset`."""
         from oatkit.policies.vlm.backbones.loading import load_backbone
 
         require_same_actions(tokenizer, dataset)
-        spec = ObservationSpec.for_dataset(
-            dataset, history=history, cameras=cameras, reads_state=reads_state
-        )
+        spec = ObservationSpec.for_dataset(dataset, **{"history": 1, **observes})
         statistics, transform = dataset.action_statistics(), tokenizer.normalizer.transform
         actions = fit_action_normalizer(
             dataset, statistics, "min_max", transform, tokenizer.horizon
         )
+        if net is not None:
+            return cls(net, tokenizer, spec, actions, extras={UNTRAINED: True})
         loaded = load_backbone(backbone, config.backbone)
         policy = cls.make(config, loaded, tokenizer, spec, actions)
         policy.extras[UNTRAINED] = True
@@ -232,10 +231,22 @@ class VlmPolicy:
         is_pad_BT: Tensor | None = None,
     ) -> TrainingLoss:
         """The training loss on raw actions."""
-        normal_BTA = self.actions.normalize(actions_BTA, self.spec.start_state(observations))
+        normal = normalized_actions(self.actions, self.spec, observations, actions_BTA, is_pad_BT)
+        return self.normalized_loss(observations, tokens, normal[0], random, normal[1])
+
+    def normalized_loss(
+        self,
+        observations: Observations,
+        tokens: Tokens,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        is_pad_BT: Tensor | None = None,
+        weight_BA: Tensor | None = None,
+    ) -> TrainingLoss:
+        """The training loss, perhaps of several robots; see `SharingPolicy`."""
         self.extras.pop(UNTRAINED, None)  # whoever trains it knows
-        masked_BT = self._masked(is_pad_BT)
-        return self.net.loss(observations, tokens, normal_BTA, self.schedule, random, masked_BT)
+        how = (self.schedule, random, self._masked(is_pad_BT), weight_BA)
+        return self.net.loss(observations, tokens, actions_BTA, *how)
 
     def flow_loss(
         self,
@@ -248,8 +259,8 @@ class VlmPolicy:
         """The flow part of the loss on raw actions, a scalar; images stay as they are."""
         if context is None:
             context = self.net.encode(observations)
-        normal_BTA = self.actions.normalize(actions_BTA, self.spec.start_state(observations))
-        return self.net.flow_loss(context, normal_BTA, random, self._masked(is_pad_BT))
+        normal = normalized_actions(self.actions, self.spec, observations, actions_BTA, is_pad_BT)
+        return self.net.flow_loss(context, normal[0], random, self._masked(normal[1]))
 
     def _masked(self, is_pad_BT: Tensor | None) -> Tensor | None:
         """Padding that the flow loss leaves out; None if it counts."""
@@ -340,15 +351,13 @@ class VlmPolicy:
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
         """Write the artifact; it holds the weights of the backbone too."""
+        return write_policy(folder, self, *self.written())
+
+    def written(self) -> tuple[dict[str, Any], str, Callable[[Path], None]]:
+        """Settings, model card, and the files of the backbone; see `SharingPolicy`."""
         config = self.to_json() | {"tokenizer_digest": self.tokenizer.digest}
         save = self.net.backbone.processor.save_pretrained
-        return write_policy(
-            folder,
-            self,
-            config,
-            self._card(),
-            lambda to: save(to / "backbone"),
-        )
+        return config, self._card(), lambda to: save(to / "backbone")
 
     def push_to_hub(self, repo_id: str, *, private: bool = False) -> str:
         """Upload the artifact to the Hugging Face hub; returns its address."""
@@ -361,27 +370,20 @@ class VlmPolicy:
         *,
         dtype: torch.dtype | None = None,
         device: torch.device = CPU,
+        net: VlmNet | None = None,
     ) -> VlmPolicy:
         """Read an artifact; see `load_policy`."""
         from oatkit.policies.vlm.backbones.loading import build_backbone
 
-        found = read_policy(folder, OWN_KEYS)
-        tokenizer, values = found.tokenizer, found.config
-        if tokenizer.vocab_size != values["vocab_size"]:
-            raise ArtifactError(
-                f"{found.path} was trained on {values['vocab_size']} action tokens, its tokenizer "
-                f"has {tokenizer.vocab_size}: put the tokenizer of its training back"
-            )
-        if values.get("tokenizer_digest") not in (None, tokenizer.digest):
-            raise ArtifactError(
-                f"{found.path} was trained on other tokens than those of {tokenizer}: put the "
-                "tokenizer of its training back"
-            )
-        config = VlmConfig.from_json(values["net"])
-        with WithoutWeights():
-            backbone = build_backbone(found.path / "backbone", config.backbone)
-            net = VlmNet(config, backbone, found.spec, tokenizer)
-        load_weights(net, found, dtype, device, float32=("state",))
+        found = read_policy(folder, OWN_KEYS, has_weights=net is None)
+        tokenizer, values = found.tokenizer.to(device), found.config
+        require_trained_tokenizer(found.path, tokenizer, values)
+        if net is None:
+            config = VlmConfig.from_json(values["net"])
+            with WithoutWeights():
+                backbone = build_backbone(found.shared / "backbone", config.backbone)
+                net = VlmNet(config, backbone, found.spec, tokenizer)
+            load_weights(net, found, dtype, device, float32=("state",))
         actions = Normalizer.from_json(values["actions"])
         parts = (net.eval(), tokenizer, found.spec, actions)
         return cls(*parts, found.auto, found.extras, found.execution)

@@ -42,7 +42,10 @@ class VlmReader:
         self, spec: ObservationSpec, processor: Processor, *, is_resized: bool = False
     ) -> None:
         self._is_resized = is_resized
-        self._spec = replace(spec, tasks=())  # a task is text here, not an index
+        self._place = spec.embodiment
+        # a task is text here, not an index
+        self._spec = replace(spec, tasks=(), embodiment=None)
+        self._has_images = bool(spec.network.cameras)
         self._processor = processor
         # an instruction may be left out if training had only one
         self._default_task = spec.tasks[0] if len(spec.tasks) == 1 else None
@@ -57,12 +60,15 @@ class VlmReader:
             seen.append(is_seen)
         found = read_observation(self._spec, complete, allow_more=allow_more)
         is_seen_BC = torch.tensor(seen, dtype=torch.bool).reshape(len(seen), len(found)).t()
+        found = replace(found, is_seen=is_seen_BC[:, None].expand(-1, found.state.shape[1], -1))
         texts = _texts(observation.get(TASK, self._default_task), len(found))
+        if self._place is not None:
+            found = self._place.place(found)
+            texts = [self._place.instruction(text) for text in texts]
         return replace(
             found,
-            task=self._processor.task_ids(texts, has_images=bool(self._spec.cameras)),
+            task=self._processor.task_ids(texts, has_images=self._has_images),
             images=tuple(self._pixels(image) for image in found.images),
-            is_seen=is_seen_BC[:, None].expand(-1, found.state.shape[1], -1),
         )
 
     def _batch_size(self, observation: Mapping[str, Any]) -> int | None:
