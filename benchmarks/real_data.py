@@ -22,7 +22,8 @@ import oatkit
 from benchmarks.record import read_results, write_result
 from oatkit.data import Dataset
 from oatkit.data.check import check_dataset
-from oatkit.jobs.dataset_conversion import Conversion, convert_dataset
+from oatkit.jobs.conversion_plan import Conversion
+from oatkit.jobs.dataset_conversion import convert_dataset
 
 NAME = "real_data"
 SEED = 0
