@@ -52,11 +52,16 @@ def than_oat(row: str, judge: Judge, budget: int | None = None) -> Callable[[], 
 
 
 def control_rows() -> dict[str, list[dict[str, Any]]]:
-    """Rows of `benchmarks.control` under the paper's protocol, each with a cell for every seed."""
+    """Rows of `benchmarks.control` under the paper's protocol, each with a cell for every seed.
+
+    Policies with an offset head are not the paper's and not among them.
+    """
     found: dict[str, list[dict[str, Any]]] = {}
     for cell in read_results("control").get("cells", {}).values():
-        if cell["rule"] == PAPERS_RULE and cell["row"] in CONTROL_ROWS:
-            found.setdefault(cell["row"], []).append(cell)
+        row = cell["row"].removesuffix(", no offset")
+        is_papers = row in CONTROL_ROWS and not cell.get("offset_layers", 0)
+        if cell["rule"] == PAPERS_RULE and is_papers:
+            found.setdefault(row, []).append(cell)
     return found
 
 

@@ -213,6 +213,11 @@ def test_rows_of_control_come_before_the_light_table(results: Path) -> None:
     assert one().source == "policy_table", "control has no such budget"
     save_control(*(control_cell("oat", seed, {1: 40, 8: 100}) for seed in range(3)))
     assert (one().status, one().source) == (claims.AGREES, "control")
+    corrected = [
+        {**control_cell("oat", seed, {1: 100, 8: 100}), "offset_layers": 3} for seed in range(3)
+    ]
+    save_control(*corrected)
+    assert one().source == "policy_table", "an offset head is not the paper's"
 
 
 def test_tokenizers_of_different_steps_are_not_compared(results: Path) -> None:

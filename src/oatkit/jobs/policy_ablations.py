@@ -34,7 +34,7 @@ from oatkit.jobs.tokenizer_ablations import (
     recipe_settings,
 )
 from oatkit.jobs.tokenizer_training import train_tokenizer
-from oatkit.jobs.untrained_policy import policy_recipe
+from oatkit.jobs.untrained_policy import policy_config, policy_recipe
 from oatkit.nn.device import Device, resolve_device
 from oatkit.policies import load_policy
 from oatkit.storage.artifact import require_free
@@ -295,7 +295,8 @@ def _train(row: ClosedLoopAblation, folder: Path, how: _How) -> None:
     train_policy(
         how.dataset,
         tokenizer,
-        out=policy,
+        replace(policy_config("light", how.preset), offset_layers=0),  # as the paper's
+        policy,
         preset=how.preset,
         train=how.recipe,
         cameras=how.cameras,

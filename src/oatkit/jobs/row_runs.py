@@ -27,6 +27,7 @@ from oatkit.jobs.reproduction_scales import Place, Scale, ready_backbone
 from oatkit.jobs.tokenizer_training import train_tokenizer
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.nn.device import Device
+from oatkit.policies import LightConfig
 from oatkit.types import (
     BenchmarkEvaluation,
     Budget,
@@ -117,9 +118,11 @@ class RowRuns:
         if row.family is not None:
             folder = self.folder / place.name / "backbones"
             backbone = ready_backbone(row.family, self.scale, folder, dataset, self.backbones)
-        config = row.policy
+        config = policy_config(row.policy, self.preset)
+        if isinstance(config, LightConfig):  # the paper's acts by what its tokens decode to
+            config = replace(config, offset_layers=0)
         if row.endpoints:
-            config = replace(policy_config(row.policy, self.preset), endpoints=row.endpoints)
+            config = replace(config, endpoints=row.endpoints)
         train_policy(
             dataset,
             tokenizer,
