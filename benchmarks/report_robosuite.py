@@ -1,4 +1,4 @@
-"""The sections of the results page on robosuite: our experts, speed, and the light table."""
+"""The sections of the results page on robosuite: experts, recordings, and the light table."""
 
 from __future__ import annotations
 
@@ -39,6 +39,29 @@ def robosuite_experts(record: dict[str, Any]) -> str:
             rows,
         ),
         script="robosuite_experts",
+    )
+
+
+def robosuite_replay(record: dict[str, Any]) -> str:
+    rows = [
+        (
+            *(f"`{name}`", row["robosuite_name"], str(row["recordings"])),
+            f"{row['successes']} of {row['episodes']}",
+            f"{100 * row['interval'][0]:.0f} to {100 * row['interval'][1]:.0f}",
+            " / ".join(map(str, row["steps"] or ())),
+        )
+        for name, row in record["results"].items()
+    ]
+    return section(
+        "Recordings of robosuite from other start poses",
+        paragraph(
+            "Human recordings from the history of robosuite, moved to the start poses of the first "
+            "demonstrations and replayed (`oatkit data make robosuite --from-demos`): how often "
+            "that solves the task, with Wilson's 95 % interval in percent, and the least, median "
+            "and most steps of a success.",
+        ),
+        table(("file", "task", "recordings", "solved", "interval", "steps"), rows),
+        script="robosuite_replay",
     )
 
 

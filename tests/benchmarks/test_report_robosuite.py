@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.report_robosuite import policy_robosuite, robosuite_experts
+from benchmarks.report_robosuite import policy_robosuite, robosuite_experts, robosuite_replay
 
 EXPERT = {
     "successes": 49,
@@ -30,6 +30,11 @@ def test_experts() -> None:
     text = robosuite_experts(record)
     assert "| `lift` | Lift | 49 of 50 | 90 to 100 | 24 / 26 / 31 | 170 | 121 | 18 | 54 |" in text
     assert "images of 84 x 84" in " ".join(text.split())
+
+
+def test_recordings() -> None:
+    text = robosuite_replay({"results": {"panda_lift": {**EXPERT, "recordings": 1}}})
+    assert "| `panda_lift` | Lift | 1 | 49 of 50 | 90 to 100 | 24 / 26 / 31 |" in text
 
 
 def test_the_table() -> None:
