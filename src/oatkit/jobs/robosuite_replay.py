@@ -209,10 +209,11 @@ def plan_path(task: str, recording: Recording, start: StateView) -> tuple[float,
         for state_E, closes in zip(recording.states, recording.closes, strict=True)
     ]
     views = [view for view, _ in steps]
-    old, new = _frame(task, views[0]), _frame(task, start)
+    new = _frame(task, start)
     if task == "door":
-        return _sent(steps, recording.sent, old, new)
+        return _sent(steps, recording.sent, _frame(task, views[0]), new)
     near = _last_far(views)
+    old = _frame(task, views[near])  # by then it has fallen into place
     if task == "lift":
         return _moved(steps[near:], old, new, FOLDS[task], has_thing=False)
     lifted, high = _lifted_at(views), _last_high(views)
