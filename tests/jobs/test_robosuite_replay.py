@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -96,6 +97,17 @@ def test_what_is_carried_goes_up_before_it_goes_over(x: float, y: float, turn: f
         assert is_at_end or point.at[2] > 0.9
     np.testing.assert_allclose(way[-1].thing.at, [0, 0, 0.87], atol=0.011)
     assert all(point.thing is None for point in path[: len(path) // 4])
+
+
+def test_what_is_dropped_from_high_up_is_brought_over_its_goal_first() -> None:
+    """The fingers open where they opened in the recording, not on the way there."""
+    recording = carried()
+    closes = recording.closes.copy()
+    closes[60:] = False  # at the end of the way over
+    _, path = plan_path("stack", replace(recording, closes=closes), VIEW)
+    last_held = [point for point in path if point.fingers == CLOSE][-1]
+    np.testing.assert_allclose(last_held.at[:2], 0, atol=0.02)
+    assert last_held.at[2] > 0.95
 
 
 @given(angles, st.floats(-0.02, 0.02), st.floats(-0.02, 0.02))

@@ -55,6 +55,8 @@ REACHED_BEFORE_FINGERS = 0.006
 """The same where the fingers move next."""
 PATIENCE = 10
 """Steps after which it goes on anyway, and for which it waits where the fingers move."""
+PATIENCE_ON_THE_WAY = 60
+"""The same where it comes from farther off than from the point before of a recording."""
 RAISED = 0.01
 """Meters by which something has to leave its place to count as held."""
 NEARBY = 0.15
@@ -90,6 +92,7 @@ class Point:
         fingers: What the fingers do.
         thing: Where the thing is then that was taken; None before it is carried.
         lasts_a_step: Whether the hand goes on after one step, wherever it is.
+        patience: Steps after which it goes on, wherever it is.
     """
 
     at: Vector
@@ -97,6 +100,7 @@ class Point:
     fingers: float
     thing: Frame | None = None
     lasts_a_step: bool = False
+    patience: int = PATIENCE
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +178,7 @@ class Follower:
 
     def _has_reached(self, state: StateView) -> bool:
         point = self._path[self._next]
-        if self._waited >= PATIENCE or point.lasts_a_step:
+        if self._waited >= point.patience or point.lasts_a_step:
             return True
         if self._next and point.fingers != self._path[self._next - 1].fingers:
             return False
@@ -216,7 +220,8 @@ def plan_path(task: str, recording: Recording, start: StateView) -> tuple[float,
     old = _frame(task, views[near])  # by then it has fallen into place
     if task == "lift":
         return _moved(steps[near:], old, new, FOLDS[task], has_thing=False)
-    lifted, high = _lifted_at(views), _last_high(views)
+    held = int(np.flatnonzero(recording.closes)[-1])
+    lifted, high = _lifted_at(views), min(held, _last_high(views))
     taken, to_it = _moved(steps[near : lifted + 1], old, new, FOLDS[task], has_thing=False)
     if to_it[-1].turn[:, 0] @ START_LINE < 0:  # the arm does not turn so far
         to_it = [replace(point, turn=point.turn @ HALF_TURN) for point in to_it]
@@ -224,6 +229,7 @@ def plan_path(task: str, recording: Recording, start: StateView) -> tuple[float,
     new_goal = Frame.of(start.goal, start.goal_turn)
     brought, to_goal = _moved(steps[high:], old_goal, new_goal, 4, has_thing=True)
     up = np.array([*to_it[-1].at[:2], to_goal[0].at[2]])
+    to_goal[0] = replace(to_goal[0], patience=PATIENCE_ON_THE_WAY)
     return taken + brought, [*to_it, replace(to_it[-1], at=up), *to_goal]
 
 
