@@ -69,9 +69,17 @@ def policy_robosuite(record: dict[str, Any]) -> str:
     results = record["results"]
     protocol = next(iter(results.values()))["protocol"]
     tasks = [task["task"] for task in next(iter(results.values()))["budgets"][0]["tasks"]]
+    counts = [
+        task["success"]["episodes"]
+        for row in results.values()
+        for budget in row["budgets"]
+        for task in budget["tasks"]
+    ]
+    least, most = min(counts), max(counts)
     rows = [
         (
-            *(f"`{name}`", str(row["steps"]), budget_name(budget["budget"])),
+            *(f"`{name}`", str(row["tokenizer_steps"]), str(row["steps"])),
+            budget_name(budget["budget"]),
             *(f"{100 * task['success']['rate']:.0f}" for task in budget["tasks"]),
             rate(budget["success"]),
         )
@@ -85,10 +93,10 @@ def policy_robosuite(record: dict[str, Any]) -> str:
             "50 demonstrations of each task by our scripted experts, from state unless the row "
             "says images.",
             f"A chunk has {protocol['horizon']} actions, of which {protocol['execute']} are "
-            f"executed; there are {said(results.values(), 'episodes')} episodes of each task, and "
-            "one training of each row.",
+            f"executed; there are {least} to {most} episodes of each task and budget, and one "
+            "training of each row.",
             "Success is in percent, the last column with Wilson's 95 % interval.",
         ),
-        table(("tokens", "steps", "budget", *tasks, "all"), rows),
+        table(("tokens", "tokenizer steps", "steps", "budget", *tasks, "all"), rows),
         script="policy_robosuite",
     )
