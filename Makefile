@@ -154,9 +154,10 @@ bench: setup
 bench-neighbors: setup .venv-lerobot-0.4.4/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.neighbors
 
-# Experts, speed and the light table on robosuite.
+# Experts, speed and the light table on robosuite; ROBOSUITE_RECORDINGS names HDF5 files to replay.
 bench-robosuite: .venv-robosuite/.installed
 	.venv-robosuite/bin/python -m benchmarks.robosuite_experts
+	test -z '$(ROBOSUITE_RECORDINGS)' || .venv-robosuite/bin/python -m benchmarks.robosuite_replay $(ROBOSUITE_RECORDINGS)
 	.venv-robosuite/bin/python -m benchmarks.policy_robosuite
 	.venv-robosuite/bin/python -m benchmarks.policy_robosuite --images --only oat
 

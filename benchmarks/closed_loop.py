@@ -67,6 +67,9 @@ def arguments(summary: str, rows: Sequence[str], default: Sequence[str]) -> Argu
         "--steps", type=int, help="training steps of the policy; the preset's by default"
     )
     parser.add_argument(
+        "--tokenizer-steps", type=int, help="the same of the tokenizer; the preset's by default"
+    )
+    parser.add_argument(
         "--episodes", type=int, help="episodes of each task; the scale's by default"
     )
     parser.add_argument("--workers", type=int, help="simulator processes; one per core by default")
@@ -90,7 +93,7 @@ def cells(args: Namespace) -> Iterator[Cell]:
 
 def row_runs(args: Namespace, table: PaperTable) -> RowRuns:
     """How the rows of a table are made."""
-    scale = SCALES[args.scale].changed(args.episodes, args.steps)
+    scale = SCALES[args.scale].changed(args.episodes, args.steps, args.tokenizer_steps)
     folder, how = REPRODUCTION / args.scale, {"workers": args.workers, "show_progress": True}
     return RowRuns(scale, scale.preset(table), folder, **how)
 

@@ -5,7 +5,8 @@
     oatkit tokenizer train --data $O/libero-object --kind oat-pow2 --out $O/oat-pow2 ...
     oatkit policy train --data $O/libero-object --tokenizer $O/oat-pow2 --out $O/policy ...
     oatkit serve $O/policy
-    $L/oatkit policy eval --remote ws://127.0.0.1:8000 --env libero-object --out $O/eval ...
+    $L/oatkit policy eval --remote ws://127.0.0.1:8000 --env libero-object \\
+        --out $O/libero-object.eval ...
     python -m benchmarks.libero record --suite libero-object --assets repaired
 
 Attempts are kept, so that a run that was stopped goes on.
@@ -26,14 +27,13 @@ import numpy as np
 from oatkit.data.lerobot_writer import LeRobotWriter
 from oatkit.data.source import Feature
 from oatkit.envs.libero import ACTION_DIM, FPS, LIBERO, TASKS, Libero
-from oatkit.envs.libero_experts import PickAndPlace
+from oatkit.envs.libero_experts import GRIPS, PickAndPlace
 from oatkit.envs.simulator import demonstration_seed
 from oatkit.storage.atomic_write import atomic_write
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
-NAME = "libero"
-SUITES = ("libero-object", "libero-spatial")
-"""Suites that the expert is for."""
+NAMES = {"libero-object": "libero", "libero-spatial": "libero_spatial"}
+"""Suite that the expert is for to the name of its results."""
 FEATURES = {
     STATE: Feature((8,)),
     ENVIRONMENT_STATE: Feature((28,)),
@@ -47,7 +47,7 @@ MAX_FAILURES = 3
 def main() -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("demonstrate", "record"))
-    parser.add_argument("--suite", choices=SUITES, default=SUITES[0])
+    parser.add_argument("--suite", choices=list(NAMES), default="libero-object")
     parser.add_argument("--episodes", type=int, default=5, help="successes of each task")
     parser.add_argument("--out", type=Path, default=Path("out/libero"))
     parser.add_argument("--assets", choices=("official", "repaired"), default="official")
@@ -87,7 +87,7 @@ def make_attempts(suite: str, task: str, folder: Path, num_wanted: int) -> None:
         if any(folder.glob(f"{number:03d}.*")):
             continue
         environment = environment or Libero(suite, task)
-        columns = run_expert(environment, demonstration_seed(0, number))
+        columns = run_expert(environment, PickAndPlace(GRIPS[suite]), demonstration_seed(0, number))
         print(task, number, "failed" if columns is None else f"{len(columns['action'])} steps")
         if columns is None:
             (folder / f"{number:03d}.failed").touch()
@@ -103,9 +103,9 @@ def counts(folder: Path) -> tuple[int, int]:
     return len(list(folder.glob("*.npz"))), len(list(folder.glob("*.failed")))
 
 
-def run_expert(environment: Libero, seed: int) -> dict[str, Any] | None:
+def run_expert(environment: Libero, expert: PickAndPlace, seed: int) -> dict[str, Any] | None:
     """The columns of one episode until some steps after success; None if it fails."""
-    expert, rows, num_left = PickAndPlace(), [], None
+    rows, num_left = [], None
     observation, is_over = environment.reset(seed), False
     while not is_over and num_left != 0:
         action_A = expert.act(observation)
@@ -122,7 +122,7 @@ def run_expert(environment: Libero, seed: int) -> dict[str, Any] | None:
 
 
 def record(args: Namespace) -> None:
-    """Keep how often the expert succeeded, and the policy's evaluation."""
+    """Keep how often the expert succeeded, and the policy's evaluation where there is one."""
     from benchmarks.record import write_result  # where git and torch are
 
     expert = {}
@@ -130,16 +130,16 @@ def record(args: Namespace) -> None:
         folder = args.out / f"{args.suite}.attempts" / task
         solved, failed = counts(folder)
         expert[task] = {"solved": solved, "failed": failed}
-    evaluation = json.loads((args.out / "eval/evaluation.json").read_text())
-    kept = ("settings", "kind", "versions", "budgets", "command")
-    write_result(
-        NAME,
-        seed=0,
-        settings={"suite": args.suite, "episodes": args.episodes, "assets": args.assets},
-        results={"expert": expert, "policy": {key: evaluation[key] for key in kept}},
-    )
+    results: dict[str, Any] = {"expert": expert}
+    evaluated = args.out / f"{args.suite}.eval/evaluation.json"
+    if evaluated.exists():
+        evaluation = json.loads(evaluated.read_text())
+        kept = ("settings", "kind", "versions", "budgets", "command")
+        results["policy"] = {key: evaluation[key] for key in kept}
+    settings = {"suite": args.suite, "episodes": args.episodes, "assets": args.assets}
+    write_result(NAMES[args.suite], seed=0, settings=settings, results=results)
 
 
 if __name__ == "__main__":
-    assert set(SUITES) <= set(LIBERO)
+    assert NAMES.keys() <= LIBERO.keys()
     main()

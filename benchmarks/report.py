@@ -61,6 +61,7 @@ SECTIONS = {
     "neighbors": report_neighbors.neighbors,
     "policy_pusht": report_policies.policy_pusht,
     "robosuite_experts": report_robosuite.robosuite_experts,
+    "robosuite_replay": report_robosuite.robosuite_replay,
     "policy_robosuite": report_robosuite.policy_robosuite,
     "policy_latency": report_policies.policy_latency,
     "auto_depth": report_policies.auto_depth,

@@ -1,4 +1,4 @@
-"""The sections of the results page on robosuite: our experts, speed, and the light table."""
+"""The sections of the results page on robosuite: experts, recordings, and the light table."""
 
 from __future__ import annotations
 
@@ -42,13 +42,44 @@ def robosuite_experts(record: dict[str, Any]) -> str:
     )
 
 
+def robosuite_replay(record: dict[str, Any]) -> str:
+    rows = [
+        (
+            *(f"`{name}`", row["robosuite_name"], str(row["recordings"])),
+            f"{row['successes']} of {row['episodes']}",
+            f"{100 * row['interval'][0]:.0f} to {100 * row['interval'][1]:.0f}",
+            " / ".join(map(str, row["steps"] or ())),
+        )
+        for name, row in record["results"].items()
+    ]
+    return section(
+        "Recordings of robosuite from other start poses",
+        paragraph(
+            "Human recordings from the history of robosuite, moved to the start poses of the first "
+            "demonstrations and replayed (`oatkit data make robosuite --from-demos`): how often "
+            "that solves the task, with Wilson's 95 % interval in percent, and the least, median "
+            "and most steps of a success.",
+        ),
+        table(("file", "task", "recordings", "solved", "interval", "steps"), rows),
+        script="robosuite_replay",
+    )
+
+
 def policy_robosuite(record: dict[str, Any]) -> str:
     results = record["results"]
     protocol = next(iter(results.values()))["protocol"]
     tasks = [task["task"] for task in next(iter(results.values()))["budgets"][0]["tasks"]]
+    counts = [
+        task["success"]["episodes"]
+        for row in results.values()
+        for budget in row["budgets"]
+        for task in budget["tasks"]
+    ]
+    least, most = min(counts), max(counts)
     rows = [
         (
-            *(f"`{name}`", str(row["steps"]), budget_name(budget["budget"])),
+            *(f"`{name}`", str(row["tokenizer_steps"]), str(row["steps"])),
+            budget_name(budget["budget"]),
             *(f"{100 * task['success']['rate']:.0f}" for task in budget["tasks"]),
             rate(budget["success"]),
         )
@@ -62,10 +93,10 @@ def policy_robosuite(record: dict[str, Any]) -> str:
             "50 demonstrations of each task by our scripted experts, from state unless the row "
             "says images.",
             f"A chunk has {protocol['horizon']} actions, of which {protocol['execute']} are "
-            f"executed; there are {said(results.values(), 'episodes')} episodes of each task, and "
-            "one training of each row.",
+            f"executed; there are {least} to {most} episodes of each task and budget, and one "
+            "training of each row.",
             "Success is in percent, the last column with Wilson's 95 % interval.",
         ),
-        table(("tokens", "steps", "budget", *tasks, "all"), rows),
+        table(("tokens", "tokenizer steps", "steps", "budget", *tasks, "all"), rows),
         script="policy_robosuite",
     )

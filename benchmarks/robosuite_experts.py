@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.record import read_results, write_result
 from oatkit.envs.robosuite import CAMERAS, SCENES, TASKS, Robosuite
-from oatkit.envs.robosuite_experts import scripted_expert
+from oatkit.envs.robosuite_experts import Expert, scripted_expert
 from oatkit.envs.simulator import demonstration_seed
 from oatkit.evaluation.success_statistics import success_rate
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
@@ -44,10 +44,15 @@ def main(argv: list[str] | None = None) -> None:
         write_result(NAME, seed=SEED, settings=settings, results=results)
 
 
-def measure_expert(task: str, episodes: int) -> dict[str, Any]:
-    """Success of the expert with its interval, and the steps that its successes take."""
+def measure_expert(
+    task: str, episodes: int, make_expert: Callable[[str], Expert] = scripted_expert
+) -> dict[str, Any]:
+    """Success of an expert with its interval, and the steps that its successes take."""
     environment = Robosuite(task)
-    lengths = [solve(environment, demonstration_seed(SEED, number)) for number in range(episodes)]
+    lengths = [
+        solve(environment, demonstration_seed(SEED, number), make_expert(task))
+        for number in range(episodes)
+    ]
     solved = [length for length in lengths if length is not None]
     success = success_rate(len(solved), episodes)
     return {
@@ -58,9 +63,9 @@ def measure_expert(task: str, episodes: int) -> dict[str, Any]:
     }
 
 
-def solve(environment: Robosuite, seed: int) -> int | None:
+def solve(environment: Robosuite, seed: int, expert: Expert) -> int | None:
     """Steps until the expert's first success; None without one."""
-    expert, observation = scripted_expert(environment.task), environment.reset(seed)
+    observation = environment.reset(seed)
     for number in range(1, environment.max_steps + 1):
         result = environment.step(expert(observation[ENVIRONMENT_STATE]))
         if result.is_success:

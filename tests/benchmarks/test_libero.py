@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -61,3 +62,28 @@ def test_successes_become_a_dataset_and_a_stopped_run_goes_on(
     Bench.made.clear()
     libero.demonstrate(args)
     assert Bench.made == []
+
+
+def test_an_expert_is_kept_without_a_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy's evaluation of the suite is added where there is one."""
+    from benchmarks import record
+
+    kept: list[Any] = []
+    monkeypatch.setattr(record, "write_result", lambda name, **what: kept.append((name, what)))
+    task = next(iter(TASKS["libero-spatial"]))
+    folder = tmp_path / "libero-spatial.attempts" / task
+    folder.mkdir(parents=True)
+    for name in ("000.npz", "001.npz", "002.failed"):
+        (folder / name).touch()
+    args = Namespace(suite="libero-spatial", episodes=2, out=tmp_path, assets="repaired")
+    libero.record(args)
+    (tmp_path / "libero-spatial.eval").mkdir()
+    parts = dict.fromkeys(("settings", "kind", "versions", "budgets", "command"), 1)
+    (tmp_path / "libero-spatial.eval/evaluation.json").write_text(json.dumps(parts | {"more": 2}))
+    libero.record(args)
+    assert [name for name, _ in kept] == ["libero_spatial"] * 2
+    assert kept[0][1]["results"]["expert"][task] == {"solved": 2, "failed": 1}
+    assert "policy" not in kept[0][1]["results"]
+    assert kept[1][1]["results"]["policy"] == parts

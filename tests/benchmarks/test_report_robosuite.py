@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.report_robosuite import policy_robosuite, robosuite_experts
+from benchmarks.report_robosuite import policy_robosuite, robosuite_experts, robosuite_replay
 
 EXPERT = {
     "successes": 49,
@@ -19,6 +19,7 @@ EXPERT = {
 RATE = {"successes": 10, "episodes": 20, "rate": 0.5, "low": 0.3, "high": 0.7}
 ROW = {
     "steps": 100,
+    "tokenizer_steps": 80,
     "protocol": {"horizon": 32, "execute": 16},
     "settings": {"preset": "small", "episodes": 20},
     "budgets": [{"budget": 8, "success": RATE, "tasks": [{"task": "lift", "success": RATE}]}],
@@ -32,8 +33,14 @@ def test_experts() -> None:
     assert "images of 84 x 84" in " ".join(text.split())
 
 
+def test_recordings() -> None:
+    text = robosuite_replay({"results": {"panda_lift": {**EXPERT, "recordings": 1}}})
+    assert "| `panda_lift` | Lift | 1 | 49 of 50 | 90 to 100 | 24 / 26 / 31 |" in text
+
+
 def test_the_table() -> None:
     text = policy_robosuite({"results": {"oat": ROW, "oat, images": ROW}})
-    assert "| `oat` | 100 | 8 | 50 |" in text
-    assert "| `oat, images` | 100 | 8 | 50 |" in text
+    assert "| `oat` | 80 | 100 | 8 | 50 |" in text
+    assert "| `oat, images` | 80 | 100 | 8 | 50 |" in text
     assert "preset `small`" in " ".join(text.split())
+    assert "20 to 20 episodes" in " ".join(text.split())

@@ -53,6 +53,25 @@ def test_a_hand_that_is_held_up_grasps_where_it_is() -> None:
     assert CLOSE in fingers
 
 
+@given(PLACES, PLACES)
+def test_a_rim_is_taken_on_the_far_side_and_the_middle_comes_to_the_goal(
+    thing: tuple[float, float, float], goal: tuple[float, float, float]
+) -> None:
+    grip = Grip((0.0, 0.0, 0.03), rim=0.05)
+    expert, hand = PickAndPlace(grip), np.array([-0.1, 0.0, 0.3])
+    hands, fingers = [], []
+    for _ in range(200):
+        action = expert.act(observe(hand, thing, goal))
+        hand = hand + STEP_METERS * action[:3]
+        hands.append(hand)
+        fingers.append(action[6])
+    taken = hands[fingers.index(CLOSE)] - thing
+    np.testing.assert_allclose(np.abs(taken), (0, 0.05, 0.03), atol=0.02)
+    if abs(thing[1] - goal[1]) > 0.01:
+        assert taken[1] * (thing[1] - goal[1]) > 0
+    np.testing.assert_allclose((hands[-1] - taken)[:2], goal[:2], atol=0.03)
+
+
 @pytest.mark.parametrize("offset", [(0.0, 0.0, 0.0), (0.0, 0.05, 0.01)])
 def test_objects_are_taken_where_the_grip_says(offset: tuple[float, float, float]) -> None:
     expert = PickAndPlace(Grip(offset=offset))

@@ -73,6 +73,9 @@ def test_an_unknown_scale_is_answered_with_the_closest() -> None:
     changed = SCALES["tiny"].changed(3)
     assert (changed.episodes, changed.policy["steps"]) == (3, 2)
     assert SCALES["paper"].changed(steps=7).policy == {"steps": 7}
+    tokenizer = SCALES["tiny"].changed(tokenizer_steps=9)
+    assert tokenizer.tokenizer == {"steps": 9, "batch_size": 8}
+    assert tokenizer.policy == SCALES["tiny"].policy
 
 
 def test_pusht_is_read_from_the_pose_or_from_keypoints(tmp_path: Path) -> None:

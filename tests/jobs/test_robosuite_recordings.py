@@ -8,9 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oatkit.envs.robosuite import SCENES, Robosuite
+from oatkit.envs.robosuite import SCENES, Robosuite, StateView
 from oatkit.errors import DatasetError
-from oatkit.jobs.robosuite_recordings import read_recordings, recorded_task
+from oatkit.jobs.robosuite_recordings import (
+    DOOR_BODY,
+    DOOR_PLACE,
+    read_recordings,
+    recorded_task,
+)
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 from tests.envs.robosuite_install import skip_without_robosuite
 from tests.jobs.robosuite_files import write_recording
@@ -76,11 +81,39 @@ def test_broken_demonstrations_are_named(
         read_recordings(write(tmp_path / "d.hdf5", demos, env="Lift"), "lift")
 
 
-def test_a_door_without_a_place_is_named(tmp_path: Path) -> None:
+def test_a_door_stands_where_its_model_says_or_in_the_middle(tmp_path: Path) -> None:
+    """The model is in the attribute or, in older files, in a folder beside; else it is guessed."""
     skip_without_robosuite()
-    demos = {"demo_1": {"states": np.zeros((5, 23)), "actions": np.zeros((5, 7))}}
-    with pytest.raises(DatasetError, match="does not say where its door stood"):
-        read_recordings(write(tmp_path / "d.hdf5", demos, env="Door"), "door")
+    path = write_recording(tmp_path / "d.hdf5", "door")
+    (given,) = read_recordings(path, "door")
+    true = StateView.of(given.states[0])
+    with h5py.File(path, "r+") as file:
+        attributes = file["data/demo_1"].attrs
+        (tmp_path / "models").mkdir()
+        (tmp_path / "models/model_1.xml").write_text(attributes["model_file"])
+        attributes["model_file"] = "model_1.xml"
+    read_recordings.cache_clear()
+    (beside,) = read_recordings(path, "door")
+    np.testing.assert_array_equal(beside.states, given.states)
+    (tmp_path / "models/model_1.xml").unlink()
+    read_recordings.cache_clear()
+    guessed = StateView.of(read_recordings(path, "door")[0].states[0])
+    assert np.abs(guessed.goal - true.goal).max() < 0.05
+    assert np.linalg.norm(guessed.goal - true.goal) > 1e-4
+    assert guessed.goal_turn[:, 0] @ true.goal_turn[:, 0] > np.cos(0.126)
+    np.testing.assert_array_equal(guessed.hand, true.hand)
+
+
+def test_the_middle_is_within_what_robosuite_draws() -> None:
+    skip_without_robosuite()
+    environment = Robosuite("door")
+    for seed in range(8):
+        environment.reset(seed)
+        door = environment.model.body(DOOR_BODY)
+        w, _, _, z = door.quat
+        place = np.array([*door.pos[:2], 2 * np.arctan2(z, w)])
+        off = (place - DOOR_PLACE + np.pi) % (2 * np.pi) - np.pi
+        assert (np.abs(off) <= (0.0101, 0.0101, 0.1251)).all()
 
 
 @pytest.mark.parametrize("task", ["lift", "door"])
@@ -91,4 +124,5 @@ def test_recorded_states_are_seen_as_they_were(task: str, tmp_path: Path) -> Non
     np.testing.assert_allclose(recording.states[0], start_E, atol=1e-5)
     assert not recording.closes[0]
     assert recording.closes.any()
-    assert len(recording.states) == len(recording.closes)
+    assert len(recording.states) == len(recording.closes) == len(recording.sent)
+    assert 0.01 < np.abs(recording.sent).max() < 0.0501, "an action of 1 sends the hand 5 cm"

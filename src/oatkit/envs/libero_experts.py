@@ -10,7 +10,8 @@
     release    stays                           open
 
 It sees what policies from state see, and nothing else. `libero-object` and `libero-spatial` are of
-this form.
+this form; `GRIPS` has how each is grasped. A bowl is pinched at its rim, on the side that is
+farther from the goal, and comes to the goal with its middle.
 
 Shape letters: S proprioception (8), E environment state (28), A action (7).
 """
@@ -42,6 +43,7 @@ class Grip:
 
     Attributes:
         offset: Vector from the object to where the fingers close, in meters.
+        rim: Distance of the rim from the middle, for what is open at the top; 0 for a full grasp.
         hover: How far above the object the hand comes first.
         carry: Height of the hand while it carries.
         drop: Height of the hand over the goal where it opens.
@@ -49,10 +51,18 @@ class Grip:
     """
 
     offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    rim: float = 0.0
     hover: float = 0.12
     carry: float = 0.36
     drop: float = 0.3
     grasp_steps: int = 12
+
+
+GRIPS = {
+    "libero-object": Grip(),
+    "libero-spatial": Grip((0.0, 0.0, 0.035), rim=0.048, carry=1.25, drop=0.97),
+}
+"""Suite to how its objects are taken. Heights are those of its scene: a floor, a table."""
 
 
 class PickAndPlace:
@@ -75,7 +85,10 @@ class PickAndPlace:
         hand = observation[STATE][:3].astype(np.float64)
         state_E = observation[ENVIRONMENT_STATE].astype(np.float64)
         if self._start is None or self._end is None:  # the hand moves both, so one look counts
-            self._start, self._end = state_E[:3] + self._grip.offset, state_E[7:10]
+            start, end = state_E[:3], state_E[7:10]
+            # The fingers close along y.
+            aside = np.array([0, np.copysign(self._grip.rim, start[1] - end[1]), 0])
+            self._start, self._end = start + self._grip.offset + aside, end + aside
         target, fingers = self._goal(self._start, self._end)
         move = np.clip((target - hand) / STEP_METERS, -1, 1)
         self._steps += 1

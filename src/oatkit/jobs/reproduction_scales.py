@@ -58,11 +58,18 @@ class Scale:
     policy: Mapping[str, Any] = field(default_factory=dict)
     backbone: ScratchSize | None = None
 
-    def changed(self, episodes: int | None = None, steps: int | None = None) -> Scale:
-        """The scale with another number of episodes or of the policy's steps, if they are given."""
+    def changed(
+        self,
+        episodes: int | None = None,
+        steps: int | None = None,
+        tokenizer_steps: int | None = None,
+    ) -> Scale:
+        """The scale with other numbers of episodes and training steps, where they are given."""
+        own = {} if tokenizer_steps is None else {"steps": tokenizer_steps}
         return replace(
             self,
             episodes=self.episodes if episodes is None else episodes,
+            tokenizer={**self.tokenizer, **own},
             policy={**self.policy, **({} if steps is None else {"steps": steps})},
         )
 
