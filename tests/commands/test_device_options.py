@@ -21,6 +21,7 @@ WITHOUT_NETWORK = {
     "data info",
     "data check",
     "vlm combinations",
+    "vlm plan",
     "vlm scratch",
     "doctor",
 }

@@ -17,8 +17,8 @@ from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.nn.onnx.graph import open_session, ports
 from oatkit.nn.onnx.stage_decoder import OnnxDecoder
 from oatkit.policies import LightFlowPolicy, LightPolicy, Policy, VlmPolicy, load_policy
-from oatkit.policies.generation.chunk_decoder import ChunkDecoder
 from oatkit.policies.generation.packing import pack
+from oatkit.policies.generation.token_generation import ChunkDecoder
 from oatkit.policies.light.light_flow_onnx import (
     flow_encoder_model,
     flow_facts,

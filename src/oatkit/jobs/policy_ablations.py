@@ -296,7 +296,7 @@ def _train(row: ClosedLoopAblation, folder: Path, how: _How) -> None:
         how.dataset,
         tokenizer,
         replace(policy_config("light", how.preset), offset_layers=0),  # as the paper's
-        policy,
+        out=policy,
         preset=how.preset,
         train=how.recipe,
         cameras=how.cameras,

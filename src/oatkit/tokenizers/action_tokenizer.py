@@ -46,7 +46,7 @@ from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.tokenizers.fast import Fast
 from oatkit.tokenizers.kind_table import kind_named, make_codec, make_config
 from oatkit.tokenizers.model_card import model_card
-from oatkit.tokenizers.token_checks import checked_tokens, decoded_rows
+from oatkit.tokenizers.token_checks import checked_tokens, decode_each
 from oatkit.types import Decoding, NormalizationMode, Schedule, Tokens
 
 FORMAT_VERSION = 1
@@ -272,9 +272,11 @@ class ActionTokenizer:
         """
         if UNTRAINED in self.extras:
             warn_of_random_weights(f"{self.kind} tokenizer", "train_tokenizer")
-        chunks_BTA, reasons = decoded_rows(
-            self.codec, tokens, self.coded_shape, self.decode_normalized
-        )
+        if self.codec.is_total:
+            chunks_BTA, reasons = self.decode_normalized(checked_tokens(self.codec, tokens)), {}
+        else:
+            decode = self.decode_normalized
+            chunks_BTA, reasons = decode_each(self.codec, tokens, self.coded_shape, decode)
         if correct is not None:
             chunks_BTA = correct(chunks_BTA)
         if not reasons:

@@ -40,10 +40,10 @@ def checked_tokens(codec: Codec, given: Any, budget: int | None = None) -> Token
     return tokens if is_real_BK.all() else replace(tokens, ids=tokens.ids * is_real_BK)
 
 
-def decoded_rows(
+def decode_each(
     codec: Codec, tokens: Tokens, shape: tuple[int, int], decode: Callable[[Tokens], Tensor]
 ) -> tuple[Tensor, dict[int, str]]:
-    """Chunks, and the reason for each row that does not decode, whose chunk is NaN.
+    """Chunks of sequences one by one, and the reason for each that does not decode and is NaN.
 
     Args:
         codec: Codec of the tokens.
@@ -51,8 +51,6 @@ def decoded_rows(
         shape: Number of steps and dimensions of a chunk.
         decode: Decodes sequences that were checked.
     """
-    if codec.is_total:
-        return decode(checked_tokens(codec, tokens)), {}
     chunks, reasons = [], {}
     for row in range(len(tokens)):
         try:

@@ -12,10 +12,9 @@ from torch import Tensor
 
 from oatkit.nn.device import read_clock
 from oatkit.policies.generation.budget_limits import can_stop_early
-from oatkit.policies.generation.chunk_decoder import ChunkDecoder, Correct
 from oatkit.policies.generation.deadline import Latency
 from oatkit.policies.generation.early_stop import AutoThresholds, StageCosts
-from oatkit.policies.generation.token_generation import generate_stages
+from oatkit.policies.generation.token_generation import ChunkDecoder, Correct, generate_stages
 from oatkit.policies.generation.token_net import TokenNet
 from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer

@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from oatkit.policies.generation.budget_limits import can_stop_early
-from oatkit.policies.generation.chunk_decoder import ChunkDecoder, Correct
 from oatkit.policies.generation.early_stop import MARGIN, AutoThresholds, find_thresholds
 from oatkit.policies.generation.latency_measurement import measure_costs
 from oatkit.policies.generation.random_rows import Generators, random_rows
-from oatkit.policies.generation.token_generation import generate_stages
+from oatkit.policies.generation.token_generation import ChunkDecoder, Correct, generate_stages
 from oatkit.policies.generation.token_net import TokenNet
 from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer

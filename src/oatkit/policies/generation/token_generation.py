@@ -11,22 +11,52 @@ retry), K token slot, G slot of a stage, V vocabulary, T step in the chunk, A ac
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.decoder_backend import Generation
-from oatkit.policies.generation.chunk_decoder import ChunkDecoder
 from oatkit.policies.generation.deadline import Deadline
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.packing import Stage
+from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import STOP_REASONS, Sampling, Schedule, Tokens
 
 ALL, BUDGET, AUTO, DEADLINE = range(len(STOP_REASONS))
 """Codes of the reasons why generation stopped."""
+
+
+Correct = Callable[[Any, Tensor, Tensor], Tensor]
+"""A correction by a network: it takes the context, normalized chunks (B, T, A) and the number of
+tokens (B,) that each was decoded from, and gives normalized chunks."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkDecoder:
+    """Decodes the tokens of a context.
+
+    Attributes:
+        tokenizer: Tokenizer of the tokens.
+        correct: What the network does to decoded chunks; nothing by default.
+        context: Context of the rows, which `correct` reads.
+    """
+
+    tokenizer: ActionTokenizer
+    correct: Correct | None = None
+    context: Any = None
+
+    def decode(self, tokens: Tokens) -> tuple[Tensor, dict[int, str]]:
+        """Raw chunks (B, T, A), and the reason for each row that does not decode and is NaN."""
+        correct, context = self.correct, self.context
+        if correct is None:
+            return self.tokenizer.decode_rows(tokens)
+        return self.tokenizer.decode_rows(
+            tokens, lambda chunk_BTA: correct(context, chunk_BTA, tokens.lengths)
+        )
 
 
 @dataclass(frozen=True)

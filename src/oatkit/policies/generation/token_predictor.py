@@ -17,7 +17,6 @@ from torch import Tensor
 
 from oatkit.errors import DecodeError
 from oatkit.policies.generation.budget_limits import can_stop_early, resolve_budget
-from oatkit.policies.generation.chunk_decoder import ChunkDecoder, Correct
 from oatkit.policies.generation.deadline import Deadline, Latency
 from oatkit.policies.generation.early_stop import AutoThresholds, require_thresholds
 from oatkit.policies.generation.latency_measurement import measure_latency
@@ -30,6 +29,8 @@ from oatkit.policies.generation.random_rows import (
 )
 from oatkit.policies.generation.threshold_calibration import calibrate_thresholds
 from oatkit.policies.generation.token_generation import (
+    ChunkDecoder,
+    Correct,
     GeneratedChunks,
     GenerationSettings,
     generate_chunks,
