@@ -272,8 +272,9 @@ class ActionTokenizer:
         """
         if UNTRAINED in self.extras:
             warn_of_random_weights(f"{self.kind} tokenizer", "train_tokenizer")
+        reasons: dict[int, str] = {}
         if self.codec.is_total:
-            chunks_BTA, reasons = self.decode_normalized(checked_tokens(self.codec, tokens)), {}
+            chunks_BTA = self.decode_normalized(checked_tokens(self.codec, tokens))
         else:
             decode = self.decode_normalized
             chunks_BTA, reasons = decode_each(self.codec, tokens, self.coded_shape, decode)
