@@ -20,6 +20,7 @@ from oatkit.errors import ArtifactError
 from oatkit.jobs.policy_calibration import calibrate_policy
 from oatkit.policies.generation.auto_execution import AutoExecution
 from oatkit.types import Execution, Sampling
+from tests.jobs.mixed_robots import trained_policies, two_robots
 from tests.lerobot_policy_oat.sharding import sharded
 from tests.lerobot_policy_oat.small_oat import (
     CAMERA,
@@ -330,3 +331,34 @@ def test_mistakes_are_answered_in_a_sentence(
     other = tiny.LightConfig()
     with pytest.raises(ValueError, match="the policy has its own network"):
         reopen(tmp_path, config=make_config(None, net=other, **known))
+
+
+def test_a_robot_out_of_a_mixture(tmp_path: Path) -> None:
+    """What was trained for several robots acts, trains further and is saved for one of them."""
+    from lerobot.configs.types import FeatureType, PolicyFeature
+    from lerobot_policy_oat.configuration_oat import OATConfig
+    from lerobot_policy_oat.modeling_oat import OATPolicy
+
+    mixture = two_robots()
+    light = trained_policies(mixture, tmp_path / "robots")["small"]
+    config = OATConfig(
+        input_features={"observation.state": PolicyFeature(FeatureType.STATE, (3,))},
+        output_features={"action": PolicyFeature(FeatureType.ACTION, (2,))},
+        net=light.net.config,
+        n_obs_steps=light.spec.history,
+        device="cpu",
+        temperature=0.0,
+    )
+    policy = OATPolicy(config, light=light)
+    rows = mixture["small"].chunks(light.tokenizer.horizon, history=light.spec.history)
+    given = rows.batch([0, 5])
+    frames = {"observation.state": torch.from_numpy(given["observation.state"][:, -1])}
+    expected = policy.predict_action_chunk(frames)
+    assert expected.shape == (2, light.tokenizer.horizon, 2)
+    states = torch.from_numpy(given["observation.state"])
+    loss, _ = policy.forward(
+        {"observation.state": states, "action": torch.from_numpy(given["action"])}
+    )
+    assert loss.isfinite()
+    policy.save_pretrained(tmp_path / "saved")
+    torch.testing.assert_close(reopen(tmp_path / "saved").predict_action_chunk(frames), expected)
