@@ -97,7 +97,7 @@ def test_few_key_frames(long_clip: Path, calls: list[list[int]]) -> None:
 
 
 def test_reading_on_decodes_little_again(long_clip: Path) -> None:
-    """As a conversion reads: some frames, then those that follow."""
+    """A conversion reads so: some frames, then those that follow."""
     reader = VideoReader(long_clip)
     for start in range(0, NUM_FRAMES, 20):
         times = np.arange(start, start + 20) / FPS
@@ -108,7 +108,7 @@ def test_reading_on_decodes_little_again(long_clip: Path) -> None:
 def test_without_an_index_the_distance_of_key_frames_is_learned(
     clip: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with PyAV before version 17."""
+    """PyAV before version 17 has no index."""
     monkeypatch.setattr(VideoReader, "_has_index", False)
     reader = VideoReader(clip)
     for frame in (0, 3, 10, 20, 59, 6):

@@ -159,7 +159,7 @@ def test_images_are_resized_when_they_are_decoded(
 def test_an_image_processor_that_does_more_than_resize(
     policy: VlmPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its images are read whole, so that it does all that it does."""
+    """The images of such a processor are read whole, so that it does all that it does."""
     processor = policy.net.backbone.processor
     real = processor.pixels
     monkeypatch.setattr(processor, "pixels", lambda images: 255 - real(images))

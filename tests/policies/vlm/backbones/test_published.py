@@ -22,7 +22,7 @@ PARAMETERS = {
     "HuggingFaceTB/SmolVLM2-500M-Video-Instruct": 0.507e9,
     "HuggingFaceTB/SmolVLM2-2.2B-Instruct": 2.25e9,
 }
-"""As their pages state them; those without tied embeddings have a head for text beside."""
+"""Parameters that their pages state; those without tied embeddings have a head for text beside."""
 UNTIED = ("Qwen3-VL-8B", "SmolVLM2-256M", "SmolVLM2-500M", "SmolVLM2-2.2B")
 SLOTS = {"pt-224": 256, "pt-448": 1024, "Qwen3": 64, "256M": 64, "500M": 64, "2.2B": 81}
 """Slots of an image of 224 x 224, by a part of the name."""
