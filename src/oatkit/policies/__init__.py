@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from oatkit.policies.light.light_flow_policy import LightFlowPolicy
     from oatkit.policies.light.light_policy import LightPolicy
     from oatkit.policies.policy import ActingPolicy, Policy
-    from oatkit.policies.policy_table import load_policy
+    from oatkit.policies.policy_table import load_policies, load_policy
     from oatkit.policies.vlm.vlm_config import VlmConfig
     from oatkit.policies.vlm.vlm_policy import VlmPolicy
     from oatkit.types import Prediction
