@@ -13,7 +13,6 @@ other options add their cells.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -23,17 +22,20 @@ from typing import Any
 import tyro
 
 import oatkit
-from benchmarks.record import RESULTS, write_result
+from benchmarks.record import keep_apart, read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
+from oatkit.jobs.row_runs import folder_name
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies import load_policy
+from oatkit.train import read_log, training_seconds
 from oatkit.types import Budget, Execution, Sampling
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
 NAME = "control"
 GOALS = 1
 """Seed of the goals: others than those on which the rules were tried out."""
+TEMPERATURE = 0.0
 LIGHT: dict[str, Any] = {"num_tokens": 8, "levels": (8, 5, 5, 5)}
 NO_OFFSET: dict[str, Any] = {"offset_layers": 0}
 
@@ -47,14 +49,16 @@ class Row:
         policy: Name of the policy.
         options: Settings of the tokenizer.
         changes: Settings of the policy that differ from the preset's.
+        steps: Training steps of the policy where they differ from the others'.
         tokenizer_steps: Training steps of the tokenizer where they differ from the others'.
         history: Number of frames that it sees where that differs from the preset's.
     """
 
     kind: str
     policy: str = "light"
-    options: dict[str, Any] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)
+    steps: int | None = None
     tokenizer_steps: int | None = None
     history: int | None = None
 
@@ -68,6 +72,8 @@ ROWS = {
     "fast": Row("fast"),
     "bin": Row("bin"),
     "light-flow": Row("oat", "light-flow", LIGHT),
+    "oat, 10000 steps": Row("oat", options=LIGHT, steps=10_000),
+    "oat, levels 4 4 4": Row("oat", options={**LIGHT, "levels": (4, 4, 4)}),
     "oat, no offset": Row("oat", options=LIGHT, changes=NO_OFFSET),
     "klt, no offset": Row("klt", options=LIGHT, changes=NO_OFFSET),
     "oat, no offset, two frames": Row("oat", options=LIGHT, changes=NO_OFFSET, history=2),
@@ -141,6 +147,7 @@ TINY: dict[str, Any] = {"steps": 4, "tokenizer_steps": 4, "episodes": 1, "seeds"
 
 
 def main(options: Options) -> None:
+    keep_apart(options.tiny)
     if options.tiny:
         options = replace(options, out=options.out / "tiny", **TINY)
         wanted = Demonstrations(("drawer-open",), episodes=4)
@@ -149,7 +156,7 @@ def main(options: Options) -> None:
         data = options.data or metaworld()
     for name, seed, rule in cells(options):
         print(f"{name}, seed {seed}, rule {rule}", flush=True)
-        add(options, name, seed, rule, measure(options, data, name, seed, rule))
+        add(f"{name}/{seed}/{rule}", measure(options, data, name, seed, rule))
 
 
 def cells(options: Options) -> Iterator[tuple[str, int, str]]:
@@ -177,7 +184,7 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         blend=execution.blend,
         delay=execution.delay,
         draws=execution.draws,
-        sampling=Sampling(temperature=0.0, seed=GOALS),
+        sampling=Sampling(temperature=TEMPERATURE, seed=GOALS),
         out=options.out / "episodes" / f"{name}-{seed}" / rule.replace(", ", "-").replace(" ", ""),
         show_progress=True,
     )
@@ -195,6 +202,9 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         "early_weight": getattr(policy.tokenizer.codec.config, "early_weight", 1.0),
         "code_smoothing": getattr(policy.net.config, "code_smoothing", 0.0),
         "offset_layers": getattr(policy.net.config, "offset_layers", 0),
+        "seconds": seconds(folder, policy),
+        "tokenizer_seconds": seconds(tokenizer_folder(options, ROWS[name]), policy.tokenizer),
+        "temperature": TEMPERATURE,
         "episodes": options.episodes,
         "budgets": [asdict(budget) for budget in record.budgets],
     }
@@ -209,6 +219,7 @@ def trained(options: Options, data: Path, name: str, seed: int) -> Path:
     """Folder of the policy, which is trained unless it is there."""
     row, out = ROWS[name], options.out / "policies" / f"{name}-{seed}"
     preset = "tiny" if options.tiny else "small"
+    steps = options.steps if options.tiny else row.steps or options.steps
     if not (out / "config.json").exists():
         oatkit.train_policy(
             oatkit.open_dataset(data, state_key=(ENVIRONMENT_STATE,)),
@@ -217,7 +228,7 @@ def trained(options: Options, data: Path, name: str, seed: int) -> Path:
             out,
             preset=preset,
             history=row.history,
-            train={"steps": options.steps, "seed": seed},
+            train={"steps": steps, "seed": seed},
             show_progress=True,
         )
     return out
@@ -225,33 +236,46 @@ def trained(options: Options, data: Path, name: str, seed: int) -> Path:
 
 def tokenizer(options: Options, data: Path, row: Row, preset: str) -> Path:
     """Folder of the tokenizer, which is trained or fitted unless it is there."""
-    steps = (
-        options.tokenizer_steps if options.tiny else row.tokenizer_steps or options.tokenizer_steps
-    )
-    settings = row.options or {}
-    early = f"-early{settings['early_weight']:g}" if "early_weight" in settings else ""
-    out = options.out / "tokenizers" / f"{row.kind}-{steps}{early}"
+    out = tokenizer_folder(options, row)
     if not (out / "config.json").exists():
         oatkit.train_tokenizer(
             oatkit.open_dataset(data),
             row.kind,
             out,
             preset=preset,
-            train={"steps": steps, "seed": 0},
+            train={"steps": tokenizer_steps(options, row), "seed": 0},
             show_progress=True,
-            **settings,
+            **row.options,
         )
     return out
 
 
-def add(options: Options, name: str, seed: int, rule: str, cell: dict[str, Any]) -> None:
+def tokenizer_folder(options: Options, row: Row) -> Path:
+    """Where the tokenizer is kept that rows with the same settings share."""
+    own = {name: value for name, value in row.options.items() if LIGHT.get(name) != value}
+    words = [f"{name}{folder_name(str(value))}" for name, value in own.items()]
+    name = "-".join([row.kind, str(tokenizer_steps(options, row)), *words])
+    return options.out / "tokenizers" / name
+
+
+def tokenizer_steps(options: Options, row: Row) -> int:
+    """Training steps of a row's tokenizer."""
+    own = None if options.tiny else row.tokenizer_steps
+    return own or options.tokenizer_steps
+
+
+def seconds(folder: Path, trained: oatkit.Policy | oatkit.ActionTokenizer) -> float | None:
+    """How long something was trained; None of what was fitted."""
+    settings = trained.extras.get("train")
+    if not settings:
+        return None
+    return round(training_seconds(read_log(folder), settings["batch_size"]), 1)
+
+
+def add(key: str, cell: dict[str, Any]) -> None:
     """Add the cell to the result file; the others stay, each with its own settings."""
-    if options.tiny:
-        print(json.dumps(cell, indent=1))
-        return
-    path = RESULTS / f"{NAME}.json"
-    before = json.loads(path.read_text())["results"]["cells"] if path.exists() else {}
-    merged = {"cells": {**before, f"{name}/{seed}/{rule}": cell}}
+    before = read_results(NAME).get("cells", {})  # another process may have added to them
+    merged = {"cells": {**before, key: cell}}
     write_result(NAME, seed=0, settings={"horizon": 32, "light": LIGHT}, results=merged)
 
 
