@@ -47,24 +47,7 @@ HELD_OUT, SPLIT_SEED = 0.1, 0
 
 
 def reproduce(
-    table: str,
-    out: str | os.PathLike[str],
-    *,
-    scale: str = "small",
-    only: Sequence[str] = (),
-    data: Mapping[str, Path] | None = None,
-    simulator_keys: Mapping[str, Sequence[str]] | None = None,
-    env_kwargs: Mapping[str, Any] | None = None,
-    backbones: Mapping[str, str] | None = None,
-    published: Path | None = None,
-    images: bool = False,
-    episodes: int | None = None,
-    steps: int | None = None,
-    temperatures: Sequence[float] = (),
-    seeds: Sequence[int] = (0,),
-    workers: int | None = None,
-    device: Device = "auto",
-    show_progress: bool = False,
+    table: str, out: str | os.PathLike[str], *, scale: str = "small", **how: Any
 ) -> Reproduction:
     """Make a table or figure of the paper again; the same call goes on where it stopped.
 
@@ -72,31 +55,9 @@ def reproduce(
         table: Name of `PAPER_TABLES`.
         out: Folder for records and everything that is trained.
         scale: "tiny", "small" or "paper"; see `reproduction_scales.py`.
-        only: Names of rows, also of those that the paper's table does not have; all of the paper's
-            by default.
-        data: Benchmark to its demonstrations; the smaller scales make their own in MetaWorld.
-        simulator_keys: Benchmark to the parts of praxis-eval's observation that are the state.
-        env_kwargs: Arguments for praxis-eval's simulators.
-        backbones: Family to a checkpoint other than the scale's.
-        published: Folder of FAST's universal tokenizer; one is fitted on the data by default.
-        images: Whether light policies read MetaWorld's camera at the smaller scales.
-        episodes: Number of episodes of each task; the scale's by default.
-        steps: Number of training steps of a policy; the preset's by default.
-        temperatures: Sampling temperatures, each of which is evaluated; the scale's by default.
-        seeds: Seeds of policies: each is a training and has its own goals. Tokenizers are trained
-            once, with seed 0.
-        workers: Number of simulator processes; one per core by default.
-        device: Where networks run: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
-        show_progress: Whether to print what happens and to show bars.
+        how: Further arguments of `plan_reproduction`.
     """
-    how: dict[str, Any] = {
-        **{"scale": scale, "only": only, "data": data, "simulator_keys": simulator_keys},
-        **{"env_kwargs": env_kwargs, "backbones": backbones, "published": published},
-        **{"images": images, "episodes": episodes, "steps": steps, "seeds": seeds},
-        **{"temperatures": temperatures, "workers": workers, "device": device},
-        "show_progress": show_progress,
-    }
-    plan = plan_reproduction(table, Path(out) / scale, **how)
+    plan = plan_reproduction(table, Path(out) / scale, scale=scale, **how)
     return plan.finish(record_path(plan.begun, out))
 
 
@@ -121,9 +82,29 @@ def plan_reproduction(
     show_progress: bool = False,
     may_make: bool = True,
 ) -> ReproductionPlan:
-    """What is made of a table, in a folder; the arguments are those of `reproduce`.
+    """What is made of a table or figure of the paper, in a folder.
 
-    Where it may not make demonstrations (`may_make`), they have to be named.
+    Args:
+        table: Name of `PAPER_TABLES`.
+        folder: Folder for demonstrations and everything that is trained.
+        scale: "tiny", "small" or "paper"; see `reproduction_scales.py`.
+        only: Names of rows, also of those that the paper's table does not have; all of the paper's
+            by default.
+        data: Benchmark to its demonstrations; the smaller scales make their own in MetaWorld.
+        simulator_keys: Benchmark to the parts of praxis-eval's observation that are the state.
+        env_kwargs: Arguments for praxis-eval's simulators.
+        backbones: Family to a checkpoint other than the scale's.
+        published: Folder of FAST's universal tokenizer; one is fitted on the data by default.
+        images: Whether light policies read MetaWorld's camera at the smaller scales.
+        episodes: Number of episodes of each task; the scale's by default.
+        steps: Number of training steps of a policy; the preset's by default.
+        temperatures: Sampling temperatures, each of which is evaluated; the scale's by default.
+        seeds: Seeds of policies: each is a training and has its own goals. Tokenizers are trained
+            once, with seed 0.
+        workers: Number of simulator processes; one per core by default.
+        device: Where networks run: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
+        show_progress: Whether to print what happens and to show bars.
+        may_make: Whether demonstrations may be made; else they have to be named.
     """
     wanted, size = paper_table(table), scale_named(scale)
     if wanted.work == "nothing":

@@ -89,64 +89,15 @@ def closed_loop_ablations(
         yield from (row("levels", 16, levels=levels) for levels in LEVELS)
 
 
-def sweep_policy(
-    dataset: Dataset,
-    out: str | os.PathLike[str],
-    *,
-    only: PolicyAblation | None = None,
-    execute: int = 8,
-    kind: str = "oat",
-    preset: str = "small",
-    tokenizer_steps: int | None = None,
-    train: TrainConfig | Mapping[str, Any] | None = None,
-    cameras: Sequence[str] = (),
-    simulator: str | SimulatorKind = "metaworld",
-    tasks: Sequence[str] = (),
-    episodes: int = 50,
-    sampling: Sampling = Sampling(),
-    workers: int | None = None,
-    device: Device = "auto",
-    show_progress: bool = False,
-) -> PolicySweep:
+def sweep_policy(dataset: Dataset, out: str | os.PathLike[str], **how: Any) -> PolicySweep:
     """Train and evaluate the rows that the record lacks, writing it anew after every row.
 
     Args:
         dataset: Demonstrations to learn from.
         out: The record, a JSON file; what is trained goes into a folder beside it.
-        only: One of the ablations; all by default.
-        execute: Number of steps that the rows of `horizons-fixed` execute.
-        kind: Name of an ordered kind of tokenizer.
-        preset: Size and training recipe of tokenizers and policies.
-        tokenizer_steps: Number of training steps of each tokenizer; the preset's by default.
-        train: How each policy is trained: a whole `TrainConfig`, or settings that differ from the
-            preset's, such as `{"steps": 500}`. Its seed decides everything random.
-        cameras: Cameras that the policies read; none by default.
-        simulator: Name of the simulator, or a simulator of your own.
-        tasks: Task names; those that the policy was trained on by default.
-        episodes: Number of episodes of each task, on the same seeds.
-        sampling: Rules by which ids are chosen.
-        workers: Number of simulator processes; one per core by default.
-        device: Where networks run: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
-        show_progress: Whether to print what happens and to show bars.
+        how: Further arguments of `plan_policy_sweep`.
     """
-    plan = plan_policy_sweep(
-        dataset,
-        only=only,
-        execute=execute,
-        kind=kind,
-        preset=preset,
-        tokenizer_steps=tokenizer_steps,
-        train=train,
-        cameras=cameras,
-        simulator=simulator,
-        tasks=tasks,
-        episodes=episodes,
-        sampling=sampling,
-        workers=workers,
-        device=device,
-        show_progress=show_progress,
-    )
-    return _sweep(plan, json_path(out))
+    return _sweep(plan_policy_sweep(dataset, **how), json_path(out))
 
 
 def plan_policy_sweep(
@@ -167,7 +118,26 @@ def plan_policy_sweep(
     device: Device = "auto",
     show_progress: bool = False,
 ) -> PolicySweepPlan:
-    """What a sweep trains and evaluates; the arguments are those of `sweep_policy`."""
+    """What a sweep trains and evaluates.
+
+    Args:
+        dataset: Demonstrations to learn from.
+        only: One of the ablations; all by default.
+        execute: Number of steps that the rows of `horizons-fixed` execute.
+        kind: Name of an ordered kind of tokenizer.
+        preset: Size and training recipe of tokenizers and policies.
+        tokenizer_steps: Number of training steps of each tokenizer; the preset's by default.
+        train: How each policy is trained: a whole `TrainConfig`, or settings that differ from the
+            preset's, such as `{"steps": 500}`. Its seed decides everything random.
+        cameras: Cameras that the policies read; none by default.
+        simulator: Name of the simulator, or a simulator of your own.
+        tasks: Task names; those that the policy was trained on by default.
+        episodes: Number of episodes of each task, on the same seeds.
+        sampling: Rules by which ids are chosen.
+        workers: Number of simulator processes; one per core by default.
+        device: Where networks run: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
+        show_progress: Whether to print what happens and to show bars.
+    """
     if not 1 <= execute <= min(HORIZONS):
         raise ValueError(f"execute is {execute}, expected 1 to {min(HORIZONS)}, the shortest chunk")
     recipe = resolve_config(train, policy_recipe("light", preset))
