@@ -38,7 +38,7 @@ KEYPOINTS = ", keypoints"
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = arguments(__doc__.splitlines()[0], list(TABLE.rows), list(TABLE.rows))
+    parser = arguments(__doc__.splitlines()[0], list(TABLE.all_rows), list(TABLE.rows))
     parser.add_argument("--pusht", type=Path, help="LeRobot's dataset")
     parser.add_argument("--zarr", type=Path, help="Diffusion Policy's replay buffer")
     args = parsed(parser, argv)
@@ -46,7 +46,7 @@ def main(argv: list[str] | None = None) -> None:
     if args.zarr is not None:
         data["pusht-keypoints"] = keypoint_data(args.zarr)
     runs = row_runs(args, TABLE)
-    names = [f"{row}{seen}" for row in TABLE.rows for seen in ("", KEYPOINTS)]
+    names = [f"{row}{seen}" for row in TABLE.all_rows for seen in ("", KEYPOINTS)]
     for place in find_places(TABLE, runs.scale, runs.folder, data):
         for cell in cells(args):
             label = labeled(cell, place.name).label

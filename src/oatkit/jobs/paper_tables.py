@@ -317,6 +317,7 @@ OWN_TABLES = {
             "bin": PolicyRow("bin"),
             "fast": PolicyRow("fast", decoding="strict"),
         },
+        extras={"oat, offset": replace(LIGHT_ROW, offset_layers=3)},
         minutes=300,
         simulator="pusht",
     ),

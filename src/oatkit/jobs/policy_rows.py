@@ -26,6 +26,8 @@ class PolicyRow:
         policy: Name of the policy.
         family: Family of its backbone, where it has one.
         endpoints: Schedule that the policy is trained under; the tokenizer's own if empty.
+        offset_layers: Layers of the head by which a light policy corrects decoded chunks; none, as
+            in the paper, by default.
         evaluate_by: Schedule that evaluation forces on it.
         execute: Number of steps of a chunk that are executed; half by default.
         decoding: What `fast` does with sequences that are no chunk; as the preset says by default.
@@ -38,6 +40,7 @@ class PolicyRow:
     policy: str = "light"
     family: str | None = None
     endpoints: tuple[int, ...] = ()
+    offset_layers: int = 0
     evaluate_by: tuple[int, ...] = ()
     execute: int | None = None
     decoding: Decoding | None = None
@@ -54,7 +57,8 @@ class PolicyRow:
         """Name of the folder of its policy, which rows that differ in evaluation alone share."""
         family = [self.family] if self.family else []
         schedule = ["by" + "_".join(map(str, self.endpoints))] if self.endpoints else []
-        return "-".join([self.policy, *family, self.tokenizer_name, *schedule])
+        offset = [f"offset{self.offset_layers}"] if self.offset_layers else []
+        return "-".join([self.policy, *family, self.tokenizer_name, *schedule, *offset])
 
 
 def _word(value: Any) -> str:

@@ -119,8 +119,8 @@ class RowRuns:
             folder = self.folder / place.name / "backbones"
             backbone = ready_backbone(row.family, self.scale, folder, dataset, self.backbones)
         config = policy_config(row.policy, self.preset)
-        if isinstance(config, LightConfig):  # the paper's acts by what its tokens decode to
-            config = replace(config, offset_layers=0)
+        if isinstance(config, LightConfig):
+            config = replace(config, offset_layers=row.offset_layers)
         if row.endpoints:
             config = replace(config, endpoints=row.endpoints)
         train_policy(
