@@ -15,7 +15,6 @@ Cells = Sequence[dict[str, Any]]
 
 def control(record: dict[str, Any]) -> str:
     cells = list(record["results"]["cells"].values())
-    steps = sorted({cell["steps"] for cell in cells})
     rules = [rule for rule in RULES if any(cell["rule"] == rule for cell in cells)]
     found = {cell["row"] for cell in cells}
     names = [name for name in ROWS if name in found]
@@ -24,13 +23,13 @@ def control(record: dict[str, Any]) -> str:
         paragraph(
             "MetaWorld's four tasks from the state, 50 demonstrations each, chunks of 32 actions; "
             "goals that no demonstration has, the same for all. Policies take the likeliest "
-            "tokens; a flow head starts from zero noise. Every policy has the small preset and was "
-            f"trained for {' or '.join(f'{number:,}' for number in steps)} steps; the training "
-            "steps of its tokenizer stand beside it, how many times as much the first action of a "
-            "chunk counted in them as the last (`early_weight`), and how wide its targets are "
-            "around the true codes (`code_smoothing`, in levels), and whether an offset head "
-            "corrects decoded chunks by what is seen (`offset_layers`). MetaWorld's state holds "
-            "the frame before already. Success is in "
+            "tokens; a flow head starts from zero noise. Every policy has the small preset; "
+            "beside it stand its training steps and those of its tokenizer, how many times as much "
+            "the first action of a chunk counted in the latter as the last (`early_weight`), how "
+            "wide the policy's targets are around the true codes (`code_smoothing`, in levels), "
+            "and whether an offset head corrects decoded chunks by what is seen "
+            "(`offset_layers`). A step of `light-flow` takes about four times as long as one on "
+            "tokens. MetaWorld's state holds the frame before already. Success is in "
             f"percent over all tasks and seeds, {cells[0]['episodes']} episodes a task, with "
             "Wilson's 95 % interval and, where there are several, the percentages of the seeds.",
             '"half" executes 16 of the 32 actions before the policy looks again, the paper\'s '
@@ -40,7 +39,10 @@ def control(record: dict[str, Any]) -> str:
             "the one nearest to the plan under way is taken.",
         ),
         table(
-            ("policy", "seeds", "tokenizer", "early", "smoothing", "offset", "frames", *rules),
+            (
+                *("policy", "seeds", "steps", "tokenizer", "early", "smoothing"),
+                *("offset", "frames", *rules),
+            ),
             [
                 (
                     f"`{name}`",
@@ -78,12 +80,13 @@ def _num_seeds(cells: Cells, name: str) -> int:
 
 
 def _trained(cells: Cells, name: str) -> tuple[str, ...]:
-    """Training steps of a row's tokenizer, where it was trained, the weight of first actions in
-    them, the width of the policy's targets, the layers of its offset head, and the number of
-    frames that it sees."""
+    """Training steps of a row's policy and, where it was trained, of its tokenizer, the weight of
+    first actions in the latter, the width of the policy's targets, the layers of its offset head,
+    and the number of frames that it sees."""
     cell = next(cell for cell in cells if cell["row"] == name)
     steps = cell["tokenizer_steps"]
     return (
+        f"{cell['steps']:,}",
         "" if steps is None else f"{steps:,}",
         "" if steps is None else f"{cell['early_weight']:g}",
         f"{cell['code_smoothing']:g}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from benchmarks.record import read_results
+from benchmarks.record import read_result, read_results
 
 README = Path(__file__).parent.parent / "README.md"
 BEGIN = "<!-- numbers: written by python -m benchmarks.report -->\n"
@@ -66,9 +66,11 @@ def _rivals(cells: dict[str, Any]) -> str:
     rivals = {"`quest` with 16 unordered tokens and no such head": _success(cells, QUEST, "8", 16)}
     flow = "the same light policy with a flow head in place of tokens"
     rivals[flow] = _success(cells, "light-flow", "8", 10)
-    neighbors = read_results("neighbors")["rows"].values()
-    act = [row["rules"]["8 steps"]["success"] for row in neighbors if row["kind"] == "act"]
-    rivals["LeRobot's ACT in as many CPU minutes"] = _together(act)
+    neighbors = read_result("neighbors")
+    trained = neighbors["results"]["rows"].values()
+    act = [row["rules"]["8 steps"]["success"] for row in trained if row["kind"] == "act"]
+    minutes = neighbors["settings"]["cpu_minutes"]
+    rivals[f"LeRobot's ACT, trained for {minutes:g} CPU minutes,"] = _together(act)
     rules = [row["rules"]["8 steps"]["success"] for row in read_results("regression").values()]
     rivals["a plain network that regresses chunks"] = _together(rules)
     *first, last = (f"{name} solves {rate:g} %" for name, rate in rivals.items())

@@ -19,7 +19,7 @@ def test_rules_and_rows_are_possible_and_the_papers_protocol_is_among_them() -> 
     for rule in RULES.values():
         rule.within(32)
     for row in ROWS.values():
-        assert set(row.options or {}) <= set(kind_named(row.kind).settings)
+        assert set(row.options) <= set(kind_named(row.kind).settings)
         assert policy_kind(row.policy)
         replace(policy_config(row.policy), **row.changes)
 
@@ -46,7 +46,7 @@ def test_the_page_shows_rules_tasks_seams_and_budgets() -> None:
         }
 
     text = control({"results": {"cells": {"a": cell(0, 4), "b": cell(1, 8)}}})
-    assert "| `oat` | 2 | 2,000 | 8 | 1 | 3 | 2 | 60.0 (39 - 78): 40.0, 80.0 |" in text
+    assert "| `oat` | 2 | 100 | 2,000 | 8 | 1 | 3 | 2 | 60.0 (39 - 78): 40.0, 80.0 |" in text
     assert "| `oat` | 60 |" in text
     assert "| `oat` | 0.500, 0.250; 8 |" in text
     assert "| rule 8 | 1 | 8 | auto |" in text

@@ -131,7 +131,7 @@ class RowRuns:
             backbone=backbone,
             preset=self.preset,
             cameras=place.cameras,
-            train={**self.scale.policy, "seed": seed},
+            train={**self.scale.training(row.policy), "seed": seed},
             device=self.device,
             show_progress=self.show_progress,
         )

@@ -85,7 +85,10 @@ def policy_recipe(policy: str, preset: str = "small") -> TrainConfig:
     """How a preset trains the policy with this name: like the light one, or on a backbone."""
     if policy_kind(policy).needs_backbone:
         return vlm_preset(preset, policy).train
-    return policy_preset(preset).train
+    found = policy_preset(preset)
+    if policy == LightFlowConfig.kind and found.flow_steps is not None:
+        return replace(found.train, steps=found.flow_steps)
+    return found.train
 
 
 def continue_policy(
