@@ -31,9 +31,8 @@ from oatkit.data import Dataset
 from oatkit.jobs.artifact_split import select_episodes
 from oatkit.measure.policy_metrics import observations_to_measure
 from oatkit.nn.device import describe_device, resolve_device
-from oatkit.policies import Policy, load_policy
-from oatkit.policies.generation.early_stop import MARGIN, AutoThresholds
-from oatkit.policies.generation.threshold_calibration import calibrate_thresholds
+from oatkit.policies import LightPolicy, Policy, VlmPolicy, load_policy
+from oatkit.policies.generation.early_stop import ERROR_MARGIN, MARGIN, AutoThresholds
 from oatkit.policies.observation.observations import Observations
 from oatkit.types import Budget, Prediction, Sampling
 
@@ -43,6 +42,9 @@ MAX_CHUNKS = 512
 MARGINS = (MARGIN, 0.5, 1.0, 2.0)
 """Limits of the distance to the chunk of all tokens, as shares of what the tokenizer loses; the
 first is the one that policies are calibrated with."""
+ERROR_MARGINS = (ERROR_MARGIN, 0.01, 0.05, 0.1)
+"""The same where a network corrects chunks: limits of how much more they err, as shares of their
+error with all tokens."""
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -70,7 +72,8 @@ def main(argv: list[str] | None = None) -> None:
 
 def title(policy: Policy) -> str:
     """Name of a policy's rows, such as "light, oat-pow2, 4 calls"."""
-    return f"{policy.kind}, {policy.tokenizer.kind}, {policy.schedule.calls} calls"
+    offset = "" if policy.tokens_suffice else ", offset"
+    return f"{policy.kind}, {policy.tokenizer.kind}, {policy.schedule.calls} calls{offset}"
 
 
 def measure(policy: Policy, data: str, num_observations: int, repeats: int) -> dict[str, Any]:
@@ -120,18 +123,16 @@ class Auto:
 
 def calibrated(policy: Policy, episodes: Dataset) -> list[Auto]:
     """What `auto` is with each margin."""
+    assert isinstance(policy, LightPolicy | VlmPolicy)
     observations, actions_BTA, _ = observations_to_measure(policy, episodes, MAX_CHUNKS)
     found = []
-    for margin in MARGINS:
-        thresholds = calibrate_thresholds(
-            policy.net,
-            policy.tokenizer,
-            policy.schedule,
+    for margin in MARGINS if policy.tokens_suffice else ERROR_MARGINS:
+        thresholds = policy.token_predictor.calibrate(
             observations,
             actions_BTA,
-            generator=torch.Generator().manual_seed(SEED),
-            rows_at_once=policy.rows_at_once,
-            margin=margin,
+            torch.Generator().manual_seed(SEED),
+            policy.rows_at_once,
+            margin,
         )
         assert thresholds is not None
         found.append(Auto(margin, thresholds))

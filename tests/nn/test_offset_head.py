@@ -65,3 +65,18 @@ def test_a_chunk_stays_float32_where_the_head_is_not() -> None:
     found = trained().bfloat16()(chunk, lengths, context.bfloat16())
     assert found.dtype == torch.float32
     assert (found - chunk).abs().max() > 1e-3
+
+
+def test_a_number_of_tokens_that_was_not_trained_is_taken_for_the_next_smaller_one() -> None:
+    torch.manual_seed(0)
+    net = OffsetHead((8, 3), 2, 6, trained=(2, 4), width=16, num_layers=2)
+    torch.nn.init.normal_(net.out.weight, std=0.3)
+    chunk, _, context = inputs()
+
+    def corrected(count: int) -> Tensor:
+        return net(chunk, torch.full((4,), count), context)
+
+    for count, known in ((1, 2), (3, 2), (5, 4), (6, 4)):
+        assert torch.equal(corrected(count), corrected(known))
+        assert torch.equal(net.count_rows[count], net.count.weight[known])
+    assert (corrected(2) - corrected(4)).abs().max() > 1e-3

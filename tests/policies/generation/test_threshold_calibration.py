@@ -10,6 +10,7 @@ from oatkit.data import Dataset
 from oatkit.policies.generation import threshold_calibration
 from oatkit.policies.generation.early_stop import AutoThresholds, StageCosts
 from oatkit.policies.generation.threshold_calibration import squared_distance
+from oatkit.types import Sampling
 from tests.policies import tiny
 from tests.policies.tiny import seeded
 
@@ -104,6 +105,32 @@ def test_the_chunk_stays_as_near_to_that_of_all_tokens_as_the_margin_says(
         assert squared_distance(*chunks, scale_A).mean() <= margin * lost * (1 + 1e-4)
         used.append(found.budget.mean())
     assert used[0] >= used[1] > used[2]
+
+
+def test_corrected_chunks_err_no_more_than_the_margin_says(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not how far they are from the chunk of all tokens counts, but how much they err."""
+    pretend_costs(monkeypatch, 1.0)
+    policy = tiny.make_policy("klt", dataset, offset_layers=1)
+    observation = tiny.batch(policy, dataset, 64)
+    wanted_BTA = torch.from_numpy(observation["action"])
+    scale_A = torch.tensor(policy.tokenizer.normalizer.scale, dtype=torch.float32)
+    used = []
+    for margin in (0.0, 0.05, 1e6):
+        monkeypatch.setattr(threshold_calibration, "ERROR_MARGIN", margin)
+        policy.calibrate(policy.read(observation), wanted_BTA, seeded())
+        full, found = (
+            policy.predict_action_chunk(observation, budget=budget, sampling=Sampling(0.0))
+            for budget in (None, "auto")
+        )
+        of_all, of_auto = (
+            float(((torch.from_numpy(one.chunk) - wanted_BTA) / scale_A).abs().mean())
+            for one in (full, found)
+        )
+        assert of_auto <= of_all * (1 + margin) * (1 + 1e-4)
+        used.append(found.budget.mean())
+    assert used[0] >= used[1] >= used[2] == 1
 
 
 def test_distances_are_in_normalized_units() -> None:

@@ -1,14 +1,15 @@
 """When `budget="auto"` stops: the tokens so far are so certain that more hardly move the chunk.
 
-Nothing is decoded to find out. On held-out data a table says, for each number of tokens, how far
-the chunk still is from that of all tokens when their mean entropy is so large:
+Nothing is decoded to find out. On held-out data a table says, for each number of tokens, how much
+worse the chunk is than that of all tokens when their mean entropy is so large:
 
     mean entropy so far    low ............ high
-    after 1 token          0.01  0.02  0.05  0.11     expected squared distance
+    after 1 token          0.01  0.02  0.05  0.11     expected excess
     after 2 tokens         0.00  0.01  0.03  0.06
 
-A row stops where that distance is not worth the milliseconds that going on takes here. What is
-stored is the entropy up to which that is so.
+The excess is a squared distance or, of corrected chunks, an error (`threshold_calibration.py`). A
+row stops where it is not worth the milliseconds that going on takes here. What is stored is the
+entropy up to which that is so.
 
 Shape letters: N held-out chunk, or row that is generated, S stage, G token slot of a stage,
 Q entropy at which the table has an entry.
@@ -29,6 +30,9 @@ MARGIN = 0.25
 """Mean squared distance to the chunk of all tokens, as a share of the tokenizer's own error. The
 error of the whole policy would be no measure: its samples differ so much from the one demonstrated
 action that a coarse chunk looks as good as a fine one."""
+ERROR_MARGIN = 0.02
+"""How much more chunks may err that a network corrects by what it sees, as a share of their mean
+absolute error with all tokens, which tells them apart: it is lowest where they solve most."""
 NUM_BINS = 16
 """Number of entropies, by quantiles, at which the expected distance is looked up."""
 MIN_SAVING = 0.02
@@ -112,7 +116,7 @@ def find_thresholds(
     Args:
         num_tokens: Number of tokens after each stage.
         entropy_NS: Mean entropy of the tokens so far, of each held-out chunk after each stage.
-        excess_NS: Squared distance of the chunk after the stage to that of all tokens.
+        excess_NS: How much worse the chunk after the stage is than that of all tokens.
         costs: What stages take on this machine.
         allowed: Largest mean excess; see `MARGIN`.
     """

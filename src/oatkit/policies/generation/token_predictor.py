@@ -201,6 +201,7 @@ class TokenPredictor:
         actions_BTA: Tensor,
         generator: Generators,
         rows_at_once: int,
+        margin: float | None = None,
     ) -> AutoThresholds | None:
         """Thresholds of `budget="auto"`; see `calibrate_thresholds`."""
         return calibrate_thresholds(
@@ -211,6 +212,7 @@ class TokenPredictor:
             actions_BTA,
             generator=generator,
             rows_at_once=rows_at_once,
+            margin=margin,
             state_BS=self._start_state(observations),
             correct=self._correct,
         )

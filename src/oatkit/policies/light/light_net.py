@@ -13,6 +13,7 @@ action dimension, C dimension of a code.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -59,6 +60,7 @@ class LightNet(nn.Module):
         num_tokens: Number of token slots.
         has_end: Whether rows end with a symbol.
         chunk_shape: Number of steps of a chunk, and of action dimensions.
+        budgets: Numbers of tokens that an offset head learns to correct; all by default.
         code_positions_VC: Where the code of each id lies, for `code_smoothing`; None where ids are
             no points.
     """
@@ -72,6 +74,7 @@ class LightNet(nn.Module):
         num_tokens: int,
         has_end: bool,
         chunk_shape: tuple[int, int],
+        budgets: Sequence[int] | None = None,
         code_positions_VC: Tensor | None = None,
     ) -> None:
         super().__init__()
@@ -99,6 +102,7 @@ class LightNet(nn.Module):
                 chunk_shape,
                 len(self.slots),
                 num_tokens,
+                trained=budgets,
                 width=config.width,
                 num_layers=config.offset_layers,
                 dropout=config.dropout,

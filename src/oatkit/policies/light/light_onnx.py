@@ -88,9 +88,9 @@ def _add_offset(policy: LightPolicy, graph: Graph, chunks: str, lengths: str | N
         modules.linear(graph, head.chunk, flat),
     )
     if lengths is None:
-        count = graph.weight(head.count.weight[tokenizer.max_tokens])
+        count = graph.weight(head.count_rows[tokenizer.max_tokens])
     else:
-        count = graph.add("Gather", graph.weight(head.count.weight), lengths)
+        count = graph.add("Gather", graph.weight(head.count_rows), lengths)
     x = graph.add("Add", x, count)
     for layer in head.layers:
         x = graph.add("Add", x, modules.mlp(graph, cast(Mlp, layer), x))

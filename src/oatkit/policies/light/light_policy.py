@@ -25,7 +25,7 @@ from oatkit.policies.generation.token_predictor import TokenPredictor
 from oatkit.policies.light.light_config import LightConfig
 from oatkit.policies.light.light_net import LightNet
 from oatkit.policies.light.observation_encoder import load_for_more_tasks, resized_reading
-from oatkit.policies.light.offset_loss import offset_loss, tokens_to_correct
+from oatkit.policies.light.offset_loss import corrects_prefixes, offset_loss, tokens_to_correct
 from oatkit.policies.normalized_actions import normalized_actions
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_reading import read_observation
@@ -103,6 +103,7 @@ class LightPolicy:
             num_tokens=tokenizer.max_tokens,
             has_end=not tokenizer.is_fixed_length,
             chunk_shape=(tokenizer.horizon, tokenizer.normalizer.dim),
+            budgets=tokenizer.budgets if corrects_prefixes(tokenizer) else None,
             code_positions_VC=tokenizer.code_positions,
         )
         return cls(net.eval(), tokenizer, spec)

@@ -45,6 +45,12 @@ def offset_loss(
     return F.l1_loss(corrected_BTA, actions_BTA)
 
 
+def corrects_prefixes(tokenizer: ActionTokenizer) -> bool:
+    """Whether the head learns from prefixes and from tokens that the network chooses: any ids are
+    a chunk, and all chunks have as many."""
+    return tokenizer.is_total and tokenizer.is_fixed_length
+
+
 @torch.no_grad()
 def tokens_to_correct(
     tokenizer: ActionTokenizer, logits_BKV: Tensor, tokens: Tokens, random: SampleRandom
@@ -59,7 +65,7 @@ def tokens_to_correct(
         tokens: True tokens.
         random: Random numbers of the samples.
     """
-    if not (tokenizer.is_total and tokenizer.is_fixed_length):
+    if not corrects_prefixes(tokenizer):
         return tokens
     num_slots = logits_BKV.shape[1]
     chosen_BK = Sampling().choose(logits_BKV, random.uniform(num_slots))
