@@ -41,7 +41,7 @@ def test_the_identity_holds_for_any_errors_and_budgets(data: st.DataObject) -> N
 def test_survival_weights_are_the_frequencies_of_training(budgets: tuple[int, ...] | None) -> None:
     sizes = {"width": 8, "num_layers": 1, "num_heads": 1}
     codec = Oat(OatConfig(4, 2, num_tokens=8, budgets=budgets, **sizes))
-    budget_B = codec.sample_budgets(SampleRandom(sample_keys(0, 0, torch.arange(100_000))))
+    budget_B = SampleRandom(sample_keys(0, 0, torch.arange(100_000))).choose(codec.budgets)
     kept_BK = torch.arange(1, 9) <= budget_B[:, None]
     weights = survival_weights(codec.budgets, 8)
     np.testing.assert_allclose(kept_BK.double().mean(dim=0), weights, atol=0.01)

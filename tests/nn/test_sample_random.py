@@ -19,6 +19,19 @@ def test_a_sample_has_the_same_numbers_in_any_batch() -> None:
         torch.testing.assert_close(part.uniform(*shape), whole.uniform(*shape)[4:7], rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("number", [1, 3, 5, 9, 33, 1000])
+def test_choices_are_of_the_values_also_for_the_largest_number(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values, random = range(10, 10 + number), SampleRandom(sample_keys(0, 0, torch.arange(20_000)))
+    found = random.choose(values)
+    assert set(found.tolist()) == set(values)
+    counts = torch.bincount(found - 10) / len(found)
+    assert (counts - 1 / number).abs().max() < 0.02
+    monkeypatch.setattr(random, "uniform", lambda: torch.tensor([1 - 2**-24]))
+    assert random.choose(values).tolist() == [values[-1]]
+
+
 def test_seeds_steps_samples_and_calls_differ() -> None:
     found = [
         SampleRandom(sample_keys(seed, step, torch.arange(8))).uniform(16)

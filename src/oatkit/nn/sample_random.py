@@ -6,6 +6,8 @@ else. So a training step gives the same result on one process or many, and after
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -43,6 +45,11 @@ class SampleRandom:
         # the top 24 bits fill a float32 exactly
         top_BN = (bits_BN >> 40) & 0xFFFFFF
         return (top_BN.float() / 2**24).reshape(-1, *shape)
+
+    def choose(self, values: Sequence[int]) -> Tensor:
+        """For every sample one of these numbers, (B,), all equally likely."""
+        place_B = (self.uniform() * len(values)).long()
+        return torch.tensor(tuple(values), device=place_B.device)[place_B]
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal numbers (B, *shape); every call gives new ones."""

@@ -202,7 +202,7 @@ class Oat(nn.Module):
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random, embodiment_B))
         budgets, errors = [], []
         for _ in range(self.config.budgets_per_chunk):
-            budget_B = self.sample_budgets(random)
+            budget_B = random.choose(self.budgets)
             rebuilt_BTA = self._reconstruct(codes_BKC, budget_B, random, embodiment_B)
             squared_BTA = (rebuilt_BTA - actions_BTA).square() * self.step_weights
             if weight_BA is not None:
@@ -215,11 +215,6 @@ class Oat(nn.Module):
             for budget in self.budgets
         }
         return TrainingLoss(error_N.mean(), parts)
-
-    def sample_budgets(self, random: SampleRandom) -> Tensor:
-        """(B,): for every sample one of the trained budgets, all equally likely."""
-        choice_B = (random.uniform() * len(self.budgets)).long()
-        return torch.tensor(self.budgets, device=choice_B.device)[choice_B]
 
     def step_queries(self, embodiment_B: Tensor | None = None) -> Tensor:
         """What asks the decoder for the steps of a chunk, (1 or B, T, D)."""

@@ -72,5 +72,4 @@ def tokens_to_correct(
     is_true_B1 = random.uniform(1) < TRUE_SHARE
     ids_BK = torch.where(is_true_B1, tokens.ids[:, :num_slots], chosen_BK)
     budgets = [budget for budget in tokenizer.budgets if budget <= num_slots]
-    choice_B = (random.uniform() * len(budgets)).long()
-    return Tokens(ids_BK, torch.tensor(budgets, device=ids_BK.device)[choice_B])
+    return Tokens(ids_BK, random.choose(budgets))
