@@ -10,10 +10,11 @@ same nine tenths of the demonstrations and act in the episodes of `benchmarks.co
 (`benchmarks/neighbors_worker.py`); the simulators and the count of successes are those of every
 other policy.
 
-Equal time is CPU time of one thread: a row of `benchmarks.control` takes 12.7 minutes of an idle
-core for its tokenizer (8000 steps) and 4.8 for its policy (2500 steps). Each training of a neighbor
+Time is CPU time of one thread. The row "oat, 2500 steps" of `benchmarks.control` takes 12.7 minutes
+of an idle core for its tokenizer (8000 steps) and 4.8 for its policy. Each training of a neighbor
 has both, though our tokenizer is trained once for all seeds, and 2.5 minutes more, because CPU time
-on a shared machine buys some 10 % less than on an idle core. The trials below are not counted.
+on a shared machine buys some 10 % less than on an idle core. The trials below are not counted. The
+row "oat", of 10,000 steps, takes about a quarter of an hour more.
 
 Settings are chosen in their favor: sizes that a CPU trains for thousands of steps, the learning
 rates of such sizes, a cosine to 0, averaged weights and a normalized state, none of which LeRobot

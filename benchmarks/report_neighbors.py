@@ -11,7 +11,7 @@ from benchmarks.markdown import paragraph, section, table
 from benchmarks.report_control import success_of_seeds, with_all_tokens
 
 NAMES = {"act": "ACT", "diffusion": "Diffusion Policy"}
-OURS = ("oat", "oat-pow2", "quest", "light-flow")
+OURS = ("oat, 2500 steps", "oat", "oat-pow2", "quest", "light-flow")
 """Rows of `control` that stand beside them, with all their tokens."""
 CONTROL_RULES = {"half": "16 steps", "8": "8 steps", "4, blended": "4 steps, blended"}
 """Rules of `control` to those of the neighbors."""
