@@ -250,13 +250,14 @@ def auto_depth(record: dict[str, Any]) -> str:
             "" if row["margin"] is None else str(row["margin"]),
             *(f"{row['tokens']:.3g}", f"{row['calls']:.3g}", f"{row['ms']:.1f}"),
             *(f"{row['share_of_all']:.2f}", f"{row['distance']:.2f}"),
+            f"{row['error']:.2f}" if "error" in row else "",
         )
         for name, policy in result.items()
         for row in policy["rows"]
     ]
     headings = (
         *("policy", "budget", "margin", "tokens", "calls", "ms", "ms, of all tokens"),
-        "distance",
+        *("distance", "error, of all tokens"),
     )
     return section(
         'Time that `budget="auto"` saves',
@@ -271,6 +272,9 @@ def auto_depth(record: dict[str, Any]) -> str:
             "The distance is the mean squared one to the chunk of all tokens, divided by what the "
             "tokenizer itself loses; the margin is the limit of it that `auto` is calibrated to, "
             f"{settings['margin']} unless a benchmark says otherwise.",
+            "Policies with an offset head take the likeliest tokens and are calibrated to a mean "
+            "absolute error instead, that of all tokens and as much more as the margin says, "
+            f"{settings['error_margin']} unless a benchmark says otherwise.",
         ),
         table(headings, rows),
         paragraph(*(f"{name}: {row['note']}" for name, row in result.items() if row["note"])),
