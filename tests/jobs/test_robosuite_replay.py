@@ -12,11 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oatkit.envs.robosuite import Robosuite, StateView
-from oatkit.envs.robosuite_experts import CLOSE, about_vertical, yaw
+from oatkit.envs.robosuite_experts import BASE, CLOSE, START_LINE, about_vertical, yaw
 from oatkit.envs.simulator import demonstration_seed
 from oatkit.errors import DatasetError
 from oatkit.jobs.robosuite_recordings import Recording
-from oatkit.jobs.robosuite_replay import Follower, Frame, Point, plan_path, recorded_expert
+from oatkit.jobs.robosuite_replay import (
+    REACH,
+    Follower,
+    Frame,
+    Point,
+    plan_path,
+    recorded_expert,
+    side_within_reach,
+)
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 from tests.envs.robosuite_install import skip_without_robosuite
 from tests.jobs.robosuite_files import write_recording
@@ -35,6 +43,30 @@ def test_the_least_turn_leads_to_a_like_side(old: float, new: float, folds: int)
     rest = (old + turn - new) / share
     assert rest == pytest.approx(round(rest), abs=1e-6)
     assert Frame(origin, old).turn_to(Frame(origin, new), 0) == 0
+
+
+@given(angles, st.floats(0.6, 0.85), angles)
+def test_what_is_held_goes_to_a_side_within_reach(
+    direction: float, distance: float, turn: float
+) -> None:
+    """The hand holds it 6 cm off, and turns least of the sides that it can bring it to."""
+    at = np.array([*BASE, 0.9]) + np.array([distance, 0.0, 0.0])
+    point = Point(at, DOWN, CLOSE, thing=Frame(at, 0.0))
+    reach = about_vertical(direction) @ np.array([0.06, 0, 0])
+
+    def is_possible(side: float) -> bool:
+        hand = at + about_vertical(side) @ reach
+        line = about_vertical(turn + side) @ DOWN[:, 0]
+        return bool(np.linalg.norm(hand[:2] - BASE) <= REACH and line @ START_LINE >= 0)
+
+    side = side_within_reach(point, reach, turn, folds=4)
+    assert side / (np.pi / 2) == pytest.approx(round(side / (np.pi / 2)))
+    sides = [0, np.pi / 2, -np.pi / 2, -np.pi]
+    possible = [other for other in sides if is_possible(other)]
+    if possible:
+        assert is_possible(side)
+        assert abs(turn + side) <= min(abs(turn + other) for other in possible) + 1e-6
+    assert side_within_reach(point, reach, turn, folds=0) == 0
 
 
 def state_of(hand: np.ndarray, body: np.ndarray, body_turn: np.ndarray) -> np.ndarray:

@@ -30,10 +30,12 @@ from numpy.typing import NDArray
 
 from oatkit.envs.robosuite import StateView
 from oatkit.envs.robosuite_experts import (
+    BASE,
     CLOSE,
     GAIN,
     OPEN,
     START_LINE,
+    UP,
     Expert,
     Vector,
     about_vertical,
@@ -63,6 +65,8 @@ NEARBY = 0.15
 """Meters from which on a hand that comes to grasp something follows its recorded path."""
 LIFTED = 0.04
 """Meters above its place at which it no longer belongs there."""
+REACH = 0.82
+"""Meters from its base up to which the arm brings its hand, pointing down, over a goal."""
 HIGH = 0.9
 """Share of how far something is lifted, down to which it is brought over its goal."""
 RESTS = 0.0005
@@ -144,6 +148,8 @@ class Follower:
     _next: int = 0
     _waited: int = 0
     _body: Vector | None = None
+    _side: float | None = None
+    _let_go: tuple[Vector, Vector, float] | None = None
 
     def __call__(self, environment_state_E: NDArray[np.float32]) -> NDArray[np.float32]:
         state = StateView.of(environment_state_E)
@@ -165,14 +171,24 @@ class Follower:
     def _goal(self, state: StateView) -> tuple[Vector, Vector]:
         """Where the hand goes: to its point, or so that what it holds comes to where that was."""
         point = self._path[self._next]
-        if point.thing is None or point.fingers == OPEN:
+        if point.thing is None:
             return point.at, point.turn
+        if point.fingers == OPEN:  # straight up, on whichever side it let go
+            self._let_go = self._let_go or (state.hand, state.hand_turn, point.at[2])
+            hand, turn, height = self._let_go
+            return hand + max(0.0, point.at[2] - height) * UP, turn
         reach = state.hand - state.body
         if abs(np.linalg.norm(reach) - np.linalg.norm(point.at - point.thing.at)) > SLIPPED:
             return point.at, point.turn
         hand_turn = wrapped(yaw(point.turn[:, 0]) - yaw(state.hand_turn[:, 0]))
         brought = Frame(state.body, yaw(state.body_turn[:, 0]) + hand_turn)
-        rest = brought.turn_to(point.thing, FOLDS_AT_GOAL[self.task])
+        folds = FOLDS_AT_GOAL[self.task]
+        rest = brought.turn_to(point.thing, folds)
+        if self._side is None:
+            self._side = side_within_reach(
+                point, about_vertical(hand_turn + rest) @ reach, rest, folds
+            )
+        rest += self._side
         at = point.thing.at + about_vertical(hand_turn + rest) @ reach
         return at, about_vertical(rest) @ point.turn
 
@@ -188,6 +204,28 @@ class Follower:
         following = self._path[min(self._next + 1, len(self._path) - 1)]
         near = REACHED if following.fingers == point.fingers else REACHED_BEFORE_FINGERS
         return bool(way + METERS_PER_RADIAN * turn < near)
+
+
+def side_within_reach(point: Point, reach: Vector, turn: float, folds: int) -> float:
+    """The further turn with which the thing fits its goal too and the hand, which turns least, does
+    not have to go farther than the arm reaches.
+
+    Args:
+        point: Where the thing is brought to.
+        reach: Vector from the thing to the hand there, without a further turn.
+        turn: How far the hand is turned then from how it is at the point.
+        folds: Number of turns after which the thing fits again; 0 for any, which need no other.
+    """
+    assert point.thing is not None
+    found = {}
+    for number in range(max(1, folds)):
+        side = wrapped(2 * np.pi * number / max(1, folds))
+        hand = point.thing.at + about_vertical(side) @ reach
+        line = about_vertical(turn + side) @ point.turn[:, 0]
+        too_far = max(0.0, float(np.linalg.norm(hand[:2] - BASE)) - REACH)
+        too_turned = max(0.0, -float(line @ START_LINE))
+        found[side] = (too_far + too_turned, abs(turn + side))
+    return min(found, key=lambda side: found[side])
 
 
 def recorded_expert(path: Path, task: str) -> Expert:
