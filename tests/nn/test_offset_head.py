@@ -80,3 +80,11 @@ def test_a_number_of_tokens_that_was_not_trained_is_taken_for_the_next_smaller_o
         assert torch.equal(corrected(count), corrected(known))
         assert torch.equal(net.count_rows[count], net.count.weight[known])
     assert (corrected(2) - corrected(4)).abs().max() > 1e-3
+
+
+def test_all_that_the_head_looks_up_moves_with_it() -> None:
+    net = OffsetHead((8, 3), 2, 6, trained=(2, 4), width=16, num_layers=2).to("meta")
+    chunk, lengths, context = (tensor.to("meta") for tensor in inputs())
+    assert {buffer.device.type for buffer in net.buffers()} == {"meta"}
+    assert net(chunk, lengths, context).device.type == "meta"
+    assert "known_count" not in net.state_dict()
