@@ -64,7 +64,7 @@ def arguments(summary: str, rows: Sequence[str], default: Sequence[str]) -> Argu
     parser.add_argument("--seeds", nargs="*", type=int, default=[0], help="one training for each")
     parser.add_argument("--scale", default="small", choices=["tiny", "small"])
     parser.add_argument(
-        "--steps", type=int, help="training steps of the policy; the preset's by default"
+        "--steps", type=int, help="training steps of the policy; the preset's for rows by default"
     )
     parser.add_argument(
         "--tokenizer-steps", type=int, help="the same of the tokenizer; the preset's by default"

@@ -194,7 +194,7 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         delay=execution.delay,
         draws=execution.draws,
         sampling=Sampling(temperature=TEMPERATURE, seed=GOALS),
-        out=options.out / "episodes" / f"{name}-{seed}" / rule.replace(", ", "-").replace(" ", ""),
+        out=options.out / "episodes" / folder.name / rule.replace(", ", "-").replace(" ", ""),
         show_progress=True,
     )
     return {
@@ -226,9 +226,9 @@ def has_auto(policy: oatkit.Policy) -> bool:
 
 def trained(options: Options, data: Path, name: str, seed: int) -> Path:
     """Folder of the policy, which is trained unless it is there."""
-    row, out = ROWS[name], options.out / "policies" / f"{name}-{seed}"
+    row, steps = ROWS[name], policy_steps(options, ROWS[name])
+    out = options.out / "policies" / f"{name}-{steps}-{seed}"
     preset = "tiny" if options.tiny else "small"
-    steps = options.steps if options.tiny else row.steps or options.steps
     if not (out / "config.json").exists():
         oatkit.train_policy(
             oatkit.open_dataset(data, state_key=(ENVIRONMENT_STATE,)),
@@ -265,6 +265,12 @@ def tokenizer_folder(options: Options, row: Row) -> Path:
     words = [f"{name}{folder_name(str(value))}" for name, value in own.items()]
     name = "-".join([row.kind, str(tokenizer_steps(options, row)), *words])
     return options.out / "tokenizers" / name
+
+
+def policy_steps(options: Options, row: Row) -> int:
+    """Training steps of a row's policy."""
+    own = None if options.tiny else row.steps
+    return own or options.steps
 
 
 def tokenizer_steps(options: Options, row: Row) -> int:

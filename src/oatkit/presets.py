@@ -143,6 +143,8 @@ class PolicyPreset:
     """Number of frames; the paper does not state its own."""
     flow_steps: int | None = None
     """Training steps of a flow head, where they are fewer: each takes several times as long."""
+    row_steps: int | None = None
+    """Training steps of a row of a table or sweep, which has many, where they are fewer."""
 
 
 _SMALL_POLICY = PolicyPreset(
@@ -158,6 +160,7 @@ _SMALL_POLICY = PolicyPreset(
     ),
     history=1,
     flow_steps=2500,
+    row_steps=2500,
 )
 
 POLICY_PRESETS = {

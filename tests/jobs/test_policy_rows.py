@@ -21,6 +21,9 @@ def test_what_is_trained_otherwise_has_another_name() -> None:
     grouped = replace(ROW, endpoints=(1, 2, 8))
     assert grouped.tokenizer_name == ROW.tokenizer_name
     assert grouped.policy_name == f"{ROW.policy_name}-by1_2_8"
+    corrected = replace(ROW, offset_layers=3)
+    assert corrected.tokenizer_name == ROW.tokenizer_name
+    assert corrected.policy_name == f"{ROW.policy_name}-offset3"
 
 
 def test_evaluations_share_the_policy() -> None:

@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oatkit.envs.robosuite import Robosuite, StateView
-from oatkit.envs.robosuite_experts import BASE, CLOSE, START_LINE, about_vertical, yaw
+from oatkit.envs.robosuite_experts import (
+    BASE,
+    CLOSE,
+    OPEN,
+    START_LINE,
+    about_vertical,
+    wrapped,
+    yaw,
+)
 from oatkit.envs.simulator import demonstration_seed
 from oatkit.errors import DatasetError
 from oatkit.jobs.robosuite_recordings import Recording
@@ -65,8 +73,9 @@ def test_what_is_held_goes_to_a_side_within_reach(
     possible = [other for other in sides if is_possible(other)]
     if possible:
         assert is_possible(side)
-        assert abs(turn + side) <= min(abs(turn + other) for other in possible) + 1e-6
-    assert side_within_reach(point, reach, turn, folds=0) == 0
+        least = min(abs(wrapped(turn + other)) for other in possible)
+        assert abs(wrapped(turn + side)) <= least + 1e-6
+    assert side_within_reach(point, reach, turn, folds=1) == 0
 
 
 def state_of(hand: np.ndarray, body: np.ndarray, body_turn: np.ndarray) -> np.ndarray:
@@ -96,6 +105,19 @@ def test_a_path_keeps_its_place_beside_what_is_grasped(turn: float, x: float, y:
     assert np.linalg.norm(first) == pytest.approx(np.linalg.norm(way[0]), abs=1e-5)
     assert first[2] == pytest.approx(0.12, abs=1e-5)
     assert [point.fingers for point in path] == sorted(point.fingers for point in path)
+
+
+def test_the_hand_leaves_straight_up_from_where_it_let_go() -> None:
+    thing = Frame(np.array([0.0, 0.0, 0.9]), 0.0)
+    path = [Point(np.array([0.1, 0.0, 0.95 + rise]), DOWN, OPEN, thing) for rise in (0.0, 0.05)]
+    follower = Follower("square", (), _path=path)
+    hand = np.array([0.0, -0.1, 0.93])
+    view = StateView.of(state_of(hand, thing.at, np.eye(3)))
+    for number, rise in enumerate((0.0, 0.05)):
+        follower._next = number
+        at, turn = follower._goal(view)
+        np.testing.assert_allclose(at, hand + np.array([0, 0, rise]), atol=1e-6)
+        np.testing.assert_allclose(turn, DOWN, atol=1e-6)
 
 
 def carried(blink: int = 0) -> Recording:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from oatkit import presets
 from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.reproduction_scales import SCALES, Place
 from oatkit.jobs.row_runs import RowRuns, folder_name
@@ -57,6 +58,23 @@ def test_a_policy_may_learn_another_schedule(place: Place, tmp_path: Path) -> No
     runs = RowRuns(SCALES["tiny"], "tiny", tmp_path / "out", workers=1)
     record = runs.evaluate("one shot", replace(ROW, endpoints=(2,), budgets=()), place)
     assert [b.calls for b in record.budgets] == [1]
+
+
+def test_rows_have_their_own_steps_and_heads(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps that are asked for count before those that a preset has for rows."""
+    scale = replace(SCALES["tiny"], policy={"batch_size": 4})
+    preset = replace(presets.POLICY_PRESETS["tiny"], row_steps=1)
+    monkeypatch.setitem(presets.POLICY_PRESETS, "tiny", preset)
+    row = replace(ROW, offset_layers=2)
+    policy = load_policy(RowRuns(scale, "tiny", tmp_path / "own", workers=1).policy(row, place))
+    assert policy.extras["train"]["steps"] == 1
+    assert policy.net.config.offset_layers == 2
+    asked = scale.changed(steps=3)
+    policy = load_policy(RowRuns(asked, "tiny", tmp_path / "asked", workers=1).policy(ROW, place))
+    assert policy.extras["train"]["steps"] == 3
+    assert policy.net.config.offset_layers == 0
 
 
 def test_names_of_folders_have_no_spaces() -> None:

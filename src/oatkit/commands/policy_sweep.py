@@ -48,7 +48,8 @@ class SweepPolicy:
     tokenizer_steps: int | None = None
     """Number of training steps of each tokenizer; the preset's by default."""
     steps: int | None = None
-    """Number of training steps of each policy; the preset's by default."""
+    """Number of training steps of each policy; by default those that the preset has for rows of a
+    table, a quarter of the others' in `small`."""
     cameras: tuple[str, ...] = ()
     """Cameras that the policies read; none by default."""
     env: SimulatorName = "metaworld"

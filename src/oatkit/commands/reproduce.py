@@ -68,8 +68,8 @@ class Reproduce:
     episodes: int | None = None
     """Number of episodes of each task; 50, and 1 for tiny, by default."""
     steps: int | None = None
-    """Number of training steps of a policy; by default the preset's, and of light policies at the
-    small scale a quarter of those, because a table has many."""
+    """Number of training steps of a policy; by default those that the preset has for rows of a
+    table."""
     temperatures: tuple[float, ...] = ()
     """Sampling temperatures, all of which are evaluated; 0 at the smaller scales and 1 at the
     paper's by default, which states none."""

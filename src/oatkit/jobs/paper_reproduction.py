@@ -97,7 +97,7 @@ def plan_reproduction(
         published: Folder of FAST's universal tokenizer; one is fitted on the data by default.
         images: Whether light policies read MetaWorld's camera at the smaller scales.
         episodes: Number of episodes of each task; the scale's by default.
-        steps: Number of training steps of a policy; the scale's by default.
+        steps: Number of training steps of a policy; the preset's for rows by default.
         temperatures: Sampling temperatures, each of which is evaluated; the scale's by default.
         seeds: Seeds of policies: each is a training and has its own goals. Tokenizers are trained
             once, with seed 0.

@@ -34,7 +34,7 @@ from oatkit.jobs.tokenizer_ablations import (
     recipe_settings,
 )
 from oatkit.jobs.tokenizer_training import train_tokenizer
-from oatkit.jobs.untrained_policy import policy_config, policy_recipe
+from oatkit.jobs.untrained_policy import policy_config, policy_recipe, row_training
 from oatkit.nn.device import Device, resolve_device
 from oatkit.policies import load_policy
 from oatkit.storage.artifact import require_free
@@ -128,7 +128,7 @@ def plan_policy_sweep(
         preset: Size and training recipe of tokenizers and policies.
         tokenizer_steps: Number of training steps of each tokenizer; the preset's by default.
         train: How each policy is trained: a whole `TrainConfig`, or settings that differ from the
-            preset's, such as `{"steps": 500}`. Its seed decides everything random.
+            preset's for rows, such as `{"steps": 500}`. Its seed decides everything random.
         cameras: Cameras that the policies read; none by default.
         simulator: Name of the simulator, or a simulator of your own.
         tasks: Task names; those that the policy was trained on by default.
@@ -140,7 +140,8 @@ def plan_policy_sweep(
     """
     if not 1 <= execute <= min(HORIZONS):
         raise ValueError(f"execute is {execute}, expected 1 to {min(HORIZONS)}, the shortest chunk")
-    recipe = resolve_config(train, policy_recipe("light", preset))
+    default = replace(policy_recipe("light", preset), **row_training("light", preset))
+    recipe = resolve_config(train, default)
     name = simulator if isinstance(simulator, str) else simulator.name
     settings = {
         **{"execute": execute, "kind": kind, "preset": preset, "env": name},

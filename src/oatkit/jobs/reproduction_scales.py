@@ -46,8 +46,6 @@ class Scale:
             datasets have to be named.
         tokenizer: Training settings of tokenizers that are not the preset's.
         policy: Training settings of policies that are not the preset's.
-        light_steps: Training steps of light policies, of which a table has many, where they are
-            fewer than the preset's.
         backbone: Size of backbones with random weights; None for published ones.
     """
 
@@ -58,7 +56,6 @@ class Scale:
     demonstrations: int = 0
     tokenizer: Mapping[str, Any] = field(default_factory=dict)
     policy: Mapping[str, Any] = field(default_factory=dict)
-    light_steps: int | None = None
     backbone: ScratchSize | None = None
 
     def changed(
@@ -74,13 +71,7 @@ class Scale:
             episodes=self.episodes if episodes is None else episodes,
             tokenizer={**self.tokenizer, **own},
             policy={**self.policy, **({} if steps is None else {"steps": steps})},
-            light_steps=self.light_steps if steps is None else steps,
         )
-
-    def training(self, policy: str) -> dict[str, Any]:
-        """Training settings of a policy of this name that are not its preset's."""
-        is_shorter = policy == "light" and self.light_steps is not None
-        return {**self.policy, **({"steps": self.light_steps} if is_shorter else {})}
 
     def preset(self, table: PaperTable) -> str:
         """The preset of a table's policies and tokenizers."""
@@ -97,7 +88,6 @@ SCALES = {
     ),
     "small": Scale(
         *("small", "small", 50, 0.0, 50),
-        light_steps=2500,
         backbone=ScratchSize(64, 3, 4, 2, 16, 64, 2, image_size=64, patch_size=16),
     ),
     "paper": Scale("paper-light", "paper-vlm", 50, 1.0),

@@ -52,7 +52,6 @@ class ReproductionWork:
             "episodes": runs.scale.episodes,
             "tokenizer": dict(runs.scale.tokenizer),
             "policy": dict(runs.scale.policy),
-            "light_steps": runs.scale.light_steps,
             "backbones": dict(runs.backbones),
             "env_kwargs": dict(runs.env_kwargs),
         }

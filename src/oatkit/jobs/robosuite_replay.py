@@ -140,6 +140,8 @@ class Follower:
     Attributes:
         task: Name of the task.
         recordings: Recordings, of which it takes the one that has to be moved least.
+
+    What it carries is turned to its goal by `_fit` more than it was in the recording.
     """
 
     task: str
@@ -148,7 +150,7 @@ class Follower:
     _next: int = 0
     _waited: int = 0
     _body: Vector | None = None
-    _side: float | None = None
+    _fit: float | None = None
     _let_go: tuple[Vector, Vector, float] | None = None
 
     def __call__(self, environment_state_E: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -182,15 +184,27 @@ class Follower:
             return point.at, point.turn
         hand_turn = wrapped(yaw(point.turn[:, 0]) - yaw(state.hand_turn[:, 0]))
         brought = Frame(state.body, yaw(state.body_turn[:, 0]) + hand_turn)
-        folds = FOLDS_AT_GOAL[self.task]
-        rest = brought.turn_to(point.thing, folds)
-        if self._side is None:
-            self._side = side_within_reach(
-                point, about_vertical(hand_turn + rest) @ reach, rest, folds
-            )
-        rest += self._side
+        rest = self._rest(point, brought, about_vertical(hand_turn) @ reach)
         at = point.thing.at + about_vertical(hand_turn + rest) @ reach
         return at, about_vertical(rest) @ point.turn
+
+    def _rest(self, point: Point, brought: Frame, reach: Vector) -> float:
+        """The turn that is left until what is carried fits its goal, on the side chosen at first.
+
+        Args:
+            point: Where it is carried to.
+            brought: Where it would be if the hand were turned as at the point.
+            reach: Vector from it to the hand then.
+        """
+        assert point.thing is not None
+        folds = FOLDS_AT_GOAL[self.task]
+        if folds == 0:
+            return 0.0
+        if self._fit is None:
+            rest = brought.turn_to(point.thing, folds)
+            side = side_within_reach(point, about_vertical(rest) @ reach, rest, folds)
+            self._fit = wrapped(brought.angle + rest + side - point.thing.angle)
+        return wrapped(point.thing.angle + self._fit - brought.angle)
 
     def _has_reached(self, state: StateView) -> bool:
         point = self._path[self._next]
@@ -214,17 +228,17 @@ def side_within_reach(point: Point, reach: Vector, turn: float, folds: int) -> f
         point: Where the thing is brought to.
         reach: Vector from the thing to the hand there, without a further turn.
         turn: How far the hand is turned then from how it is at the point.
-        folds: Number of turns after which the thing fits again; 0 for any, which need no other.
+        folds: Number of turns after which the thing fits again.
     """
     assert point.thing is not None
     found = {}
-    for number in range(max(1, folds)):
-        side = wrapped(2 * np.pi * number / max(1, folds))
+    for number in range(folds):
+        side = wrapped(2 * np.pi * number / folds)
         hand = point.thing.at + about_vertical(side) @ reach
         line = about_vertical(turn + side) @ point.turn[:, 0]
         too_far = max(0.0, float(np.linalg.norm(hand[:2] - BASE)) - REACH)
         too_turned = max(0.0, -float(line @ START_LINE))
-        found[side] = (too_far + too_turned, abs(turn + side))
+        found[side] = (too_far + too_turned, abs(wrapped(turn + side)))
     return min(found, key=lambda side: found[side])
 
 

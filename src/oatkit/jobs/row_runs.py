@@ -25,7 +25,7 @@ from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.reproduction_scales import Place, Scale, ready_backbone
 from oatkit.jobs.tokenizer_training import train_tokenizer
-from oatkit.jobs.untrained_policy import policy_config
+from oatkit.jobs.untrained_policy import policy_config, row_training
 from oatkit.nn.device import Device
 from oatkit.policies import LightConfig
 from oatkit.types import (
@@ -131,7 +131,7 @@ class RowRuns:
             backbone=backbone,
             preset=self.preset,
             cameras=place.cameras,
-            train={**self.scale.training(row.policy), "seed": seed},
+            train={**row_training(row.policy, self.preset), **self.scale.policy, "seed": seed},
             device=self.device,
             show_progress=self.show_progress,
         )

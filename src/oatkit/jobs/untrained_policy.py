@@ -91,6 +91,14 @@ def policy_recipe(policy: str, preset: str = "small") -> TrainConfig:
     return found.train
 
 
+def row_training(policy: str, preset: str) -> dict[str, Any]:
+    """Training settings of a row of a table, where they are not those of `policy_recipe`."""
+    if policy != LightConfig.kind:
+        return {}
+    steps = policy_preset(preset).row_steps
+    return {} if steps is None else {"steps": steps}
+
+
 def continue_policy(
     init: Policy | Folder,
     dataset: Dataset,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from oatkit.data import Dataset
 from oatkit.policies.generation import threshold_calibration
@@ -131,6 +132,28 @@ def test_corrected_chunks_err_no_more_than_the_margin_says(
         assert of_auto <= of_all * (1 + margin) * (1 + 1e-4)
         used.append(found.budget.mean())
     assert used[0] >= used[1] >= used[2] == 1
+
+
+def test_further_tokens_that_move_a_corrected_chunk_and_do_not_mend_it_are_left_out(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every number of tokens is off by as much, each to another side."""
+    pretend_costs(monkeypatch, 1.0)
+    policy = tiny.make_policy("klt", dataset, offset_layers=1)
+    observation = tiny.batch(policy, dataset, 32)
+    wanted_BTA = torch.from_numpy(observation["action"])
+    truth_BTA = policy.tokenizer.normalizer.normalize(wanted_BTA)
+
+    def correct(context: object, chunk_BTA: Tensor, lengths_B: Tensor) -> Tensor:
+        side_B = 1 - 2 * (lengths_B % 2)
+        return truth_BTA + 0.1 * side_B[:, None, None]
+
+    policy.token_predictor._correct = correct
+    policy.calibrate(policy.read(observation), wanted_BTA, seeded())
+    assert policy.auto is not None
+    assert policy.auto.num_tokens[0] == 1
+    found = policy.predict_action_chunk(observation, budget="auto", sampling=Sampling(0.0))
+    assert found.budget.tolist() == [1] * 32
 
 
 def test_distances_are_in_normalized_units() -> None:

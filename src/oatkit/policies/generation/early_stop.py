@@ -1,4 +1,4 @@
-"""When `budget="auto"` stops: the tokens so far are so certain that more hardly move the chunk.
+"""When `budget="auto"` stops: the tokens so far are so certain that more hardly better the chunk.
 
 Nothing is decoded to find out. On held-out data a table says, for each number of tokens, how much
 worse the chunk is than that of all tokens when their mean entropy is so large:
@@ -17,7 +17,7 @@ Q entropy at which the table has an entry.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,8 @@ ERROR_MARGIN = 0.02
 absolute error with all tokens, which tells them apart: it is lowest where they solve most."""
 NUM_BINS = 16
 """Number of entropies, by quantiles, at which the expected distance is looked up."""
+ALWAYS_BITS = 64.0
+"""A threshold that the entropy of no token exceeds."""
 MIN_SAVING = 0.02
 """Share of the time of all tokens that must be saved; less is lost in the noise of a clock."""
 
@@ -109,9 +111,9 @@ def find_thresholds(
 ) -> AutoThresholds:
     """The thresholds of the fastest generation whose mean excess is at most `allowed`.
 
-    A row stops where the expected excess is at most a price times the milliseconds that it saves;
-    the price is the one that is fastest on these chunks. None stops where that is no faster than
-    all tokens.
+    A row stops where the expected excess is at most a price times the milliseconds that it saves,
+    or after some stage in any case; price and stage are those that are fastest on these chunks.
+    None stops where that is no faster than all tokens.
 
     Args:
         num_tokens: Number of tokens after each stage.
@@ -125,20 +127,30 @@ def find_thresholds(
     price_SQ = np.full_like(expected_SQ, np.inf)
     np.divide(expected_SQ, saved_S1, out=price_SQ, where=saved_S1 > 0)
     best, fastest = AutoThresholds(), ((1 - MIN_SAVING) * costs.all_ms, np.inf)
-    for price in np.unique(price_SQ[np.isfinite(price_SQ)]):
-        num_low_S = (price_SQ <= price).sum(axis=1)  # the table grows, so the first of each stage
-        limits = {
-            num_tokens[stage]: float(entropy_SQ[stage, number - 1])
-            for stage, number in enumerate(num_low_S)
-            if number
-        }
-        found = AutoThresholds(tuple(limits), tuple(limits.values()))
+    for found in _candidates(num_tokens, entropy_SQ, price_SQ):
         stage_N = stop_stages(found, num_tokens, entropy_NS)
         cost = (float(costs.stopped_ms[stage_N].mean()), float(stage_N.mean()))
         excess = float(excess_NS[np.arange(len(stage_N)), stage_N].mean())
         if excess <= allowed and cost < fastest:
             best, fastest = found, cost
     return best
+
+
+def _candidates(
+    num_tokens: tuple[int, ...], entropy_SQ: NDArray[np.float64], price_SQ: NDArray[np.float64]
+) -> Iterator[AutoThresholds]:
+    """Thresholds by every price, with every stage as the last, and by stages alone."""
+    for price in (-np.inf, *np.unique(price_SQ[np.isfinite(price_SQ)])):
+        num_low_S = (price_SQ <= price).sum(axis=1)  # the table grows, so the first of each stage
+        limits = {
+            num_tokens[stage]: float(entropy_SQ[stage, number - 1])
+            for stage, number in enumerate(num_low_S)
+            if number
+        }
+        yield AutoThresholds(tuple(limits), tuple(limits.values()))
+        for last in num_tokens[:-1]:
+            earlier = {number: bits for number, bits in limits.items() if number < last}
+            yield AutoThresholds((*earlier, last), (*earlier.values(), ALWAYS_BITS))
 
 
 def expected_excess(
