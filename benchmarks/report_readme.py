@@ -45,9 +45,9 @@ def _policy() -> str:
     minutes = fmean((cell["seconds"] + cell["tokenizer_seconds"]) / 60 for cell in own)
     num_seeds = len({cell["seed"] for cell in own})
     return (
-        f"**{_success(cells, 'oat', 'auto', 'auto'):g} % success** on the paper's four MetaWorld tasks "
-        f"from 50 demonstrations each, after {minutes:.0f} minutes of training on one busy CPU "
-        "core: a light policy on `oat` tokens that corrects decoded chunks by what it sees and "
+        f"**{_success(cells, 'oat', 'auto', 'auto'):g} % success** on the paper's four MetaWorld "
+        f"tasks from 50 demonstrations each, after {minutes:.0f} minutes of training on one busy "
+        "CPU core: a light policy on `oat` tokens that corrects decoded chunks by what it sees and "
         "decides itself how many it generates and when to look again. "
         f"{_success(cells, 'oat', 'half', 8):g} % with all tokens where it executes half a chunk "
         "before it looks, the paper's rule. Where it looks after every 8 steps, 1 / 2 / 4 / 8 "
