@@ -109,9 +109,7 @@ def plan_reproduction(
     wanted, size = paper_table(table), scale_named(scale)
     if wanted.work == "nothing":
         raise OatkitError(f"{table} has nothing to run: {wanted.instead}")
-    for name in only:
-        if name not in wanted.known_names:
-            raise ValueError(unknown_name(f"row of {table}", name, wanted.known_names))
+    _require_rows(only, wanted, table)
     size = size.changed(episodes, steps)
     how: dict[str, Any] = {"workers": workers, "show_progress": show_progress, "images": images}
     how |= {"simulator_keys": simulator_keys, "may_make": may_make}
@@ -123,6 +121,13 @@ def plan_reproduction(
     heats = tuple(temperatures) or (size.temperature,)
     names = tuple(only or wanted.row_names)
     return ReproductionPlan(wanted, runs, tuple(places), names, heats, tuple(seeds), begun)
+
+
+def _require_rows(names: Sequence[str], wanted: PaperTable, table: str) -> None:
+    """Raise unless a table has all of these rows."""
+    for name in names:
+        if name not in wanted.known_names:
+            raise ValueError(unknown_name(f"row of {table}", name, wanted.known_names))
 
 
 def record_path(record: Reproduction, out: str | os.PathLike[str]) -> Path:

@@ -159,8 +159,7 @@ def plan_policy_sweep(
     }
     state = dataset.state.keys if dataset.state else ()
     settings |= {"fingerprint": dataset.fingerprint, "state_keys": list(state)}
-    rows = tuple(closed_loop_ablations(only, execute))
-    return PolicySweepPlan(rows, settings, how, protocol)
+    return PolicySweepPlan(tuple(closed_loop_ablations(only, execute)), settings, how, protocol)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class SampleRandom:
         return (top_BN.float() / 2**24).reshape(-1, *shape)
 
     def choose(self, values: Sequence[int]) -> Tensor:
-        """For every sample one of these numbers, (B,), all equally likely."""
+        """One of these numbers for every sample, (B,), all equally likely."""
         place_B = (self.uniform() * len(values)).long()
         return torch.tensor(tuple(values), device=place_B.device)[place_B]
 
