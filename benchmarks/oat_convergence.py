@@ -62,7 +62,7 @@ class WithoutRounding(Oat):
         embodiment_B: Tensor | None = None,
     ) -> TrainingLoss:
         codes_BKC = torch.tanh(self._latents(actions_BTA))
-        rebuilt_BTA = self._reconstruct(codes_BKC, self.sample_budgets(random))
+        rebuilt_BTA = self._reconstruct(codes_BKC, random.choose(self.budgets))
         return TrainingLoss(F.mse_loss(rebuilt_BTA, actions_BTA))
 
     def prefix_errors(self, actions_BTA: Tensor) -> list[float]:
@@ -80,7 +80,7 @@ class RelativeLoss(Oat):
         embodiment_B: Tensor | None = None,
     ) -> TrainingLoss:
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA))
-        budget_B = self.sample_budgets(random)
+        budget_B = random.choose(self.budgets)
         decoded_BTA = self._reconstruct(codes_BKC, budget_B)
         error_B = (decoded_BTA - actions_BTA).square().mean(dim=(1, 2))
         is_budget_KB = torch.tensor(self.budgets)[:, None] == budget_B
@@ -160,7 +160,7 @@ class PrincipalStart(Oat):
         embodiment_B: Tensor | None = None,
     ) -> TrainingLoss:
         codes_BKC = self.codes(actions_BTA)
-        rebuilt_BTA = self._reconstruct(codes_BKC, self.sample_budgets(random))
+        rebuilt_BTA = self._reconstruct(codes_BKC, random.choose(self.budgets))
         return TrainingLoss(F.mse_loss(rebuilt_BTA, actions_BTA))
 
     def prefix_errors(self, actions_BTA: Tensor) -> list[float]:
