@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from oatkit.data import Dataset
+from oatkit.policies import LightPolicy
 from oatkit.policies.generation import threshold_calibration
 from oatkit.policies.generation.early_stop import AutoThresholds, StageCosts
 from oatkit.policies.generation.threshold_calibration import squared_distance
@@ -108,14 +111,19 @@ def test_the_chunk_stays_as_near_to_that_of_all_tokens_as_the_margin_says(
     assert used[0] >= used[1] > used[2]
 
 
+def corrected_batch(dataset: Dataset, size: int) -> tuple[LightPolicy, dict[str, Any], Tensor]:
+    """A policy with an offset head, observations, and the actions that follow them."""
+    policy = tiny.make_policy("klt", dataset, offset_layers=1)
+    observation = tiny.batch(policy, dataset, size)
+    return policy, observation, torch.from_numpy(observation["action"])
+
+
 def test_corrected_chunks_err_no_more_than_the_margin_says(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not how far they are from the chunk of all tokens counts, but how much they err."""
     pretend_costs(monkeypatch, 1.0)
-    policy = tiny.make_policy("klt", dataset, offset_layers=1)
-    observation = tiny.batch(policy, dataset, 64)
-    wanted_BTA = torch.from_numpy(observation["action"])
+    policy, observation, wanted_BTA = corrected_batch(dataset, 64)
     scale_A = torch.tensor(policy.tokenizer.normalizer.scale, dtype=torch.float32)
     used = []
     for margin in (0.0, 0.05, 1e6):
@@ -139,9 +147,7 @@ def test_further_tokens_that_move_a_corrected_chunk_and_do_not_mend_it_are_left_
 ) -> None:
     """Every number of tokens is off by as much, each to another side."""
     pretend_costs(monkeypatch, 1.0)
-    policy = tiny.make_policy("klt", dataset, offset_layers=1)
-    observation = tiny.batch(policy, dataset, 32)
-    wanted_BTA = torch.from_numpy(observation["action"])
+    policy, observation, wanted_BTA = corrected_batch(dataset, 32)
     truth_BTA = policy.tokenizer.normalizer.normalize(wanted_BTA)
 
     def correct(context: object, chunk_BTA: Tensor, lengths_B: Tensor) -> Tensor:
