@@ -144,6 +144,14 @@ def read_evaluation(
     return read_record(path, PolicyEvaluation) if path.exists() else None
 
 
+def solved(episodes: Sequence[EpisodeResult]) -> dict[str, str]:
+    """Task to which of its episodes were solved, in their order: "0110"."""
+    found: dict[str, str] = {}
+    for episode in sorted(episodes, key=lambda e: (e.task, e.episode)):
+        found[episode.task] = found.get(episode.task, "") + str(int(episode.is_success))
+    return found
+
+
 def over_seeds(rows: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Scheme to its rows, one for each seed."""
     found: dict[str, list[Any]] = {}

@@ -22,6 +22,7 @@ from typing import Any
 import tyro
 
 import oatkit
+from benchmarks.closed_loop import solved
 from benchmarks.record import keep_apart, read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
@@ -215,7 +216,13 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         "tokenizer_seconds": seconds(tokenizer_folder(options, ROWS[name]), policy.tokenizer),
         "temperature": TEMPERATURE,
         "episodes": options.episodes,
-        "budgets": [asdict(budget) for budget in record.budgets],
+        "budgets": [
+            {
+                **asdict(budget),
+                "solved": solved([e for e in record.episodes if e.budget == budget.budget]),
+            }
+            for budget in record.budgets
+        ],
     }
 
 

@@ -41,6 +41,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.closed_loop import solved
 from benchmarks.control import GOALS
 from benchmarks.neighbors_worker import pack, unpack
 from benchmarks.policy_table import HORIZON, open_with_full_state
@@ -263,11 +264,8 @@ def measure_rule(policy: ActingPolicy, execution: Execution, episodes: int) -> d
         for episode in range(episodes)
     ]
     results = sorted(runner.run(plans), key=lambda result: (result.task, result.episode))
-    solved: dict[str, list[int]] = {}
-    for result in results:
-        solved.setdefault(result.task, []).append(int(result.is_success))
     found = summarize(None, results, latency_ms=runner.latencies_ms[None])
-    return {**asdict(found), "solved": solved}
+    return {**asdict(found), "solved": solved(results)}
 
 
 def save(results: dict[str, Any], args: Namespace) -> None:

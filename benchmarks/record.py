@@ -96,7 +96,17 @@ def _vlm_pipeline_from_2(record: dict[str, Any]) -> dict[str, Any]:
     return record | {"results": {**found, "policies": rows}}
 
 
+def _neighbors_from_1(record: dict[str, Any]) -> dict[str, Any]:
+    """Solved episodes as text, where version 1 had lists of numbers."""
+    for row in record["results"].get("rows", {}).values():
+        for rule in row["rules"].values():
+            solved = rule["solved"]
+            rule["solved"] = {task: "".join(map(str, each)) for task, each in solved.items()}
+    return record
+
+
 UPGRADES = {
+    "neighbors": {1: _neighbors_from_1},
     "policy_table": {1: _policy_table_from_1, 2: _policy_table_from_2},
     "policy_pusht": {1: _policy_pusht_from_1, 2: _policy_pusht_from_2},
     "vlm_pipeline": {1: _vlm_pipeline_from_1, 2: _vlm_pipeline_from_2},

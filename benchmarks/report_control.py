@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
 from benchmarks.control import EVERY_BUDGET, ROWS, RULES
 from benchmarks.markdown import paragraph, section, table
-from oatkit.evaluation.success_statistics import success_rate
+from oatkit.evaluation.success_statistics import compare_pairs, success_rate
 
+REFERENCE = "oat"
+"""The row that the others are compared with."""
 Cells = Sequence[dict[str, Any]]
 
 
@@ -53,6 +55,7 @@ def control(record: dict[str, Any]) -> str:
                 for name in names
             ],
         ),
+        *_pairs(cells, names),
         paragraph("By task, with all tokens: box-close, coffee-pull, disassemble, stick-pull."),
         table(
             ("policy", *rules),
@@ -73,6 +76,55 @@ def control(record: dict[str, Any]) -> str:
         *(_by_budget(cells, rule) for rule in EVERY_BUDGET if rule in rules),
         script="control",
     )
+
+
+def _pairs(cells: Cells, names: Sequence[str]) -> tuple[str, ...]:
+    """What every row solves beyond the reference, where the same seeds keep their episodes."""
+    rows = []
+    for name in names:
+        shown = [
+            difference_to_reference(
+                {cell["seed"]: with_all_tokens(cell) for cell in cells_of(cells, name, rule)},
+                {cell["seed"]: with_all_tokens(cell) for cell in cells_of(cells, REFERENCE, rule)},
+            )
+            for rule in EVERY_BUDGET
+        ]
+        if name != REFERENCE and any(shown):
+            rows.append((f"`{name}`", *shown))
+    if not rows:
+        return ()
+    return (
+        paragraph(
+            f"Pair by pair with `{REFERENCE}` on the same episodes, all tokens each: how many "
+            "points more are solved, with the 95 % interval, the p-value of McNemar's exact test "
+            "and the number of trainings of each that were compared. Trainings are paired by their "
+            "seed."
+        ),
+        table(("policy", *EVERY_BUDGET), rows),
+    )
+
+
+def difference_to_reference(
+    own: Mapping[int, dict[str, Any]], reference: Mapping[int, dict[str, Any]]
+) -> str:
+    """What is solved beyond the reference, in words; nothing where no seed has both.
+
+    Args:
+        own: Seed to a result; older ones do not keep which episodes were solved.
+        reference: The same of the reference.
+    """
+    seeds = [seed for seed in own.keys() & reference.keys() if "solved" in own[seed]]
+    pairs = [
+        (theirs == "1", mine == "1")
+        for seed in seeds
+        for task, solved in reference[seed].get("solved", {}).items()
+        for theirs, mine in zip(solved, own[seed]["solved"][task], strict=True)
+    ]
+    if not pairs:
+        return ""
+    found = compare_pairs("reference", "own", pairs)
+    low, points, high = (100 * x for x in (found.low, found.difference, found.high))
+    return f"{points:+.1f} ({low:+.0f} to {high:+.0f}), p {found.p_value:.2g}; {len(seeds)}"
 
 
 def _num_seeds(cells: Cells, name: str) -> int:
@@ -99,9 +151,14 @@ def _row(cells: Cells, name: str, rules: Sequence[str], show: Callable[[Cells], 
     """One cell of a table for each rule, from the results with all tokens."""
     shown = []
     for rule in rules:
-        own = [cell for cell in cells if (cell["row"], cell["rule"]) == (name, rule)]
+        own = cells_of(cells, name, rule)
         shown.append(show([with_all_tokens(cell) for cell in own]) if own else "")
     return shown
+
+
+def cells_of(cells: Cells, name: str, rule: str) -> Cells:
+    """The cells of a row and rule, one for each seed."""
+    return [cell for cell in cells if (cell["row"], cell["rule"]) == (name, rule)]
 
 
 def with_all_tokens(cell: dict[str, Any]) -> dict[str, Any]:

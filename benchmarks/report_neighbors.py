@@ -8,13 +8,19 @@ from typing import Any
 
 from benchmarks import record
 from benchmarks.markdown import paragraph, section, table
-from benchmarks.report_control import success_of_seeds, with_all_tokens
+from benchmarks.report_control import (
+    REFERENCE,
+    cells_of,
+    difference_to_reference,
+    success_of_seeds,
+    with_all_tokens,
+)
 
 NAMES = {"act": "ACT", "diffusion": "Diffusion Policy"}
 OURS = ("oat, 2500 steps", "oat", "oat-pow2", "quest", "light-flow")
 """Rows of `control` that stand beside them, with all their tokens."""
-CONTROL_RULES = {"half": "16 steps", "8": "8 steps", "4, blended": "4 steps, blended"}
-"""Rules of `control` to those of the neighbors."""
+CONTROL_RULES = {"16 steps": "half", "8 steps": "8", "4 steps, blended": "4, blended"}
+"""Rules of the neighbors to those of `control`."""
 
 
 def neighbors(found: dict[str, Any]) -> str:
@@ -33,7 +39,8 @@ def neighbors(found: dict[str, Any]) -> str:
             *our_minutes(),
             "Success is in percent with Wilson's 95 % interval and, where there are several, the "
             "percentages of the seeds; the milliseconds of a chunk were measured beside other "
-            "work.",
+            f"work. The last column compares with `{REFERENCE}` pair by pair on the same episodes, "
+            "as the section on how chunks are executed does.",
             "Beyond LeRobot's defaults, in their favor: a cosine to 0 by the CPU time that is "
             "over, averaged weights, a normalized environment state, learning rates for small "
             "sizes, and DDIM with 10 steps for the diffusion.",
@@ -65,28 +72,32 @@ def our_minutes() -> list[str]:
 def _success(rows: Mapping[str, Any]) -> str:
     """A line for each policy and rule, the seeds together, then ours by the same rules."""
     lines, tasks = [], []
+    cells = list(record.read_results("control").get("cells", {}).values())
     for kind, rule in dict.fromkeys(
         (r["kind"], rule) for r in rows.values() for rule in r["rules"]
     ):
         own = [row for row in rows.values() if row["kind"] == kind and rule in row["rules"]]
         found = [row["rules"][rule] for row in own]
         tasks = [task["task"] for task in found[0]["tasks"]]
-        lines.append(_line(NAMES[kind], rule, own, found))
+        lines.append(_line(NAMES[kind], rule, own, found, cells))
     if not lines:
         return ""
-    cells = record.read_results("control").get("cells", {}).values()
     for name in OURS:
-        for theirs, rule in CONTROL_RULES.items():
-            own = [cell for cell in cells if (cell["row"], cell["rule"]) == (name, theirs)]
+        for rule, theirs in CONTROL_RULES.items():
+            own = cells_of(cells, name, theirs)
             if own:
                 found = [with_all_tokens(cell) for cell in own]
-                lines.append(_line(f"light, `{name}`", rule, own, found))
+                lines.append(_line(f"light, `{name}`", rule, own, found, cells))
     headings = ("policy", "rule", "seeds", "parameters", "steps", "ms", ", ".join(tasks), "mean")
-    return table(headings, lines)
+    return table((*headings, f"beyond `{REFERENCE}`"), lines)
 
 
 def _line(
-    name: str, rule: str, rows: Sequence[Mapping[str, Any]], found: Sequence[dict[str, Any]]
+    name: str,
+    rule: str,
+    rows: Sequence[Mapping[str, Any]],
+    found: Sequence[dict[str, Any]],
+    cells: Sequence[dict[str, Any]],
 ) -> tuple[str, ...]:
     """What a policy reached by a rule.
 
@@ -95,14 +106,19 @@ def _line(
         rule: How chunks were executed.
         rows: What was trained, one for each seed.
         found: What each reached.
+        cells: Cells of `control`, among them those of the reference.
     """
     by_task = zip(*([task["success"]["rate"] for task in f["tasks"]] for f in found), strict=True)
+    own = {row["seed"]: f for row, f in zip(rows, found, strict=True)}
+    reference = cells_of(cells, REFERENCE, CONTROL_RULES[rule])
+    by_seed = {cell["seed"]: with_all_tokens(cell) for cell in reference}
     return (
         *(name, rule, str(len(rows)), f"{rows[0]['parameters'] / 1e6:.1f}M"),
         "-".join(_ends([row["steps"] for row in rows])),
         f"{fmean(f['latency_ms'] for f in found):.3g}",
         ", ".join(f"{100 * fmean(rates):.0f}" for rates in by_task),
         success_of_seeds(found),
+        "" if name == f"light, `{REFERENCE}`" else difference_to_reference(own, by_seed),
     )
 
 

@@ -36,15 +36,20 @@ def compare_paired(
     first: Sequence[EpisodeResult],
     second: Sequence[EpisodeResult],
 ) -> PairedComparison | None:
-    """Compare on the episodes that both have (the same task and seed); None where there are none.
+    """Compare on the episodes that both have, of the same task and seed; None without any."""
+    theirs = {(e.task, e.seed): e.is_success for e in second}
+    pairs = [(e.is_success, theirs[e.task, e.seed]) for e in first if (e.task, e.seed) in theirs]
+    return compare_pairs(first_name, second_name, pairs) if pairs else None
+
+
+def compare_pairs(
+    first_name: str, second_name: str, pairs: Sequence[tuple[bool, bool]]
+) -> PairedComparison:
+    """Compare by whether the first and the second solved each of the same episodes.
 
     The interval is Newcombe's for paired proportions (1998, method 10): Wilson's intervals of
     both rates, joined under the correlation of the pairs.
     """
-    theirs = {(e.task, e.seed): e.is_success for e in second}
-    pairs = [(e.is_success, theirs[e.task, e.seed]) for e in first if (e.task, e.seed) in theirs]
-    if not pairs:
-        return None
     both, only_first = pairs.count((True, True)), pairs.count((True, False))
     only_second, neither = pairs.count((False, True)), pairs.count((False, False))
     a, b = (success_rate(both + only, len(pairs)) for only in (only_first, only_second))
