@@ -81,6 +81,9 @@ ROWS = {
     "oat, levels 4 4 4, 2500 steps": Row(
         "oat", options={**LIGHT, "levels": (4, 4, 4)}, steps=SHORT
     ),
+    "oat, overlap weight 0.1, 2500 steps": Row(
+        "oat", options={**LIGHT, "overlap_weight": 0.1}, steps=SHORT
+    ),
     "oat, no offset": Row("oat", options=LIGHT, changes=NO_OFFSET, steps=SHORT),
     "klt, no offset": Row("klt", options=LIGHT, changes=NO_OFFSET, steps=SHORT),
     "oat, no offset, two frames": Row(
@@ -210,6 +213,7 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         "history": policy.spec.history,
         "tokenizer_steps": policy.tokenizer.extras.get("train", {}).get("steps"),
         "early_weight": getattr(policy.tokenizer.codec.config, "early_weight", 1.0),
+        "overlap_weight": getattr(policy.tokenizer.codec.config, "overlap_weight", 0.0),
         "code_smoothing": getattr(policy.net.config, "code_smoothing", 0.0),
         "offset_layers": getattr(policy.net.config, "offset_layers", 0),
         "seconds": seconds(folder, policy),

@@ -143,6 +143,28 @@ def test_equal_weights_are_the_plain_mean_squared_error_and_are_not_written() ->
     assert not any("step_weights" in name for name in codec.state_dict())
 
 
+def test_overlap_costs_what_codes_one_step_later_are_away() -> None:
+    actions_BTA = torch.randn(16, 6, 3)
+    keys = sample_keys(0, 0, torch.arange(16))
+    plain, weighted = tiny(), tiny(overlap_weight=0.5)
+    weighted.load_state_dict(plain.state_dict())
+    without, found = (codec.loss(actions_BTA, SampleRandom(keys)) for codec in (plain, weighted))
+    later_BTA = torch.cat([actions_BTA[:, 1:], actions_BTA[:, -1:]], dim=1)
+    now, later = (plain.quantizer.codes(plain.encode(x).ids) for x in (actions_BTA, later_BTA))
+    away = (later - now).square().mean()
+    assert found.parts["overlap_loss"].mean().item() == pytest.approx(away.item(), rel=1e-5)
+    assert (found.total - without.total).item() == pytest.approx(away.item() / 2, rel=1e-4)
+    assert "overlap_loss" not in without.parts
+
+
+def test_overlap_of_a_chunk_that_stands_still_costs_nothing() -> None:
+    """Its codes one step later are the same, so that nothing pulls at them."""
+    codec = tiny(overlap_weight=1.0)
+    still_BTA = torch.randn(8, 1, 3).expand(8, 6, 3)
+    loss = codec.loss(still_BTA, SampleRandom(sample_keys(0, 0, torch.arange(8))))
+    assert loss.parts["overlap_loss"].abs().max() == 0
+
+
 def test_settings_are_independent() -> None:
     config = OatConfig(**TINY, num_tokens=12, kind="oat", budgets=(3, 12), groups=(4, 8, 12))
     codec = Oat(config)
@@ -166,6 +188,8 @@ def test_settings_are_independent() -> None:
         ({"horizon": 0}, "horizon is 0, expected at least 1"),
         ({"early_weight": 0.5}, "early_weight is 0.5, expected 1 or more"),
         ({"early_weight": float("nan")}, "early_weight is nan, expected 1 or more"),
+        ({"overlap_weight": -1.0}, "overlap_weight is -1.0, expected 0 or more"),
+        ({"overlap_weight": float("inf")}, "overlap_weight is inf, expected 0 or more"),
         ({"kind": "oat-pow3"}, "kind is 'oat-pow3', expected 'oat' or 'oat-pow2'"),
     ],
 )

@@ -34,7 +34,7 @@ from oatkit.types import Decoding, NormalizationMode
 
 SETTINGS = (
     *("num_tokens", "levels", "budgets", "groups", "refine", "cells", "vocab_size", "scale"),
-    *("reconstruction", "dropout", "decoding", "early_weight"),
+    *("reconstruction", "dropout", "decoding", "early_weight", "overlap_weight"),
 )
 """Flags that are settings of some kinds and not of others; None or () leaves the default."""
 
@@ -88,6 +88,16 @@ class TrainTokenizer:
                 "early_weight",
                 "How many times as much the first action counts in training as the last",
                 "1",
+            )
+        ),
+    ] = None
+    overlap_weight: Annotated[
+        float | None,
+        arg(
+            help=kind_help(
+                "overlap_weight",
+                "How much it costs in training that chunks one step apart have different codes",
+                "0",
             )
         ),
     ] = None

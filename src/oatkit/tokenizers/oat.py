@@ -60,6 +60,8 @@ class OatConfig:
     early_weight: float = field(default=1.0, metadata=UNWRITTEN_DEFAULT)
     """How many times as much the first action of a chunk counts in training as the last; weights
     fall geometrically in between. A robot executes the first part of a chunk, then looks again."""
+    overlap_weight: float = field(default=0.0, metadata=UNWRITTEN_DEFAULT)
+    """How much it costs in training that chunks one step apart have different codes."""
     width: int = 256
     num_layers: int = 6
     """Number of layers of the encoder."""
@@ -80,6 +82,8 @@ class OatConfig:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
         if not 1 <= self.early_weight < math.inf:
             raise ValueError(f"early_weight is {self.early_weight}, expected 1 or more")
+        if not 0 <= self.overlap_weight < math.inf:
+            raise ValueError(f"overlap_weight is {self.overlap_weight}, expected 0 or more")
         if self.refine < 0:
             raise ValueError(f"refine is {self.refine}, expected 0 or more")
         if self.width % self.num_heads:
@@ -197,8 +201,9 @@ class Oat(nn.Module):
         weight_BA: Tensor | None = None,
         embodiment_B: Tensor | None = None,
     ) -> TrainingLoss:
-        """Mean squared error by the weights of the steps; its parts are the loss at each trained
-        budget, as `loss@8`."""
+        """Mean squared error by the weights of the steps, and how far the codes one step later are
+        away, by the weight of overlap; the parts are the former at each trained budget, as
+        `loss@8`, and the latter, `overlap_loss`."""
         codes_BKC, _ = self.quantizer(self._latents(actions_BTA, random, embodiment_B))
         budgets, errors = [], []
         for _ in range(self.config.budgets_per_chunk):
@@ -214,7 +219,13 @@ class Oat(nn.Module):
             f"loss@{budget}": torch.where(budget_N == budget, error_N.detach(), math.nan)
             for budget in self.budgets
         }
-        return TrainingLoss(error_N.mean(), parts)
+        loss = error_N.mean()
+        if self.config.overlap_weight:
+            later_BTA = torch.cat([actions_BTA[:, 1:], actions_BTA[:, -1:]], dim=1)
+            later_BKC, _ = self.quantizer(self._latents(later_BTA, random, embodiment_B))
+            parts["overlap_loss"] = (later_BKC - codes_BKC).square().mean(dim=(1, 2))
+            loss = loss + self.config.overlap_weight * parts["overlap_loss"].mean()
+        return TrainingLoss(loss, parts)
 
     def step_queries(self, embodiment_B: Tensor | None = None) -> Tensor:
         """What asks the decoder for the steps of a chunk, (1 or B, T, D)."""
