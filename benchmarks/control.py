@@ -77,7 +77,7 @@ ROWS = {
     "klt, 2500 steps": Row("klt", options=LIGHT, steps=SHORT),
     "acodec, 2500 steps": Row("acodec", options={"num_tokens": LIGHT["num_tokens"]}, steps=SHORT),
     "fast, 2500 steps": Row("fast", steps=SHORT),
-    "bin, 2500 steps": Row("bin", steps=SHORT),
+    "bin, 1000 steps": Row("bin", steps=1000),
     "oat, levels 4 4 4, 2500 steps": Row(
         "oat", options={**LIGHT, "levels": (4, 4, 4)}, steps=SHORT
     ),
@@ -113,7 +113,8 @@ ROWS = {
     ),
 }
 """Policies by name. A step of the flow head takes about four times as long as one on tokens, so its
-row has a quarter of their steps in about as many minutes."""
+row has a quarter of their steps in about as many minutes; one on the 128 tokens of `bin` more than
+ten times as long, so its row has a tenth."""
 
 RULES = {
     "half": Execution(),
@@ -238,7 +239,7 @@ def has_auto(policy: oatkit.Policy) -> bool:
 def trained(options: Options, data: Path, name: str, seed: int) -> Path:
     """Folder of the policy, which is trained unless it is there."""
     row, steps = ROWS[name], policy_steps(options, ROWS[name])
-    out = options.out / "policies" / f"{name}-{steps}-{seed}"
+    out = policy_folder(options, name, seed)
     preset = "tiny" if options.tiny else "small"
     if not (out / "config.json").exists():
         oatkit.train_policy(
@@ -252,6 +253,11 @@ def trained(options: Options, data: Path, name: str, seed: int) -> Path:
             show_progress=True,
         )
     return out
+
+
+def policy_folder(options: Options, name: str, seed: int) -> Path:
+    """Where the policy of a row is kept."""
+    return options.out / "policies" / f"{name}-{policy_steps(options, ROWS[name])}-{seed}"
 
 
 def tokenizer(options: Options, data: Path, row: Row, preset: str) -> Path:

@@ -6,11 +6,11 @@ Measured curves come from `benchmarks/results/`, masks and schedules from the li
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from benchmarks.architecture_drawing import architecture
 from benchmarks.record import read_results
-from benchmarks.svg import cell, line, svg, text
+from benchmarks.svg import cell, dot, line, svg, text
 from oatkit.policies.generation.packing import pack
 from oatkit.tokenizers.oat import register_mask
 from oatkit.types import Schedule
@@ -133,19 +133,15 @@ def budget() -> str:
     parts.append(text(656, at(reference[-1])[1] + 4, "Gaussian reference", style="soft small"))
     for kind, curve in curves.items():
         parts.append(line([at(point) for point in curve], f"curve {kind}"))
-        mark: Callable[[float, float], str] = _square if kind == "oat-pow2" else _dot
-        parts += [f'<g class="{kind}">{mark(*at(point))}</g>' for point in curve]
+        mark = _square if kind == "oat-pow2" else dot
+        parts += [mark(*at(point), kind) for point in curve]
         shift = -4 if kind == "oat-pow2" else 12
         parts.append(text(656, at(curve[-1])[1] + shift, kind, style="small strong"))
     return svg(860, 276, "The error falls with every doubling of the budget.", parts)
 
 
-def _dot(x: float, y: float) -> str:
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>'
-
-
-def _square(x: float, y: float) -> str:
-    return f'<rect x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8"/>'
+def _square(x: float, y: float, style: str) -> str:
+    return f'<rect x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8" class="{style}"/>'
 
 
 def schedules() -> str:

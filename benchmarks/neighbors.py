@@ -190,8 +190,12 @@ def choose_setting(kind: str, arrays: Path, args: Namespace) -> str:
             facts = train(setting, SEED, args.trial_minutes, arrays, out, args.python)
             trials = {**results.get("trials", {}), kind: {**tried, name: facts}}
             save({**results, "trials": trials}, args)
-    tried = read_results(NAME)["trials"][kind]
-    return min(settings, key=lambda name: tried[name]["held_out"]["mse"])
+    return best_setting(read_results(NAME)["trials"][kind])
+
+
+def best_setting(trials: Mapping[str, Any]) -> str:
+    """Name of the setting whose trial predicted held-out actions best."""
+    return min(trials, key=lambda name: trials[name]["held_out"]["mse"])
 
 
 def train(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -79,17 +79,17 @@ def control(record: dict[str, Any]) -> str:
 
 
 def _pairs(cells: Cells, names: Sequence[str]) -> tuple[str, ...]:
-    """What every row solves beyond the reference, where the same seeds keep their episodes."""
+    """What every row solves beyond the reference, of cells that keep their episodes."""
     rows = []
-    for name in names:
+    for name in (name for name in names if name != REFERENCE):
         shown = [
-            difference_to_reference(
-                {cell["seed"]: with_all_tokens(cell) for cell in cells_of(cells, name, rule)},
-                {cell["seed"]: with_all_tokens(cell) for cell in cells_of(cells, REFERENCE, rule)},
+            beyond(
+                [with_all_tokens(cell) for cell in cells_of(cells, name, rule)],
+                [with_all_tokens(cell) for cell in cells_of(cells, REFERENCE, rule)],
             )
             for rule in EVERY_BUDGET
         ]
-        if name != REFERENCE and any(shown):
+        if any(shown):
             rows.append((f"`{name}`", *shown))
     if not rows:
         return ()
@@ -97,34 +97,32 @@ def _pairs(cells: Cells, names: Sequence[str]) -> tuple[str, ...]:
         paragraph(
             f"Pair by pair with `{REFERENCE}` on the same episodes, all tokens each: how many "
             "points more are solved, with the 95 % interval, the p-value of McNemar's exact test "
-            "and the number of trainings of each that were compared. Trainings are paired by their "
-            "seed."
+            "and the number of trainings of each that were compared, the first with the first."
         ),
         table(("policy", *EVERY_BUDGET), rows),
     )
 
 
-def difference_to_reference(
-    own: Mapping[int, dict[str, Any]], reference: Mapping[int, dict[str, Any]]
-) -> str:
-    """What is solved beyond the reference, in words; nothing where no seed has both.
+def beyond(found: Cells, reference: Cells) -> str:
+    """What is solved beyond the reference, in words; nothing where one has not kept its episodes.
 
     Args:
-        own: Seed to a result; older ones do not keep which episodes were solved.
+        found: Results of some trainings; older ones do not keep which episodes were solved.
         reference: The same of the reference.
     """
-    seeds = [seed for seed in own.keys() & reference.keys() if "solved" in own[seed]]
+    kept = ([f["solved"] for f in each if "solved" in f] for each in (reference, found))
+    trainings = list(zip(*kept, strict=False))
     pairs = [
-        (theirs == "1", mine == "1")
-        for seed in seeds
-        for task, solved in reference[seed].get("solved", {}).items()
-        for theirs, mine in zip(solved, own[seed]["solved"][task], strict=True)
+        (first == "1", second == "1")
+        for theirs, own in trainings
+        for task, solved in theirs.items()
+        for first, second in zip(solved, own[task], strict=True)
     ]
     if not pairs:
         return ""
-    found = compare_pairs("reference", "own", pairs)
-    low, points, high = (100 * x for x in (found.low, found.difference, found.high))
-    return f"{points:+.1f} ({low:+.0f} to {high:+.0f}), p {found.p_value:.2g}; {len(seeds)}"
+    result = compare_pairs("reference", "found", pairs)
+    low, points, high = (100 * x for x in (result.low, result.difference, result.high))
+    return f"{points:+.1f} ({low:+.0f} to {high:+.0f}), p {result.p_value:.2g}; {len(trainings)}"
 
 
 def _num_seeds(cells: Cells, name: str) -> int:

@@ -10,8 +10,8 @@ from benchmarks import record
 from benchmarks.markdown import paragraph, section, table
 from benchmarks.report_control import (
     REFERENCE,
+    beyond,
     cells_of,
-    difference_to_reference,
     success_of_seeds,
     with_all_tokens,
 )
@@ -109,16 +109,14 @@ def _line(
         cells: Cells of `control`, among them those of the reference.
     """
     by_task = zip(*([task["success"]["rate"] for task in f["tasks"]] for f in found), strict=True)
-    own = {row["seed"]: f for row, f in zip(rows, found, strict=True)}
-    reference = cells_of(cells, REFERENCE, CONTROL_RULES[rule])
-    by_seed = {cell["seed"]: with_all_tokens(cell) for cell in reference}
+    reference = [with_all_tokens(c) for c in cells_of(cells, REFERENCE, CONTROL_RULES[rule])]
     return (
         *(name, rule, str(len(rows)), f"{rows[0]['parameters'] / 1e6:.1f}M"),
         "-".join(_ends([row["steps"] for row in rows])),
         f"{fmean(f['latency_ms'] for f in found):.3g}",
         ", ".join(f"{100 * fmean(rates):.0f}" for rates in by_task),
         success_of_seeds(found),
-        "" if name == f"light, `{REFERENCE}`" else difference_to_reference(own, by_seed),
+        "" if name == f"light, `{REFERENCE}`" else beyond(found, reference),
     )
 
 

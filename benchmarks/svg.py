@@ -12,8 +12,10 @@ text { font: 13px system-ui, Roboto, Helvetica, Arial, sans-serif; fill: #22252b
 .grid { fill: none; stroke: #c9ced6; } .empty { fill: none; stroke: #aeb4bd; }
 .mask { fill: #c9ced6; } .seen { fill: #2184c5; } .old { fill: #a9cbe4; }
 polyline { fill: none; }
-rect.oat, g.oat { fill: #2184c5; } g.oat-pow2 { fill: #e2784e; }
+rect.oat { fill: #2184c5; } rect.oat-pow2 { fill: #e2784e; }
 polyline.oat { stroke: #2184c5; } polyline.oat-pow2 { stroke: #e2784e; }
+circle.oat { fill: #2184c5; } circle.oat-pow2 { fill: #e2784e; } circle.other { fill: #8d939c; }
+polyline.other { stroke: #8d939c; } .interval { opacity: 0.4; }
 .curve { stroke-width: 2.2; stroke-linejoin: round; }
 .dash { fill: none; stroke: #8d939c; stroke-dasharray: 5 4; }
 .on { fill: #fff; }
@@ -48,3 +50,8 @@ def line(points: Sequence[tuple[float, float]], style: str) -> str:
     """A line through some points."""
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     return f'<polyline points="{path}" class="{style}"/>'
+
+
+def dot(x: float, y: float, style: str) -> str:
+    """A filled circle."""
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" class="{style}"/>'

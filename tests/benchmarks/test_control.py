@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.control import EVERY_BUDGET, ROWS, RULES, Options, cells
-from benchmarks.report_control import control, difference_to_reference
+from benchmarks.report_control import beyond, control
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies.policy_table import policy_kind
 from oatkit.tokenizers.kind_table import kind_named
@@ -30,13 +30,13 @@ def test_every_row_has_a_seed_before_any_has_two() -> None:
     assert len(set(found)) == len(found) == 2 * len(ROWS) * len(RULES)
 
 
-def test_rows_are_compared_pair_by_pair_on_the_seeds_that_both_have() -> None:
-    own = {0: {"solved": {"near": "1111"}}, 1: {"solved": {"near": "1110"}}, 2: {}}
-    reference = {0: {"solved": {"near": "1000"}}, 2: {"solved": {"near": "1111"}}}
-    assert difference_to_reference(own, reference).startswith("+75.0 (")
-    assert difference_to_reference(own, reference).endswith(", p 0.25; 1")
-    assert difference_to_reference({2: {}}, reference) == ""
-    assert difference_to_reference(own, {1: {}}) == ""
+def test_rows_are_compared_pair_by_pair_on_the_episodes_that_are_kept() -> None:
+    old: dict[str, Any] = {}
+    own, reference = [{"solved": {"near": "1111"}}, old], [old, {"solved": {"near": "1000"}}]
+    found = beyond(own, reference)
+    assert found.startswith("+75.0 (")
+    assert found.endswith(", p 0.25; 1")
+    assert beyond([old], reference) == beyond(own, [old]) == ""
 
 
 def test_the_page_shows_rules_tasks_seams_and_budgets() -> None:

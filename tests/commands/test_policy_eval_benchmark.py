@@ -105,7 +105,7 @@ def test_flags_reach_the_simulator_and_the_policy(
     [
         (("--videos", "1"), "--videos is not for --benchmark: leave it out"),
         (("--no-shadows",), "--no-shadows is not for --benchmark: leave it out"),
-        (("--execute", "auto"), "--execute auto is not for --benchmark: name a number of steps"),
+        (("--execute", "auto"), "execute 'auto' needs a policy that knows how many"),
         (("--env-option", "size"), "--env-option 'size' is no KEY=VALUE"),
         (("--decoding", "strict"), "strict or relaxed decoding is for fast, not for oat"),
     ],

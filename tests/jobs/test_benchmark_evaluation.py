@@ -16,7 +16,9 @@ from oatkit.errors import ArtifactError, MissingExtraError
 from oatkit.evaluation.benchmark_presets import benchmark_preset
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.jobs.benchmark_evaluation import RECORD, evaluate_benchmark, own_instruction
+from oatkit.measure.reports.benchmark_report import benchmark_page
 from oatkit.policies import LightPolicy, load_policy
+from oatkit.policies.generation.auto_execution import AutoExecution
 from oatkit.storage.records import read_record
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.types import BenchmarkEvaluation, Sampling
@@ -53,7 +55,8 @@ def policy(dataset: Dataset) -> LightPolicy:
 class Driver:
     """What praxis-eval's `evaluate` does, with observations that say nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, queries: int = 2) -> None:
+        self.queries = queries
         self.configs: list[Any] = []
         self.actions: list[np.ndarray] = []
 
@@ -67,7 +70,7 @@ class Driver:
             observations = [{"observation.state": state, "pixels": None} for state in states]
             actions = policy.act(observations, action_spec=spec)
             self.actions.append(spec.validate_batch(actions, batch_size=config.num_parallel_env))
-        assert len(policy.consume_inference_info()) == 2 * config.num_parallel_env
+        assert len(policy.consume_inference_info()) == self.queries * config.num_parallel_env
         found = {"success_rate": 0.75, "n_episodes": float(config.num_eval_per_task)}
         return praxis_eval.EvalResult(
             overall=found, per_task={f"{config.task}/0": {**found, "video_paths": []}}
@@ -99,6 +102,20 @@ def test_every_task_of_the_preset_is_run_as_the_paper_does(
     assert record.settings["execute"] == 16
     assert read_record(tmp_path / RECORD, BenchmarkEvaluation) == record
     assert capsys.readouterr() == ("", "")
+
+
+def test_the_policy_decides_how_much_is_executed_where_it_knows(
+    policy: LightPolicy, tmp_path: Path
+) -> None:
+    """All steps are as good as the first, so that a quarter is executed: 3 queries in 20 steps."""
+    table = AutoExecution((), ((1.0,) * 32,))
+    knows = LightPolicy(policy.net, policy.tokenizer, policy.spec, execution=table)
+    how: dict[str, Any] = {"execute": "auto", "evaluate": Driver(queries=3)}
+    record = evaluate_benchmark(knows, "light-metaworld", out=tmp_path, **how)
+    assert record.settings["execute"] == "auto"
+    assert "as many steps as the policy finds worth it of a chunk" in benchmark_page([record], ())
+    with pytest.raises(ValueError, match="execute 'auto' needs a policy that knows"):
+        evaluate_benchmark(policy, "light-metaworld", out=tmp_path / "b", execute="auto")
 
 
 def test_it_goes_on_where_it_stopped_and_repeats_itself(

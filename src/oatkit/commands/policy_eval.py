@@ -221,8 +221,6 @@ def run_benchmark(options: EvalPolicy, benchmark: str, console: Console) -> int:
         if getattr(options, name) != getattr(default, name):
             flag = f"--{'no-' * (name == 'shadows')}{name.replace('_', '-')}"
             raise ValueError(f"{flag} is not for --benchmark: leave it out")
-    if options.execute == "auto":
-        raise ValueError("--execute auto is not for --benchmark: name a number of steps")
     device = announce_device(console, options.device, options.dtype)
     others = [read_record(path, BenchmarkEvaluation) for path in options.against]
     records = []

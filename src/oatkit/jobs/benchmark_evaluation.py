@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from oatkit.envs import metaworld
 from oatkit.errors import MissingExtraError, OatkitError
+from oatkit.evaluation.action_plan import not_calibrated
 from oatkit.evaluation.benchmark_presets import BenchmarkPreset, benchmark_preset
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.evaluation.success_statistics import success_rate
@@ -33,6 +34,8 @@ from oatkit.types import (
     Budget,
     Decoding,
     Dtype,
+    ExecuteSteps,
+    Execution,
     Head,
     Sampling,
     Schedule,
@@ -59,7 +62,7 @@ def evaluate_benchmark(
     budget: Budget = None,
     sampling: Sampling = Sampling(seed=0),
     schedule: Schedule | None = None,
-    execute: int | None = None,
+    execute: ExecuteSteps = None,
     episodes: int | None = None,
     state_keys: Sequence[str] = (STATE,),
     num_parallel: int = 1,
@@ -80,7 +83,8 @@ def evaluate_benchmark(
         budget: Number of tokens to generate, "auto", or None for all.
         sampling: Rules by which ids are chosen; its seed, or 0, is that of the simulator too.
         schedule: Generation schedule; the policy's own by default.
-        execute: Steps of a chunk that are executed before the next query; the preset's by default.
+        execute: Steps of a chunk that are executed before the next query, or "auto" for as many as
+            the policy finds worth it; the preset's by default.
         episodes: Number of episodes of each task; the preset's by default.
         state_keys: Parts of the observation that are joined to the policy's state.
         num_parallel: Number of simulators at a time.
@@ -151,8 +155,8 @@ def _run(
 
 
 def _checked_execute(
-    policy: Policy, name: str, preset: BenchmarkPreset, execute: int | None
-) -> int:
+    policy: Policy, name: str, preset: BenchmarkPreset, execute: ExecuteSteps
+) -> ExecuteSteps:
     """How many steps are executed; a policy that does not fit the benchmark is a `ValueError`."""
     tokenizer = policy.tokenizer
     if preset.driver is None:
@@ -162,10 +166,9 @@ def _checked_execute(
             f"the policy is for {tokenizer.action_dim} action dimensions, {name} has "
             f"{preset.action_dim}"
         )
-    wanted = execute or preset.execute
-    if not 1 <= wanted <= tokenizer.horizon:
-        raise ValueError(f"execute is {wanted}, expected 1 to {tokenizer.horizon}, a whole chunk")
-    return wanted
+    if execute == "auto" and policy.execution is None:
+        raise ValueError(not_calibrated())
+    return Execution(execute or preset.execute).within(tokenizer.horizon).steps
 
 
 def _run_part(

@@ -28,9 +28,11 @@ def write_benchmark_report(
 def benchmark_page(records: Sequence[BenchmarkEvaluation], rows: Sequence[BenchmarkRow]) -> str:
     """The page: success of every row on every benchmark, then task by task."""
     first = records[0]
+    steps = first.settings["execute"]
+    executed = "as many steps as the policy finds worth it" if steps == "auto" else f"{steps} steps"
     lead = (
         f"<code>{escape(first.policy)}</code> on {escape(first.benchmark)} by way of praxis-eval, "
-        f"{first.settings['execute']} steps of a chunk executed, temperature "
+        f"{executed} of a chunk executed, temperature "
         f"{first.settings['sampling']['temperature']:g}."
     )
     tables = {"Success by benchmark": _overview(rows)}

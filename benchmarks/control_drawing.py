@@ -1,0 +1,94 @@
+"""The drawing of success against milliseconds, with every policy that was measured both ways."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.record import read_results
+from benchmarks.svg import dot, line, svg, text
+from oatkit.evaluation.success_statistics import success_rate
+from oatkit.types import SuccessRate
+
+RULE, NEIGHBOR_RULE = "8", "8 steps"
+"""Policies look again after eight steps."""
+NAMES = {
+    "oat": "oat",
+    "oat-pow2": "oat-pow2",
+    "quest": "quest",
+    "light-flow": "flow head",
+    "klt, 2500 steps": "klt",
+    "acodec, 2500 steps": "acodec",
+    "fast, 2500 steps": "fast",
+    "bin, 1000 steps": "bin",
+    "act": "ACT",
+    "diffusion": "Diffusion Policy",
+}
+"""Policies of `control`, `neighbors` and `control_times` to what the drawing calls them."""
+OURS = ("oat", "oat-pow2")
+LEFT, TOP, WIDTH, HEIGHT = 60, 30, 640, 300
+
+
+@dataclass(frozen=True)
+class Point:
+    """A policy with one of its budgets."""
+
+    budget: str
+    ms: float
+    success: SuccessRate
+
+
+def success_and_time() -> str:
+    """Success where policies look again after eight steps, against the time of a query."""
+    curves = measured()
+    points = [point for curve in curves.values() for point in curve]
+    low_ms, high_ms = (math.log(f(p.ms for p in points)) for f in (min, max))
+    low = 10 * math.floor(10 * min(p.success.low for p in points))
+
+    def at(ms: float, rate: float) -> tuple[float, float]:
+        across = (math.log(ms) - low_ms) / max(high_ms - low_ms, 1e-9)
+        return LEFT + 20 + across * (WIDTH - 40), TOP + HEIGHT * (100 - 100 * rate) / (100 - low)
+
+    parts = [text(10, 18, "episodes solved, %", style="soft small")]
+    for percent in range(low, 101, 10):
+        y = at(points[0].ms, percent / 100)[1]
+        parts.append(line([(LEFT, y), (LEFT + WIDTH, y)], "grid"))
+        parts.append(text(LEFT - 8, y + 4, str(percent), style="small", anchor="end"))
+    for ms in (1, 2, 5, 10, 20, 50, 100, 200, 500):
+        if low_ms <= math.log(ms) <= high_ms:
+            x = at(ms, 1)[0]
+            parts.append(text(x, TOP + HEIGHT + 20, f"{ms} ms", style="small", anchor="middle"))
+    for name, curve in curves.items():
+        style = name if name in OURS else "other"
+        parts.append(line([at(p.ms, p.success.rate) for p in curve], f"curve {style}"))
+        for point in curve:
+            ends = [at(point.ms, rate) for rate in (point.success.low, point.success.high)]
+            parts.append(line(ends, f"interval {style}"))
+            parts.append(dot(*at(point.ms, point.success.rate), style))
+        x, y = at(curve[-1].ms, curve[-1].success.rate)
+        parts.append(text(x + 8, y + 4, NAMES[name], style="small strong"))
+    words = "time of a query, one thread (log)"
+    parts.append(text(LEFT + WIDTH / 2, TOP + HEIGHT + 40, words, style="soft small"))
+    described = "Success against the milliseconds of a query, of every policy and budget."
+    return svg(860, TOP + HEIGHT + 50, described, parts)
+
+
+def measured() -> dict[str, list[Point]]:
+    """Policy to its budgets, the fastest first; seeds count together."""
+    times = read_results("control_times")
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for cell in read_results("control")["cells"].values():
+        if cell["rule"] == RULE:
+            for budget in cell["budgets"]:
+                key = cell["row"], str(budget["budget"])
+                found.setdefault(key, []).append(budget["success"])
+    for row in read_results("neighbors")["rows"].values():
+        found.setdefault((row["kind"], "whole"), []).append(row["rules"][NEIGHBOR_RULE]["success"])
+    curves: dict[str, list[Point]] = {}
+    for (name, budget), rates in found.items():
+        ms = times.get(name, {}).get(budget)
+        if name in NAMES and ms is not None:
+            counts = (sum(rate[key] for rate in rates) for key in ("successes", "episodes"))
+            curves.setdefault(name, []).append(Point(budget, ms, success_rate(*counts)))
+    return {name: sorted(curve, key=lambda p: p.ms) for name, curve in curves.items()}

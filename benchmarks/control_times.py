@@ -1,0 +1,151 @@
+"""Milliseconds of a query, of all policies that act in closed loop, measured in turns.
+
+    python -m benchmarks.control_times [--observations 40] [--repeats 5]
+
+`benchmarks.control` and `benchmarks.neighbors` time a policy beside whatever runs on the machine at
+that moment, so their times do not compare. Here all policies that `benchmarks.control` has trained
+(seed 0, or the first seed that is there) answer for the same observations one after the other,
+again and again, so that other work slows all of them down alike. LeRobot's policies, whose times do
+not depend on their weights, are trained for seconds. Times of rows that are not there stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+import torch
+import tyro
+
+import oatkit
+from benchmarks import control, neighbors
+from benchmarks.policy_table import open_with_full_state
+from benchmarks.record import read_results, write_result
+from benchmarks.tokenizer_rate_distortion import OUT, metaworld
+from oatkit.policies import load_policy
+from oatkit.policies.policy import ActingPolicy
+from oatkit.types import Budget, Sampling, budget_name
+from oatkit.types.observation_keys import STATE, TASK
+
+NAME = "control_times"
+MINUTES = 0.05
+"""CPU minutes of training of a policy of LeRobot."""
+
+Observation = Mapping[str, Any]
+Query = Callable[[Observation], float]
+"""Milliseconds of the answer to an observation."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is timed."""
+
+    rows: tuple[str, ...] = tuple(control.ROWS)
+    """Policies of `benchmarks.control`; those that are not trained are left out."""
+    kinds: tuple[str, ...] = tuple(neighbors.SETTINGS)
+    """Policies of LeRobot, as they were trained; none without its environment."""
+    observations: int = 40
+    """Number of observations, of episodes that were held out."""
+    repeats: int = 5
+    """Number of times that every policy answers for each."""
+    python: Path = neighbors.LEROBOT
+    """Python that has LeRobot."""
+    policies: Path = control.Options.out
+    """Where `benchmarks.control` keeps its policies."""
+    data: Path | None = None
+    """Demonstrations; those of `benchmarks.control` by default."""
+    out: Path = OUT / NAME
+    """Where the policies of LeRobot are kept."""
+
+
+def main(options: Options) -> None:
+    dataset = open_with_full_state(options.data or metaworld())
+    with ExitStack() as open_policies:
+        queries = {
+            **dict(ours(options)),
+            **{
+                (kind, None): partial(milliseconds, open_policies.enter_context(policy), None)
+                for kind, policy in theirs(options, dataset)
+            },
+        }
+        found = time_in_turns(queries, observations(dataset, options.observations), options.repeats)
+    results = read_results(NAME)
+    for (name, budget), ms in found.items():
+        label = "whole" if budget is None else budget_name(budget)
+        results[name] = {**results.get(name, {}), label: round(ms, 3)}
+    asked = {"observations": options.observations, "repeats": options.repeats}
+    settings = {**asked, "threads": torch.get_num_threads()}
+    write_result(NAME, seed=0, settings=settings, results=results)
+
+
+def ours(options: Options) -> Iterator[tuple[tuple[str, Budget], Query]]:
+    """Row and budget to how its policy is asked."""
+    trained = replace(control.Options(), out=options.policies)
+    for name in options.rows:
+        folders = (control.policy_folder(trained, name, seed) for seed in trained.seeds)
+        folder = next((f for f in folders if (f / "config.json").exists()), None)
+        if folder is None:
+            continue
+        policy = load_policy(folder)
+        budgets: tuple[Budget, ...] = policy.budgets
+        for budget in (*budgets, "auto") if control.has_auto(policy) else budgets:
+            yield (name, budget), partial(milliseconds, policy, budget)
+
+
+def theirs(options: Options, dataset: oatkit.Dataset) -> Iterator[tuple[str, Any]]:
+    """Kind of a policy of LeRobot to what opens it, in the setting that won its trials."""
+    trials = read_results(neighbors.NAME).get("trials", {}) if options.python.exists() else {}
+    arrays = neighbors.write_arrays(dataset, options.out / "demonstrations.npz")
+    for kind in (kind for kind in options.kinds if kind in trials):
+        setting = neighbors.SETTINGS[kind][neighbors.best_setting(trials[kind])]
+        folder = options.out / kind
+        neighbors.train(setting, 0, MINUTES, arrays, folder, options.python)
+        yield kind, neighbors.served(folder, setting, dataset, options.python)
+
+
+def milliseconds(policy: ActingPolicy, budget: Budget, observation: Observation) -> float:
+    """Time of one answer, with the likeliest tokens."""
+    read = policy.read(observation, allow_more=True)
+    found = policy.predict_action_chunk(read, budget=budget, sampling=Sampling(temperature=0.0))
+    return found.elapsed_ms
+
+
+def observations(dataset: oatkit.Dataset, count: int) -> list[Observation]:
+    """Frames of held-out episodes, evenly spread."""
+    _, held_out = dataset.split(neighbors.HELD_OUT, seed=0)
+    frames = [(episode, step) for episode in held_out for step in range(len(episode))]
+    chosen = np.linspace(0, len(frames) - 1, count).astype(int)
+    return [
+        {STATE: frames[place][0].state[frames[place][1]], TASK: frames[place][0].task}
+        for place in chosen
+    ]
+
+
+def time_in_turns(
+    queries: Mapping[tuple[str, Budget], Query], asked: Sequence[Observation], repeats: int
+) -> dict[tuple[str, Budget], float]:
+    """Milliseconds of each query: the median of an observation's, the mean over observations.
+
+    Every policy answers once before anything counts.
+    """
+    times: dict[tuple[str, Budget], list[float]] = {name: [] for name in queries}
+    for query in queries.values():
+        query(asked[0])
+    for observation in asked:
+        each: dict[tuple[str, Budget], list[float]] = {name: [] for name in queries}
+        for _ in range(repeats):
+            for name, query in queries.items():
+                each[name].append(query(observation))
+        for name, found in each.items():
+            times[name].append(median(found))
+    return {name: fmean(found) for name, found in times.items()}
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))

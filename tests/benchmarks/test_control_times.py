@@ -1,0 +1,63 @@
+"""Times of all policies in turns, and the drawing of success against them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks import control_drawing
+from benchmarks.control_drawing import measured, success_and_time
+from benchmarks.control_times import time_in_turns
+
+
+def test_all_policies_answer_in_turns_and_the_first_answers_do_not_count() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def query(name: str, *times: float) -> Any:
+        left = iter(times)
+
+        def answer(observation: Any) -> float:
+            asked.append((name, observation["task"]))
+            return next(left)
+
+        return answer
+
+    queries = {
+        ("oat", 8): query("oat", 99, 1, 5, 3, 7, 7, 7),
+        ("act", None): query("act", *[2] * 7),
+    }
+    found = time_in_turns(queries, [{"task": "near"}, {"task": "far"}], repeats=3)
+    assert found == {("oat", 8): (3 + 7) / 2, ("act", None): 2}
+    assert asked[:2] == [("oat", "near"), ("act", "near")]
+    assert asked[2:8] == [("oat", "near"), ("act", "near")] * 3
+    assert asked[8:] == [("oat", "far"), ("act", "far")] * 3
+
+
+def test_the_drawing_has_what_was_both_solved_and_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rate(successes: int) -> dict[str, Any]:
+        return {"successes": successes, "episodes": 10}
+
+    def cell(row: str, rule: str, **budgets: int) -> dict[str, Any]:
+        results = [{"budget": b.strip("_"), "success": rate(n)} for b, n in budgets.items()]
+        return {"row": row, "rule": rule, "budgets": results}
+
+    cells = [
+        cell("oat", "8", _1=4, _8=6),
+        cell("oat", "8", _1=6, _8=8),
+        cell("oat", "half", _8=0),
+        cell("quest", "8", _16=9),
+    ]
+    stored = {
+        "control": {"cells": {str(place): found for place, found in enumerate(cells)}},
+        "neighbors": {"rows": {"a": {"kind": "act", "rules": {"8 steps": {"success": rate(7)}}}}},
+        "control_times": {"oat": {"1": 2.0, "8": 4.0}, "act": {"whole": 3.0}},
+    }
+    monkeypatch.setattr(control_drawing, "read_results", stored.__getitem__)
+    found = {name: [(p.ms, p.success.rate) for p in curve] for name, curve in measured().items()}
+    assert found == {"oat": [(2.0, 0.5), (4.0, 0.7)], "act": [(3.0, 0.7)]}
+    drawn = success_and_time()
+    assert drawn.count("<circle") == 3
+    assert ">oat<" in drawn
+    assert ">ACT<" in drawn
+    assert ">quest<" not in drawn
