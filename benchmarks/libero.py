@@ -7,7 +7,7 @@
     oatkit serve $O/policy
     $L/oatkit policy eval --remote ws://127.0.0.1:8000 --env libero-object \\
         --out $O/libero-object.eval ...
-    python -m benchmarks.libero record --suite libero-object --assets repaired
+    python -m benchmarks.libero record --suite libero-object --assets repaired --policy $O/policy
 
 Attempts are kept, so that a run that was stopped goes on.
 
@@ -51,6 +51,9 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=5, help="successes of each task")
     parser.add_argument("--out", type=Path, default=Path("out/libero"))
     parser.add_argument("--assets", choices=("official", "repaired"), default="official")
+    parser.add_argument(
+        "--policy", type=Path, help="artifact that was evaluated, of which to keep its steps"
+    )
     args = parser.parse_args()
     {"demonstrate": demonstrate, "record": record}[args.what](args)
 
@@ -136,6 +139,9 @@ def record(args: Namespace) -> None:
         evaluation = json.loads(evaluated.read_text())
         kept = ("settings", "kind", "versions", "budgets", "command")
         results["policy"] = {key: evaluation[key] for key in kept}
+        if args.policy is not None:
+            trained = json.loads((args.policy / "config.json").read_text())["train"]
+            results["policy"]["steps"] = trained["steps"]
     settings = {"suite": args.suite, "episodes": args.episodes, "assets": args.assets}
     write_result(NAMES[args.suite], seed=0, settings=settings, results=results)
 

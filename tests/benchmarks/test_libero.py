@@ -77,7 +77,9 @@ def test_an_expert_is_kept_without_a_policy(
     folder.mkdir(parents=True)
     for name in ("000.npz", "001.npz", "002.failed"):
         (folder / name).touch()
-    args = Namespace(suite="libero-spatial", episodes=2, out=tmp_path, assets="repaired")
+    asked = {"episodes": 2, "out": tmp_path, "assets": "repaired", "policy": tmp_path}
+    args = Namespace(suite="libero-spatial", **asked)
+    (tmp_path / "config.json").write_text(json.dumps({"train": {"steps": 5}}))
     libero.record(args)
     (tmp_path / "libero-spatial.eval").mkdir()
     parts = dict.fromkeys(("settings", "kind", "versions", "budgets", "command"), 1)
@@ -86,4 +88,4 @@ def test_an_expert_is_kept_without_a_policy(
     assert [name for name, _ in kept] == ["libero_spatial"] * 2
     assert kept[0][1]["results"]["expert"][task] == {"solved": 2, "failed": 1}
     assert "policy" not in kept[0][1]["results"]
-    assert kept[1][1]["results"]["policy"] == parts
+    assert kept[1][1]["results"]["policy"] == parts | {"steps": 5}
