@@ -18,6 +18,7 @@ from benchmarks.tokenizer_rate_distortion import REPRODUCTION
 from oatkit.evaluation.success_statistics import compare_paired, success_rate
 from oatkit.jobs.paper_tables import PaperTable
 from oatkit.jobs.policy_evaluation import RECORD
+from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.reproduction_scales import SCALES, Place
 from oatkit.jobs.row_runs import RowRuns
 from oatkit.policies import load_policy
@@ -96,6 +97,24 @@ def row_runs(args: Namespace, table: PaperTable) -> RowRuns:
     scale = SCALES[args.scale].changed(args.episodes, args.steps, args.tokenizer_steps)
     folder, how = REPRODUCTION / args.scale, {"workers": args.workers, "show_progress": True}
     return RowRuns(scale, scale.preset(table), folder, **how)
+
+
+def is_finished(what: str, found: Mapping[str, Any] | None, runs: RowRuns, row: PolicyRow) -> bool:
+    """Whether the results have a row, which is said; also if it is of other steps than asked for.
+
+    Args:
+        what: Name of the row, in words.
+        found: The row of the results; None where they have none.
+        runs: How the rows are made.
+        row: What was asked for.
+    """
+    if found is None:
+        return False
+    asked = runs.policy_steps(row), runs.tokenizer_steps(row) or 0
+    steps = found["steps"], found["tokenizer_steps"] or 0
+    other = f" with {steps[0]} steps and {steps[1]} of its tokenizer, not {asked[0]} and {asked[1]}"
+    print(f"{what} is finished{other if steps != asked else ''}; --again measures it again")
+    return True
 
 
 def measure_cell(

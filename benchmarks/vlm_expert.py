@@ -33,11 +33,13 @@ from benchmarks.vlm_training import (
     make_backbone,
     make_demonstrations,
     make_tokenizer,
+    open_policy,
 )
 from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA
+from oatkit.jobs.row_runs import is_trained
 from oatkit.jobs.untrained_policy import policy_config
-from oatkit.policies import VlmPolicy, load_policy
+from oatkit.policies import VlmPolicy
 from oatkit.types import Budget, Head
 from oatkit.types.observation_keys import IMAGES, STATE
 
@@ -193,21 +195,24 @@ def trained(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
         name += " expert" * stage.expert_only
         what = f"{name}_{row.kind or 'none'}_{row.family}_{row.seed}"
         out = options.out / "expert_policies" / what.replace(" ", "-")
-        if not (out / "config.json").exists():
+        if not is_trained(out, stage_steps(options, stage)):
             train_stage(options, row, stage, before, out, dataset)
         before = out
         name += ", "
     assert before is not None
-    policy = load_policy(before)
-    assert isinstance(policy, VlmPolicy)
-    return policy
+    return open_policy(before)
+
+
+def stage_steps(options: Options, stage: Stage) -> int:
+    """Training steps of a stage."""
+    return max(2, int(options.steps * stage.share))
 
 
 def train_stage(
     options: Options, row: Row, stage: Stage, before: Path | None, out: Path, dataset: Dataset
 ) -> None:
     preset = "tiny" if options.tiny else "small"
-    steps = max(2, int(options.steps * stage.share))
+    steps = stage_steps(options, stage)
     recipe = {"steps": steps, "batch_size": options.batch_size, "workers": 0, "seed": row.seed}
     changes = {"flow_draws": stage.flow_draws, "expert_only": stage.expert_only}
     expert = replace(policy_config(stage.objective, preset).expert, width=64)

@@ -14,12 +14,16 @@ import oatkit
 from oatkit.data import Dataset
 from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
+from oatkit.jobs.row_runs import is_trained
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies import VlmConfig, VlmPolicy, load_policy
 from oatkit.policies.vlm.backbones.family import ScratchSize
-from oatkit.types import Schedule
+from oatkit.tokenizers.kind_table import kind_named
+from oatkit.types import Decoding, Schedule
 
 FAMILIES = ("paligemma2", "qwen3-vl")
+DECODING: Decoding = "relaxed"
+"""What `fast` does with sequences that are no chunk: the paper mends them in simulation."""
 
 
 @dataclass(frozen=True)
@@ -134,10 +138,12 @@ def make_backbone(options: Options, family: str, dataset: Dataset) -> Path:
 def make_tokenizer(options: Options, kind: str) -> Path:
     """Folder of the trained tokenizer of a kind."""
     out = options.out / "tokenizers" / kind
-    if not (out / "config.json").exists():
+    if not is_trained(out, options.tokenizer_steps if kind_named(kind).is_learned else None):
         sizes: dict[str, Any] = {"horizon": options.horizon}
         if kind in ("oat", "oat-pow2", "acodec"):
             sizes["num_tokens"] = options.tokens
+        if kind == "fast":
+            sizes["decoding"] = DECODING
         recipe = {"steps": options.tokenizer_steps, "batch_size": 64, "seed": options.seed}
         oatkit.train_tokenizer(
             oatkit.open_dataset(options.out / "demonstrations"),
@@ -154,7 +160,7 @@ def make_tokenizer(options: Options, kind: str) -> Path:
 def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
     """The trained policy of a row."""
     out = options.out / "policies" / row.name.replace("/", "_")
-    if not (out / "config.json").exists():
+    if not is_trained(out, options.steps):
         preset = "tiny" if options.tiny else "small"
         config = policy_config(row.objective, preset)
         assert isinstance(config, VlmConfig)
@@ -171,6 +177,13 @@ def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
             train={**recipe, "checkpoint_every": 200, "seed": options.seed},
             show_progress=True,
         )
-    policy = load_policy(out)
+    return open_policy(out)
+
+
+def open_policy(folder: Path) -> VlmPolicy:
+    """The policy of a folder, as it acts here."""
+    policy = load_policy(folder)
     assert isinstance(policy, VlmPolicy)
+    if policy.tokenizer.kind == "fast":
+        policy.tokenizer.choose_decoding(DECODING)
     return policy
