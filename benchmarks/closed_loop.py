@@ -21,7 +21,7 @@ from oatkit.jobs.policy_evaluation import RECORD
 from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.reproduction_scales import SCALES, Place
 from oatkit.jobs.row_runs import RowRuns
-from oatkit.policies import load_policy
+from oatkit.policies import Policy, load_policy
 from oatkit.storage.records import read_record
 from oatkit.train import read_log, training_seconds
 from oatkit.types import Budget, EpisodeResult, PolicyEvaluation, budget_name
@@ -145,10 +145,22 @@ def row_numbers(record: PolicyEvaluation, trained_in: Path) -> dict[str, Any]:
         "batch_size": train["batch_size"],
         "seconds": round(training_seconds(log, train["batch_size"]), 1),
         "tokenizer_steps": policy.tokenizer.extras.get("train", {}).get("steps", 0),
+        **policy_recipe(policy),
         "protocol": {name: record.settings.get(name) for name in protocol},
         "budgets": [asdict(budget) for budget in record.budgets],
         "against_largest": [asdict(pair) for pair in record.comparisons],
         "failed": sum(e.error is not None for e in record.episodes),
+    }
+
+
+def policy_recipe(policy: Policy) -> dict[str, Any]:
+    """What decides how a light policy learns, beside its steps: how many frames it sees, how wide
+    its targets are around the true codes, and the layers of its offset head."""
+    config = policy.net.config
+    return {
+        "history": policy.spec.history,
+        "code_smoothing": getattr(config, "code_smoothing", 0.0),
+        "offset_layers": getattr(config, "offset_layers", 0),
     }
 
 

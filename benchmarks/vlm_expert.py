@@ -27,6 +27,7 @@ import oatkit
 from benchmarks.record import keep_apart, read_results, write_result
 from benchmarks.vlm_pipeline import closed_loop, success_numbers
 from benchmarks.vlm_training import (
+    DECODING,
     FAMILIES,
     TINY,
     Options,
@@ -45,6 +46,7 @@ from oatkit.types.observation_keys import IMAGES, STATE
 
 NAME = "vlm_expert"
 KINDS = ("oat", "quest", "acodec", "fast", "bin")
+TEMPERATURES = {"deterministic": 0.0, "sampled": 1.0}
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ def ways_of_acting(
 ) -> Iterator[tuple[str, Head, float, Budget]]:
     """Name, head, temperature and budget of every way that a policy acts."""
     for head in policy.heads:
-        for word, temperature in (("deterministic", 0.0), ("sampled", 1.0)):
+        for word, temperature in TEMPERATURES.items():
             yield f"{head}, {word}", head, temperature, None
     for steps in options.euler_steps if "flow" in policy.heads else ():
         yield f"flow, deterministic, {steps} steps", "flow", 0.0, steps
@@ -236,6 +238,13 @@ def train_stage(
     )
 
 
+def row_settings(options: Options) -> dict[str, Any]:
+    """What a row shares with the pipeline, and how its policy acts."""
+    shared = ("demonstrations", "image_size", "horizon", "tokens", "tokenizer_steps", "max_steps")
+    found = {name: getattr(options, name) for name in shared}
+    return {**found, "decoding": DECODING, "temperatures": TEMPERATURES}
+
+
 def report(options: ExpertOptions, row: Row, found: dict[str, Any]) -> None:
     """Add the row to the result file; other rows stay, each with its own settings."""
     own = {
@@ -244,6 +253,7 @@ def report(options: ExpertOptions, row: Row, found: dict[str, Any]) -> None:
         "steps": options.pipeline.steps,
         "batch_size": options.pipeline.batch_size,
         "episodes": options.pipeline.episodes,
+        "settings": row_settings(options.pipeline),
         "success": {how: success_numbers(episodes) for how, episodes in found.items()},
     }
     merged = {"rows": {**read_results(NAME).get("rows", {}), row.name: own}}
