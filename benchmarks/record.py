@@ -97,10 +97,10 @@ def _vlm_pipeline_from_2(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _vlm_pipeline_from_3(record: dict[str, Any]) -> dict[str, Any]:
-    """Rows that say how `fast` decodes; until then it was strict."""
-    found = record["results"]
+    """Rows that say how `fast` decodes, which was strict until then, and the tokenizers' batch."""
+    found, own = record["results"], {"tokenizer_batch_size": 64, "decoding": "strict"}
     rows = {
-        name: {**row, "settings": {**row["settings"], "decoding": "strict"}}
+        name: {**row, "settings": {**row["settings"], **own}}
         for name, row in found["policies"].items()
     }
     return record | {"results": {**found, "policies": rows}}
@@ -109,7 +109,8 @@ def _vlm_pipeline_from_3(record: dict[str, Any]) -> dict[str, Any]:
 def _vlm_expert_from_1(record: dict[str, Any]) -> dict[str, Any]:
     """Rows that say what they share with the pipeline; all had its default options until then."""
     shared = {"demonstrations": 100, "image_size": 64, "horizon": 16, "tokens": 8}
-    shared |= {"tokenizer_steps": 800, "max_steps": 200}
+    shared |= {"tokenizer_steps": 800, "max_steps": 200, "expert_width": 64}
+    shared["tokenizer_batch_size"] = 64
     own = {**shared, "decoding": "strict", "temperatures": {"deterministic": 0.0, "sampled": 1.0}}
     rows = {name: {**row, "settings": own} for name, row in record["results"]["rows"].items()}
     return record | {"results": {"rows": rows}}

@@ -28,8 +28,10 @@ from benchmarks.record import keep_apart, read_results, write_result
 from benchmarks.vlm_pipeline import closed_loop, success_numbers
 from benchmarks.vlm_training import (
     DECODING,
+    EXPERT_WIDTH,
     FAMILIES,
     TINY,
+    TOKENIZER_BATCH,
     Options,
     make_backbone,
     make_demonstrations,
@@ -217,7 +219,7 @@ def train_stage(
     steps = stage_steps(options, stage)
     recipe = {"steps": steps, "batch_size": options.batch_size, "workers": 0, "seed": row.seed}
     changes = {"flow_draws": stage.flow_draws, "expert_only": stage.expert_only}
-    expert = replace(policy_config(stage.objective, preset).expert, width=64)
+    expert = replace(policy_config(stage.objective, preset).expert, width=EXPERT_WIDTH)
     common: dict[str, Any] = {
         "preset": preset,
         "train": {**recipe, "checkpoint_every": 500},
@@ -242,7 +244,9 @@ def row_settings(options: Options) -> dict[str, Any]:
     """What a row shares with the pipeline, and how its policy acts."""
     shared = ("demonstrations", "image_size", "horizon", "tokens", "tokenizer_steps", "max_steps")
     found = {name: getattr(options, name) for name in shared}
-    return {**found, "decoding": DECODING, "temperatures": TEMPERATURES}
+    acts = {"decoding": DECODING, "temperatures": TEMPERATURES}
+    sizes = {"expert_width": EXPERT_WIDTH, "tokenizer_batch_size": TOKENIZER_BATCH}
+    return {**found, **sizes, **acts}
 
 
 def report(options: ExpertOptions, row: Row, found: dict[str, Any]) -> None:

@@ -37,6 +37,7 @@ from benchmarks.vlm_training import (
     DECODING,
     FAMILIES,
     TINY,
+    TOKENIZER_BATCH,
     Options,
     Row,
     make_backbone,
@@ -184,7 +185,8 @@ def settings_of(options: Options) -> dict[str, Any]:
     """What decides the numbers of a row, as JSON."""
     values = asdict(replace(options, out=Path(), only=()))
     acts = {"temperature": TEMPERATURE, "decoding": DECODING}
-    return {**json.loads(json.dumps(values, default=str)), **acts}
+    sizes = {"tokenizer_batch_size": TOKENIZER_BATCH}
+    return {**json.loads(json.dumps(values, default=str)), **sizes, **acts}
 
 
 def merged(shown: dict[str, Any]) -> dict[str, Any]:

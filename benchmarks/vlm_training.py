@@ -22,6 +22,7 @@ from oatkit.tokenizers.kind_table import kind_named
 from oatkit.types import Decoding, Schedule
 
 FAMILIES = ("paligemma2", "qwen3-vl")
+EXPERT_WIDTH = TOKENIZER_BATCH = 64
 DECODING: Decoding = "relaxed"
 """What `fast` does with sequences that are no chunk: the paper mends them in simulation."""
 
@@ -144,7 +145,8 @@ def make_tokenizer(options: Options, kind: str) -> Path:
             sizes["num_tokens"] = options.tokens
         if kind == "fast":
             sizes["decoding"] = DECODING
-        recipe = {"steps": options.tokenizer_steps, "batch_size": 64, "seed": options.seed}
+        recipe = {"steps": options.tokenizer_steps, "batch_size": TOKENIZER_BATCH}
+        recipe |= {"seed": options.seed}
         oatkit.train_tokenizer(
             oatkit.open_dataset(options.out / "demonstrations"),
             kind,
@@ -169,7 +171,7 @@ def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
         oatkit.train_policy(
             oatkit.open_dataset(options.out / "demonstrations"),
             make_tokenizer(options, row.kind),
-            replace(config, expert=replace(config.expert, width=64), endpoints=endpoints),
+            replace(config, expert=replace(config.expert, width=EXPERT_WIDTH), endpoints=endpoints),
             out,
             backbone=str(make_backbone(options, row.family, dataset)),
             preset=preset,
