@@ -141,7 +141,7 @@ def large_rows() -> str:
             f"of {said(taught, 'tokenizer_steps')} steps; the expert acts from zero noise, "
             f"{first['episodes']} episodes a task and seed."
         )
-    sentences.append("Of tokenizers that are fitted, `bin` and `fast`, steps mean nothing.")
+    sentences.append("`bin` and `fast` are fitted and have no steps.")
     return f"\n{paragraph(*sentences)}\n" if len(sentences) > 1 else ""
 
 

@@ -37,6 +37,7 @@ from benchmarks.vlm_training import (
     make_demonstrations,
     make_tokenizer,
     open_policy,
+    tokenizer_steps,
 )
 from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA
@@ -199,7 +200,8 @@ def trained(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
         name += " expert" * stage.expert_only
         what = f"{name}_{row.kind or 'none'}_{row.family}_{row.seed}"
         out = options.out / "expert_policies" / what.replace(" ", "-")
-        if not is_trained(out, stage_steps(options, stage)):
+        steps = stage_steps(options, stage), tokenizer_steps(options, row.kind or "oat")
+        if not is_trained(out, *steps):
             train_stage(options, row, stage, before, out, dataset)
         before = out
         name += ", "

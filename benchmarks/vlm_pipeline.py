@@ -346,7 +346,7 @@ def closed_loop(
     return [asdict(episode) for episode in ended]
 
 
-def token_accuracies(_: Options, policy: VlmPolicy, dataset: Dataset) -> dict[str, float]:
+def token_accuracies(options: Options, policy: VlmPolicy, dataset: Dataset) -> dict[str, float]:
     """Token accuracy on held-out chunks: as they are, and with images or texts of others."""
     split = policy.extras["split"]
     _, held_out = dataset.split(fraction=split["held_out"], seed=split["seed"])

@@ -136,10 +136,15 @@ def make_backbone(options: Options, family: str, dataset: Dataset) -> Path:
     return folder
 
 
+def tokenizer_steps(options: Options, kind: str) -> int | None:
+    """Training steps of a kind's tokenizer; None where it is fitted."""
+    return options.tokenizer_steps if kind_named(kind).is_learned else None
+
+
 def make_tokenizer(options: Options, kind: str) -> Path:
     """Folder of the trained tokenizer of a kind."""
     out = options.out / "tokenizers" / kind
-    if not is_trained(out, options.tokenizer_steps if kind_named(kind).is_learned else None):
+    if not is_trained(out, tokenizer_steps(options, kind)):
         sizes: dict[str, Any] = {"horizon": options.horizon}
         if kind in ("oat", "oat-pow2", "acodec"):
             sizes["num_tokens"] = options.tokens
@@ -162,7 +167,7 @@ def make_tokenizer(options: Options, kind: str) -> Path:
 def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
     """The trained policy of a row."""
     out = options.out / "policies" / row.name.replace("/", "_")
-    if not is_trained(out, options.steps):
+    if not is_trained(out, options.steps, tokenizer_steps(options, row.kind)):
         preset = "tiny" if options.tiny else "small"
         config = policy_config(row.objective, preset)
         assert isinstance(config, VlmConfig)

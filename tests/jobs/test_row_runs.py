@@ -96,6 +96,11 @@ def test_other_steps_are_never_taken_for_those_that_are_asked_for(
     made.rename(three.policy_dir(row, place, 0))
     with pytest.raises(ArtifactError, match=r"was trained for 2 steps and 3 are asked for: ask fo"):
         three.policy(row, place)
+    three.policy_dir(row, place, 0).rename(two.policy_dir(row, place, 0))
+    with pytest.raises(
+        ArtifactError, match=r"tokenizer was trained for 3 steps and 4 are asked fo"
+    ):
+        two.policy(row, place)
     one.tokenizer_dir(row, place).rename(two.tokenizer_dir(row, place))
     with pytest.raises(ArtifactError, match=r"for 3 steps and 4 are asked for: ask for 3, or remo"):
         two.tokenizer(row, place)

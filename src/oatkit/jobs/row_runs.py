@@ -136,7 +136,7 @@ class RowRuns:
     def policy(self, row: PolicyRow, place: Place, seed: int = 0) -> Path:
         """Folder of the row's policy, which is trained unless it is there."""
         out, steps = self.policy_dir(row, place, seed), self.policy_steps(row)
-        if is_trained(out, steps):
+        if is_trained(out, steps, self.tokenizer_steps(row)):
             return out
         dataset = place.open()
         tokenizer = self.tokenizer(row, place, dataset)
@@ -223,12 +223,13 @@ def _other(steps: int | None, usual: int) -> int | None:
     return None if steps == usual else steps
 
 
-def is_trained(folder: Path, steps: int | None) -> bool:
+def is_trained(folder: Path, steps: int | None, tokenizer_steps: int | None = None) -> bool:
     """Whether a folder holds what was trained; another number of steps is an error.
 
     Args:
         folder: Folder of a tokenizer or a policy.
         steps: Training steps that are asked for; None where nothing is trained.
+        tokenizer_steps: The same of the tokenizer of a policy.
     """
     config = folder / CONFIG
     if not config.exists():
@@ -239,6 +240,8 @@ def is_trained(folder: Path, steps: int | None) -> bool:
             f"{folder} was trained for {found} steps and {steps} are asked for: ask for {found}, "
             "or remove the folder"
         )
+    if tokenizer_steps is not None:
+        is_trained(folder / "tokenizer", tokenizer_steps)
     return True
 
 
