@@ -33,6 +33,7 @@ from benchmarks.vlm_training import (
     TINY,
     TOKENIZER_BATCH,
     Options,
+    decoded,
     make_backbone,
     make_demonstrations,
     make_tokenizer,
@@ -126,7 +127,8 @@ def main(options: ExpertOptions) -> None:
         options = replace(options, pipeline=tiny)
     dataset = open_dataset(unpacked(make_demonstrations(options.pipeline)))
     for row in rows(options):
-        path = options.pipeline.out / "expert" / f"{row.name.replace('/', '_')}.json"
+        name = f"{row.name}{decoded(row.kind)}".replace("/", "_")
+        path = options.pipeline.out / "expert" / f"{name}.json"
         found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
         policy = trained(options.pipeline, row, dataset)
         for how, head, temperature, budget in ways_of_acting(policy, options):

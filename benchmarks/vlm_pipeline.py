@@ -40,6 +40,7 @@ from benchmarks.vlm_training import (
     TOKENIZER_BATCH,
     Options,
     Row,
+    decoded,
     make_backbone,
     make_demonstrations,
     make_policy,
@@ -286,7 +287,8 @@ def measure(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
     policy = make_policy(options, row, dataset)
 
     def loop(how: str, actor: Any, **given: Any) -> Any:
-        return cached(options, f"{row.name}, {how}", partial(closed_loop, **given), actor)
+        name = f"{row.name}, {how}{decoded(row.kind)}"
+        return cached(options, name, partial(closed_loop, **given), actor)
 
     accuracies = (
         cached(options, f"{row.name}, token accuracy", token_accuracies, policy, dataset)

@@ -187,6 +187,11 @@ def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
     return open_policy(out)
 
 
+def decoded(kind: str) -> str:
+    """What the names of episodes that are kept end with: `fast` was strict once."""
+    return f", {DECODING}" if kind == "fast" else ""
+
+
 def open_policy(folder: Path) -> VlmPolicy:
     """The policy of a folder, as it acts here."""
     policy = load_policy(folder)

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("transformers", reason="vision-language policies need oatkit[vlm]")
 
 from benchmarks import vlm_training
-from benchmarks.vlm_training import TINY, Options, make_tokenizer, open_policy
+from benchmarks.vlm_training import TINY, Options, decoded, make_tokenizer, open_policy
 from oatkit.errors import ArtifactError
 from oatkit.policies import VlmPolicy
 from oatkit.tokenizers import load_tokenizer
@@ -39,6 +39,7 @@ def test_fast_mends_sequences_that_are_no_chunk(
     policy.tokenizer = tokenizer
     monkeypatch.setattr(vlm_training, "load_policy", lambda folder: policy)
     assert open_policy(Path()).tokenizer.codec.config.decoding == "relaxed"
+    assert (decoded("fast"), decoded("oat")) == (", relaxed", "")
 
 
 def test_tokenizers_of_other_steps_are_refused(options: Options) -> None:
