@@ -2,7 +2,7 @@
 
 Nothing here is decided by hand: a claim of `benchmarks.claims` has a function that reads results
 and returns what was found, and the ends of the 95 % interval of a difference decide whether it
-agrees. Policies that were not trained alike are not compared.
+agrees. Policies whose recipes differ in more than their tokens do not decide anything.
 
 `light_findings.py`, `tokenizer_findings.py` and `large_findings.py` hold those functions.
 """
@@ -43,17 +43,23 @@ class Claim:
         says: What the paper claims.
         paper: Numbers of the paper, in words.
         find: Function that reads what was measured here.
+        rows: Rows of the table that decide it, where one need not run them all.
     """
 
     table: str
     says: str
     paper: str
     find: Callable[[], Found]
+    rows: tuple[str, ...] = ()
 
 
 Judge = Callable[[float, float], str]
 """The ends of an interval to a status."""
+Recipe = Mapping[str, Any]
+"""What decides how a training comes out beside its tokens, by words: `{"steps": 2500, ...}`."""
 NOT_MEASURED = Found("", MISSING)
+FITTED = "tokenizer steps"
+"""The entry of a recipe that tokenizers without training have none of."""
 
 
 def cannot(why: str) -> Callable[[], Found]:
@@ -87,19 +93,15 @@ class Acting:
 
     Attributes:
         success: Rate with its interval, and the number of episodes.
-        steps: Training steps of the policy.
         how: Tokens and temperature, in words.
         source: Name of the JSON file that says so.
-        tokenizer_steps: Training steps of its tokenizer; 0 where it was fitted or none are stored.
-        seeds: Number of trainings.
+        recipes: How each of its trainings was done.
     """
 
     success: Mapping[str, Any]
-    steps: int
     how: str
     source: str
-    tokenizer_steps: int = 0
-    seeds: int = 1
+    recipes: tuple[Recipe, ...]
 
 
 def compared(
@@ -114,24 +116,50 @@ def compared(
         change, low, high = difference(one.success, other.success)
         rates = [f"{100 * acting.success['rate']:.0f}" for acting in (one, other)]
         episodes = [str(acting.success["episodes"]) for acting in (one, other)]
-        seeds = [str(acting.seeds) for acting in (one, other)]
+        seeds = [str(len(acting.recipes)) for acting in (one, other)]
         ours = (
             f"{' and '.join(rates)} %: {100 * change:+.0f} points "
             f"({100 * low:+.0f} to {100 * high:+.0f}), {' and '.join(episodes)} episodes of "
             f"{' and '.join(seeds)} seeds, "
             f"{' and '.join(dict.fromkeys((one.how, other.how)))}"
         )
-        return judged(ours, (one, other), (low, high), judge)
+        source = ", ".join(dict.fromkeys((one.source, other.source)))
+        return judged(ours, source, (*one.recipes, *other.recipes), (low, high), judge)
 
     return find
 
 
-def judged(ours: str, both: Sequence[Acting], ends: tuple[float, float], judge: Judge) -> Found:
-    """What the ends of an interval say, where all were trained for as many steps."""
-    source = ", ".join(dict.fromkeys(acting.source for acting in both))
-    learned = {acting.tokenizer_steps for acting in both} - {0}
-    for what, steps in (("policies", {acting.steps for acting in both}), ("tokenizers", learned)):
-        if len(steps) > 1:
-            why = f"{what} of {min(steps)} and of {max(steps)} steps say nothing about tokens"
-            return Found(ours, f"{MISSING} ({why})", source)
-    return Found(f"{ours}, {both[0].steps} steps", judge(*ends), source)
+def judged(
+    ours: str, source: str, recipes: Sequence[Recipe], ends: tuple[float, float], judge: Judge
+) -> Found:
+    """What the ends of an interval say, where all were trained alike."""
+    if different := differences(recipes):
+        return Found(ours, f"{MISSING} (not only the tokens differ: {different})", source)
+    return Found(f"{ours}, {recipes[0]['steps']} steps", judge(*ends), source)
+
+
+def differences(recipes: Sequence[Recipe]) -> str:
+    """What differs between trainings, in words; empty where they are alike."""
+    found = []
+    for name in dict.fromkeys(name for recipe in recipes for name in recipe):
+        values = dict.fromkeys(recipe.get(name) for recipe in recipes)
+        if name == FITTED:
+            values.pop(None, None)
+        if len(values) > 1:
+            shown = ("not stored" if value is None else str(value) for value in values)
+            found.append(f"{name} {' and '.join(shown)}")
+    return "; ".join(found)
+
+
+def pooled_difference(pairs: Sequence[Mapping[str, Any]]) -> tuple[float, float, float]:
+    """The mean of paired differences of several trainings, by their episodes, with its interval.
+
+    The ends are joined as those of independent estimates (MOVER).
+    """
+    total = sum(pair["episodes"] for pair in pairs)
+    shares = [pair["episodes"] / total for pair in pairs]
+    both = list(zip(shares, pairs, strict=True))
+    change = sum(share * pair["difference"] for share, pair in both)
+    down = math.hypot(*(share * (pair["difference"] - pair["low"]) for share, pair in both))
+    up = math.hypot(*(share * (pair["high"] - pair["difference"]) for share, pair in both))
+    return change, change - down, change + up

@@ -18,9 +18,10 @@ from benchmarks.tokenizer_rate_distortion import REPRODUCTION
 from oatkit.evaluation.success_statistics import compare_paired, success_rate
 from oatkit.jobs.paper_tables import PaperTable
 from oatkit.jobs.policy_evaluation import RECORD
+from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.reproduction_scales import SCALES, Place
 from oatkit.jobs.row_runs import RowRuns
-from oatkit.policies import load_policy
+from oatkit.policies import Policy, load_policy
 from oatkit.storage.records import read_record
 from oatkit.train import read_log, training_seconds
 from oatkit.types import Budget, EpisodeResult, PolicyEvaluation, budget_name
@@ -98,6 +99,24 @@ def row_runs(args: Namespace, table: PaperTable) -> RowRuns:
     return RowRuns(scale, scale.preset(table), folder, **how)
 
 
+def is_finished(what: str, found: Mapping[str, Any] | None, runs: RowRuns, row: PolicyRow) -> bool:
+    """Whether the results have a row, which is said; also if it is of other steps than asked for.
+
+    Args:
+        what: Name of the row, in words.
+        found: The row of the results; None where they have none.
+        runs: How the rows are made.
+        row: What was asked for.
+    """
+    if found is None:
+        return False
+    asked = runs.policy_steps(row), runs.tokenizer_steps(row) or 0
+    steps = found["steps"], found["tokenizer_steps"] or 0
+    other = f" with {steps[0]} steps and {steps[1]} of its tokenizer, not {asked[0]} and {asked[1]}"
+    print(f"{what} is finished{other if steps != asked else ''}; --again measures it again")
+    return True
+
+
 def measure_cell(
     runs: RowRuns, table: PaperTable, cell: Cell, place: Place
 ) -> tuple[PolicyEvaluation, dict[str, Any]]:
@@ -126,10 +145,22 @@ def row_numbers(record: PolicyEvaluation, trained_in: Path) -> dict[str, Any]:
         "batch_size": train["batch_size"],
         "seconds": round(training_seconds(log, train["batch_size"]), 1),
         "tokenizer_steps": policy.tokenizer.extras.get("train", {}).get("steps", 0),
+        **policy_recipe(policy),
         "protocol": {name: record.settings.get(name) for name in protocol},
         "budgets": [asdict(budget) for budget in record.budgets],
         "against_largest": [asdict(pair) for pair in record.comparisons],
         "failed": sum(e.error is not None for e in record.episodes),
+    }
+
+
+def policy_recipe(policy: Policy) -> dict[str, Any]:
+    """What decides how a light policy learns, beside its steps: how many frames it sees, how wide
+    its targets are around the true codes, and the layers of its offset head."""
+    config = policy.net.config
+    return {
+        "history": policy.spec.history,
+        "code_smoothing": getattr(config, "code_smoothing", 0.0),
+        "offset_layers": getattr(config, "offset_layers", 0),
     }
 
 

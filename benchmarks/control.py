@@ -22,7 +22,7 @@ from typing import Any
 import tyro
 
 import oatkit
-from benchmarks.closed_loop import solved
+from benchmarks.closed_loop import policy_recipe, solved
 from benchmarks.record import keep_apart, read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
@@ -211,12 +211,11 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         "parameters": sum(p.numel() for p in policy.net.parameters()),
         "steps": policy.extras["train"]["steps"],
         "batch_size": policy.extras["train"]["batch_size"],
-        "history": policy.spec.history,
+        **policy_recipe(policy),
+        "levels": list(getattr(policy.tokenizer.codec.config, "levels", ())),
         "tokenizer_steps": policy.tokenizer.extras.get("train", {}).get("steps"),
         "early_weight": getattr(policy.tokenizer.codec.config, "early_weight", 1.0),
         "overlap_weight": getattr(policy.tokenizer.codec.config, "overlap_weight", 0.0),
-        "code_smoothing": getattr(policy.net.config, "code_smoothing", 0.0),
-        "offset_layers": getattr(policy.net.config, "offset_layers", 0),
         "seconds": seconds(folder, policy),
         "tokenizer_seconds": seconds(tokenizer_folder(options, ROWS[name]), policy.tokenizer),
         "temperature": TEMPERATURE,

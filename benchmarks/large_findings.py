@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from benchmarks.claim_findings import (
     AGREES,
     DIFFERS,
+    FITTED,
     NOT_MEASURED,
     Acting,
     Found,
     Judge,
+    Recipe,
     compared,
 )
 from benchmarks.closed_loop import pooled
 from benchmarks.record import read_results
+from benchmarks.vlm_pipeline import AT_BUDGET
+from benchmarks.vlm_training import DECODING
+from oatkit.tokenizers.kind_table import kind_named
 
 TAUGHT = "co-trained, then expert"
 """Recipe of `benchmarks.vlm_expert` that co-training is compared by."""
@@ -29,15 +35,48 @@ def generated(first: tuple[str, str], second: tuple[str, str], judge: Judge) -> 
         found = read_results("vlm_pipeline").get("policies", {}).get(row)
         if found is None or way not in found["closed loop"]:
             return None
-        settings = found["settings"]
-        kind = row.split("/")[1]
+        settings, kind = found["settings"], row.split("/")[1]
+        if kind == "fast" and settings["decoding"] != DECODING:
+            return None  # the paper mends sequences here
         tokens = f"{settings['tokens']} tokens, " if kind.startswith("oat") else ""
         how = f"{tokens}temperature {settings['temperature']:g}"
-        steps = 0 if kind in ("bin", "fast") else settings["tokenizer_steps"]
-        success = found["closed loop"][way]["all"]
-        return Acting(success, settings["steps"], how, "vlm_pipeline", steps)
+        recipe = {**_shared(settings, kind), "temperature": settings["temperature"]}
+        recipe |= {"steps": settings["steps"], "batch size": settings["batch_size"]}
+        return Acting(found["closed loop"][way]["all"], how, "vlm_pipeline", (recipe,))
 
     return compared(lambda: acting(*first), lambda: acting(*second), judge)
+
+
+def _shared(settings: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """What vision-language policies of one comparison share beside their training."""
+    is_learned = kind_named(kind.split(",")[0]).is_learned
+    return {
+        FITTED: settings["tokenizer_steps"] if is_learned else None,
+        "actions": settings["horizon"],
+        "demonstrations": settings["demonstrations"],
+        "pixels": settings["image_size"],
+    }
+
+
+def rises(family: str, judge: Judge) -> Callable[[], Found]:
+    """A function that says whether `oat` acts more often with success with all tokens than with
+    one."""
+    row = f"vlm-ar/oat/{family}"
+    return generated((row, AT_BUDGET.format(1)), (row, NORMAL), judge)
+
+
+def together(*findings: Callable[[], Found]) -> Callable[[], Found]:
+    """A function that joins findings: all have to agree, and one that does not is enough."""
+
+    def find() -> Found:
+        found = [one() for one in findings]
+        statuses = [one.status for one in found]
+        worst = [s for s in statuses if s == DIFFERS] or [s for s in statuses if s != AGREES]
+        status = worst[0] if worst else AGREES
+        ours = "; ".join(one.ours for one in found if one.ours)
+        return Found(ours, status, found[0].source) if ours else NOT_MEASURED
+
+    return find
 
 
 def generates(family: str, kind: str, judge: Judge) -> Callable[[], Found]:
@@ -58,11 +97,21 @@ def taught_by(kind: str, judge: Judge, family: str = "paligemma2") -> Callable[[
         if not rows:
             return None
         success = pooled([row["success"]["flow, deterministic"]["all"] for row in rows])
-        steps = round(sum(stage["share"] for stage in rows[0]["stages"]) * rows[0]["steps"])
-        how = "the flow from zero noise"
-        return Acting(success, steps, how, "vlm_expert", seeds=len(rows))
+        recipes = tuple(_expert_recipe(row) for row in rows)
+        return Acting(success, "the flow from zero noise", "vlm_expert", recipes)
 
     return compared(lambda: acting(kind), lambda: acting("oat"), judge)
+
+
+def _expert_recipe(row: Mapping[str, Any]) -> Recipe:
+    """How an expert was trained, over all of its stages."""
+    stages = [f"{round(stage['share'] * row['steps'])}" for stage in row["stages"]]
+    return {
+        "steps": sum(map(int, stages)),
+        "steps of the stages": " + ".join(stages),
+        "batch size": row["batch_size"],
+        **_shared(row["settings"], row["kind"]),
+    }
 
 
 def calls() -> Found:

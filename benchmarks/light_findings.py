@@ -14,15 +14,19 @@ from typing import Any
 from benchmarks.claim_findings import (
     AGREES,
     DIFFERS,
+    FITTED,
+    MISSING,
     NOT_MEASURED,
     Acting,
     Found,
     Judge,
+    Recipe,
     compared,
     judged,
+    pooled_difference,
 )
 from benchmarks.closed_loop import comparison, over_seeds, pooled
-from benchmarks.record import read_results
+from benchmarks.record import read_result, read_results
 from oatkit.types import budget_name
 
 PAPERS_RULE = "half"
@@ -31,6 +35,10 @@ TABLE = "policy_table"
 OWN = "oat"
 CONTROL_ROWS = ("oat", "oat-pow2", "quest", "acodec", "fast", "bin", "oat, no nesting")
 """Rows of `benchmarks.control` that are the paper's, or ablations of those."""
+NO_OFFSET = ", no offset"
+"""What the name of a row of `benchmarks.control` without an offset head ends with."""
+WITH_LEVELS = ("oat", "oat-pow2", "quest")
+"""Kinds that have FSQ levels."""
 
 
 def than_oat(row: str, judge: Judge, budget: int | None = None) -> Callable[[], Found]:
@@ -52,34 +60,79 @@ def than_oat(row: str, judge: Judge, budget: int | None = None) -> Callable[[], 
 
 
 def control_rows() -> dict[str, list[dict[str, Any]]]:
-    """Rows of `benchmarks.control` under the paper's protocol, each with a cell for every seed.
+    """Rows of `benchmarks.control` under the paper's protocol by their names there, each with a
+    cell for every seed.
 
     Policies with an offset head are not the paper's and not among them.
     """
     found: dict[str, list[dict[str, Any]]] = {}
     for cell in read_results("control").get("cells", {}).values():
-        row = cell["row"].removesuffix(", no offset")
-        is_papers = row in CONTROL_ROWS and not cell.get("offset_layers", 0)
+        is_papers = papers_row(cell["row"]) in CONTROL_ROWS and not cell.get("offset_layers", 0)
         if cell["rule"] == PAPERS_RULE and is_papers:
-            found.setdefault(row, []).append(cell)
+            found.setdefault(cell["row"], []).append(cell)
     return found
+
+
+def papers_row(name: str) -> str:
+    """The paper's name of a row of `benchmarks.control`, which says so where it has no offset."""
+    return name.removesuffix(NO_OFFSET)
 
 
 def controlled(row: str, budget: int | None = None) -> Acting | None:
     """A row of `benchmarks.control` under the paper's protocol, over all of its seeds."""
-    cells = control_rows().get(row, [])
+    rows = control_rows()
+    cells = rows.get(f"{row}{NO_OFFSET}") or rows.get(row, [])
     found = [_at(cell, budget) for cell in cells]
-    at_budget = [each["success"] for each in found if each is not None]
+    at_budget = [each for each in found if each is not None]
     if not cells or len(at_budget) < len(cells):
         return None
     how = f"temperature {control_temperature(cells[0]):g}"
-    steps = cells[0]["steps"], how, "control", cells[0]["tokenizer_steps"] or 0
-    return Acting(pooled(at_budget), *steps, len(cells))
+    recipes = tuple(
+        light_recipe(cell, control_temperature(cell), each)
+        for cell, each in zip(cells, at_budget, strict=True)
+    )
+    return Acting(pooled([each["success"] for each in at_budget]), how, "control", recipes)
+
+
+def control_levels(cell: Mapping[str, Any]) -> list[int]:
+    """FSQ levels of a cell's tokenizer; those that do not say them had those of all."""
+    levels: list[int] = read_result("control")["settings"].get("light", {}).get("levels", [])
+    return list(cell.get("levels", levels if cell["kind"] in WITH_LEVELS else []))
 
 
 def control_temperature(cell: Mapping[str, Any]) -> float:
     """The temperature of a cell; those that do not say it took the likeliest tokens."""
     return float(cell.get("temperature", 0.0))
+
+
+def light_recipe(
+    row: Mapping[str, Any], temperature: float, found: Mapping[str, Any] | None = None
+) -> Recipe:
+    """How a light policy was trained and evaluated.
+
+    Args:
+        row: Row or cell of a result.
+        temperature: Sampling temperature.
+        found: Results of a budget, where the mix of tasks matters.
+    """
+    recipe = {
+        "steps": row["steps"],
+        FITTED: row["tokenizer_steps"] or None,
+        "batch size": row.get("batch_size"),
+        "frames": row.get("history"),
+        "code smoothing": row.get("code_smoothing"),
+        "offset layers": row.get("offset_layers"),
+        "temperature": temperature,
+    }
+    return recipe if found is None else {**recipe, "tasks": _mix(found)}
+
+
+def _mix(found: Mapping[str, Any]) -> str | None:
+    """The shares of tasks in the episodes of a budget, in words."""
+    counts = {task["task"]: task["success"]["episodes"] for task in found.get("tasks", ())}
+    total = sum(counts.values())
+    shares = (f"{100 * count / total:.0f} % {task}" for task, count in sorted(counts.items()))
+    return ", ".join(shares) or None
 
 
 def _at(cell: Mapping[str, Any], budget: int | None) -> Mapping[str, Any] | None:
@@ -101,20 +154,16 @@ def _paired(row: str, judge: Judge, budget: int | None) -> Found:
     low, high = -pair["high"], -pair["low"]
     ours = (
         f"{-100 * pair['difference']:+.1f} points ({100 * low:+.0f} to {100 * high:+.0f}), "
-        f"{pair['episodes']} episodes, temperature {_temperature(others[0])}"
+        f"{pair['episodes']} episodes, temperature {_temperature(others[0]):g}"
     )
     if pair.get("seeds", 1) > 1:
         ours += f", {pair['seeds']} seeds"
-    return judged(ours, [_trained(each) for each in (*own, *others)], (low, high), judge)
+    recipes = [light_recipe(each, _temperature(each)) for each in (*own, *others)]
+    return judged(ours, TABLE, recipes, (low, high), judge)
 
 
-def _trained(row: Mapping[str, Any]) -> Acting:
-    """How a row of the light table was trained."""
-    return Acting({}, row["steps"], "", TABLE, row["tokenizer_steps"])
-
-
-def _temperature(row: Mapping[str, Any]) -> str:
-    return f"{row['protocol']['sampling']['temperature']:g}"
+def _temperature(row: Mapping[str, Any]) -> float:
+    return float(row["protocol"]["sampling"]["temperature"])
 
 
 def swept(table: str, first: str, second: str, judge: Judge) -> Callable[[], Found]:
@@ -127,12 +176,45 @@ def swept(table: str, first: str, second: str, judge: Judge) -> Callable[[], Fou
 
 
 def on_robosuite(row: str, judge: Judge, budget: int | None = None) -> Callable[[], Found]:
-    """A function that compares `oat` at 8 tokens with another row, on RoboMimic's tasks."""
+    """A function that compares `oat` at 8 tokens with another row, on RoboMimic's tasks.
 
-    def acting(name: str, at: int | None = None) -> Acting | None:
-        return _evaluated("policy_robosuite", read_results("policy_robosuite"), name, at)
+    Budgets of `oat` itself are compared pair by pair: not all have as many episodes of a task.
+    """
 
-    return compared(lambda: acting(row, budget), lambda: acting(OWN), judge)
+    def acting(name: str) -> Acting | None:
+        return _evaluated("policy_robosuite", read_results("policy_robosuite"), name)
+
+    if row == OWN and budget is not None:
+        return lambda: _than_fewer("policy_robosuite", OWN, budget, judge)
+    return compared(lambda: acting(row), lambda: acting(OWN), judge)
+
+
+def _than_fewer(source: str, name: str, budget: int, judge: Judge) -> Found:
+    """A scheme with all tokens and at a smaller budget, on the episodes that both have."""
+    rows = over_seeds(read_results(source)).get(name, [])
+    pairs = [
+        pair for row in rows for pair in row["against_largest"] if pair["first"] == str(budget)
+    ]
+    if not rows or len(pairs) < len(rows):
+        return NOT_MEASURED
+    change, low, high = pooled_difference(pairs)
+    ours = (
+        f"{100 * change:+.0f} points ({100 * low:+.0f} to {100 * high:+.0f}), "
+        f"{sum(pair['episodes'] for pair in pairs)} episodes that both have, seeds: {len(rows)}, "
+        f"temperature {_temperature(rows[0]):g}"
+    )
+    recipes = [light_recipe(row, _temperature(row)) for row in rows]
+    return judged(ours, source, recipes, (low, high), judge)
+
+
+def than_shortest(row: str, judge: Judge) -> Callable[[], Found]:
+    """A function that compares a row with `oat` at 1 token, in MetaWorld."""
+
+    def acting(name: str, budget: int | None) -> Acting | None:
+        table = read_results(TABLE).get("state", {})
+        return controlled(name, budget) or _evaluated(TABLE, table, name, budget)
+
+    return compared(lambda: acting(OWN, 1), lambda: acting(row, None), judge)
 
 
 def _evaluated(
@@ -141,12 +223,14 @@ def _evaluated(
     """A scheme of a closed-loop benchmark at a budget, or with all tokens, over all seeds."""
     own = over_seeds(rows).get(name, [])
     found = [_at(row, budget) for row in own]
-    rates = [each["success"] for each in found if each is not None]
-    if not own or len(rates) < len(own):
+    at_budget = [each for each in found if each is not None]
+    if not own or len(at_budget) < len(own):
         return None
-    how = f"temperature {_temperature(own[0])}"
-    steps = own[0]["steps"], how, source, own[0]["tokenizer_steps"]
-    return Acting(pooled(rates), *steps, len(own))
+    recipes = tuple(
+        light_recipe(row, _temperature(row), each) for row, each in zip(own, at_budget, strict=True)
+    )
+    how = f"temperature {_temperature(own[0]):g}"
+    return Acting(pooled([each["success"] for each in at_budget]), how, source, recipes)
 
 
 CALLS: Mapping[str, Callable[[int, int], int]] = {
@@ -160,23 +244,37 @@ CALLS: Mapping[str, Callable[[int, int], int]] = {
 
 
 def calls_of_schemes() -> Found:
-    """Whether policies took as many calls for a chunk as the paper lists."""
-    rows = read_results(TABLE).get("state", {})
-    found = {
-        kind: [(b["budget"], b["calls"]) for b in rows[kind]["budgets"] if b["budget"] != "auto"]
-        for kind in CALLS
-        if kind in rows
-    }
+    """Whether policies took as many calls for a chunk as the paper lists, of every scheme."""
+    found = {kind: rows for kind in (*CALLS, "fast") if (rows := _budgets_of(kind))}
     if not found:
         return NOT_MEASURED
-    is_listed = all(
-        calls == CALLS[kind](tokens, rows[kind]["protocol"]["horizon"])
-        for kind, each in found.items()
-        for tokens, calls in each
-    )
-    shown = "; ".join(f"`{kind}` {_calls(each)}" for kind, each in found.items())
-    return Found(shown, AGREES if is_listed else DIFFERS, TABLE)
+    shown = "; ".join(f"`{kind}` {_calls(each)}" for kind, (_, each) in found.items())
+    status, missing = AGREES, [kind for kind in (*CALLS, "fast") if kind not in found]
+    if missing:
+        status = f"{MISSING} (no policy on {' and '.join(f'`{kind}`' for kind in missing)})"
+    if not all(
+        _is_listed(kind, budget, horizon)
+        for kind, (horizon, each) in found.items()
+        for budget in each
+    ):
+        status = DIFFERS
+    return Found(shown, status, TABLE)
 
 
-def _calls(each: Sequence[tuple[int, float]]) -> str:
-    return ", ".join(f"{calls:g} for {budget}" for budget, calls in each)
+def _budgets_of(kind: str) -> tuple[int, list[Mapping[str, Any]]] | None:
+    """The horizon and the results by budget of a kind's policy in the light table."""
+    row = read_results(TABLE).get("state", {}).get(kind)
+    if row is None:
+        return None
+    return row["protocol"]["horizon"], [b for b in row["budgets"] if b["budget"] != "auto"]
+
+
+def _is_listed(kind: str, budget: Mapping[str, Any], horizon: int) -> bool:
+    """Whether the calls of a budget are those of the paper; `fast` has one more for the end."""
+    if kind == "fast":
+        return bool(budget["tokens"] <= budget["calls"] <= budget["tokens"] + 1)
+    return bool(budget["calls"] == CALLS[kind](budget["budget"], horizon))
+
+
+def _calls(each: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(f"{b['calls']:.3g} for {b['budget']}" for b in each)

@@ -26,6 +26,23 @@ def said(rows: Iterable[Mapping[str, Any]], name: str) -> str:
     return " or ".join(values)
 
 
+def recipes(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """How the light policies of rows were trained, in a sentence: presets change."""
+    found: dict[str, list[str]] = {}
+    for label, row in rows.items():
+        words = (
+            f"{row['history']} frame{'s' if row['history'] > 1 else ''}, code smoothing "
+            f"{row['code_smoothing']:g}, "
+        )
+        layers = row["offset_layers"]
+        words += f"an offset head of {layers} layers" if layers else "no offset head"
+        if row["tokenizer_steps"]:
+            words += f", tokenizer of {row['tokenizer_steps']} steps"
+        found.setdefault(words, []).append(f"`{label}`")
+    each = "; ".join(f"{words} ({', '.join(labels)})" for words, labels in found.items())
+    return f"How rows were trained, whatever their preset is today: {each}."
+
+
 def section(title: str, *parts: str, script: str) -> str:
     """A section of the results page, which ends with the script that measured it."""
     shown = [part for part in parts if part]

@@ -21,7 +21,16 @@ from typing import Any
 import numpy as np
 
 import oatkit
-from benchmarks.closed_loop import Cell, arguments, cells, in_order, measure_cell, parsed, row_runs
+from benchmarks.closed_loop import (
+    Cell,
+    arguments,
+    cells,
+    in_order,
+    is_finished,
+    measure_cell,
+    parsed,
+    row_runs,
+)
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED
 from oatkit.envs.pusht import FPS, KEYPOINTS_KEY, TASKS
@@ -50,8 +59,8 @@ def main(argv: list[str] | None = None) -> None:
     for place in find_places(TABLE, runs.scale, runs.folder, data):
         for cell in cells(args):
             label = labeled(cell, place.name).label
-            if label in read_results(NAME) and not args.again:
-                print(f"{label} is finished")
+            before = read_results(NAME).get(label)
+            if not args.again and is_finished(label, before, runs, TABLE.all_rows[cell.name]):
                 continue
             print(label, flush=True)
             record, row = measure_cell(runs, TABLE, cell, place)

@@ -15,7 +15,16 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import replace
 
-from benchmarks.closed_loop import Cell, arguments, cells, in_order, measure_cell, parsed, row_runs
+from benchmarks.closed_loop import (
+    Cell,
+    arguments,
+    cells,
+    in_order,
+    is_finished,
+    measure_cell,
+    parsed,
+    row_runs,
+)
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, SEED
 from oatkit.envs.robosuite import CAMERAS
@@ -40,8 +49,8 @@ def main(argv: list[str] | None = None) -> None:
     place = find_place(args, runs.scale)
     for cell in cells(args):
         label = labeled(cell, images=args.images).label
-        if label in read_results(NAME) and not args.again:
-            print(f"{label} is finished")
+        before = read_results(NAME).get(label)
+        if not args.again and is_finished(label, before, runs, TABLE.all_rows[cell.name]):
             continue
         print(label, flush=True)
         _, row = measure_cell(runs, TABLE, cell, place)

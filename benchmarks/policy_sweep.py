@@ -14,7 +14,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.closed_loop import arguments, cells, in_order, measure_cell, parsed, row_runs
+from benchmarks.closed_loop import (
+    arguments,
+    cells,
+    in_order,
+    is_finished,
+    measure_cell,
+    parsed,
+    row_runs,
+)
 from benchmarks.policy_table import find_place
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import SEED
@@ -38,10 +46,10 @@ def main(argv: list[str] | None = None) -> None:
         for cell in cells(args):
             if cell.name not in table.rows:
                 continue
-            if cell.label in read_results(NAME).get(name, {}) and not args.again:
-                print(f"{name}: {cell.label} is finished")
+            what, before = f"{name}: {cell.label}", read_results(NAME).get(name, {}).get(cell.label)
+            if not args.again and is_finished(what, before, runs, table.rows[cell.name]):
                 continue
-            print(f"{name}: {cell.label}", flush=True)
+            print(what, flush=True)
             _, row = measure_cell(runs, table, cell, place)
             results = read_results(NAME)  # another process may have added to them
             rows = in_order({**results.get(name, {}), cell.label: row}, list(table.rows))

@@ -23,6 +23,7 @@ from benchmarks.closed_loop import (
     arguments,
     cells,
     in_order,
+    is_finished,
     measure_cell,
     paired,
     parsed,
@@ -52,12 +53,13 @@ def main(argv: list[str] | None = None) -> None:
     observed, runs = "images" if args.images else "state", row_runs(args, TABLE)
     place = find_place(args, runs)
     for cell in cells(args):
-        if cell.label in read_results(NAME).get(observed, {}) and not args.again:
-            print(f"{observed}/{cell.label} is finished")
+        before = read_results(NAME).get(observed, {}).get(cell.label)
+        what, row = f"{observed}/{cell.label}", TABLE.all_rows[cell.name]
+        if not args.again and is_finished(what, before, runs, row):
             continue
-        print(f"{observed}/{cell.label}", flush=True)
-        _, row = measure_cell(runs, TABLE, cell, place)
-        save(observed, cell, row, runs, place)
+        print(what, flush=True)
+        _, numbers = measure_cell(runs, TABLE, cell, place)
+        save(observed, cell, numbers, runs, place)
 
 
 def find_place(args: Namespace, runs: RowRuns) -> Place:

@@ -40,7 +40,10 @@ def main() -> None:
     write_result(
         NAME,
         seed=0,
-        settings={"tokenizer": options.tokenizer.name, "quantile": QUANTILE},
+        settings={
+            **{"tokenizer": options.tokenizer.name, "quantile": QUANTILE},
+            "steps": tokenizer.extras["train"]["steps"],
+        },
         results={
             "kind": tokenizer.kind,
             "dimensions": list(held_out.action.names),

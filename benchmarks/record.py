@@ -96,6 +96,68 @@ def _vlm_pipeline_from_2(record: dict[str, Any]) -> dict[str, Any]:
     return record | {"results": {**found, "policies": rows}}
 
 
+def _vlm_pipeline_from_3(record: dict[str, Any]) -> dict[str, Any]:
+    """Rows that say how `fast` decodes, which was strict until then, and the tokenizers' batch."""
+    found, own = record["results"], {"tokenizer_batch_size": 64, "decoding": "strict"}
+    rows = {
+        name: {**row, "settings": {**row["settings"], **own}}
+        for name, row in found["policies"].items()
+    }
+    return record | {"results": {**found, "policies": rows}}
+
+
+def _vlm_expert_from_1(record: dict[str, Any]) -> dict[str, Any]:
+    """Rows that say what they share with the pipeline; all had its default options until then."""
+    shared = {"demonstrations": 100, "image_size": 64, "horizon": 16, "tokens": 8}
+    shared |= {"tokenizer_steps": 800, "max_steps": 200, "expert_width": 64}
+    shared["tokenizer_batch_size"] = 64
+    own = {**shared, "decoding": "strict", "temperatures": {"deterministic": 0.0, "sampled": 1.0}}
+    rows = {name: {**row, "settings": own} for name, row in record["results"]["rows"].items()}
+    return record | {"results": {"rows": rows}}
+
+
+FIRST = {"history": 2, "code_smoothing": 0.0, "offset_layers": 0}
+"""How light policies of `small` were trained as long as rows had the settings of the last run."""
+LATER = {"history": 1, "code_smoothing": 1.0}
+"""The same of rows that have settings of their own, before they said this too."""
+
+
+def _recipes(rows: dict[str, Any]) -> dict[str, Any]:
+    """Rows that say the recipe of their policies. `minutes` are in the settings of those alone that
+    had none of their own; an offset head is in the name."""
+    found = {}
+    for name, row in rows.items():
+        later = {**LATER, "offset_layers": 3 if ", offset" in name else 0}
+        found[name] = {**(FIRST if "minutes" in row["settings"] else later), **row}
+    return found
+
+
+def _recipes_in_tables(record: dict[str, Any]) -> dict[str, Any]:
+    return record | {"results": {n: _recipes(rows) for n, rows in record["results"].items()}}
+
+
+def _recipes_in_rows(record: dict[str, Any]) -> dict[str, Any]:
+    return record | {"results": _recipes(record["results"])}
+
+
+def _rate_distortion_from_1(record: dict[str, Any]) -> dict[str, Any]:
+    """Rows with settings of their own; those of the file were the same in all runs until then."""
+    own = {name: record["settings"][name] for name in ("preset", "held_out", "horizon")}
+    found = {
+        data: {
+            name: row if name == "splits" else {**row, "settings": own}
+            for name, row in rows.items()
+        }
+        for data, rows in record["results"].items()
+    }
+    return record | {"results": found, "settings": {}}
+
+
+def _prefix_picture_from_1(record: dict[str, Any]) -> dict[str, Any]:
+    """The steps of the tokenizer, which was the one that is called long."""
+    return record | {"settings": {**record["settings"], "steps": 11_000}}
+
+
 def _neighbors_from_1(record: dict[str, Any]) -> dict[str, Any]:
     """Solved episodes as text, where version 1 had lists of numbers."""
     for row in record["results"].get("rows", {}).values():
@@ -107,9 +169,14 @@ def _neighbors_from_1(record: dict[str, Any]) -> dict[str, Any]:
 
 UPGRADES = {
     "neighbors": {1: _neighbors_from_1},
-    "policy_table": {1: _policy_table_from_1, 2: _policy_table_from_2},
-    "policy_pusht": {1: _policy_pusht_from_1, 2: _policy_pusht_from_2},
-    "vlm_pipeline": {1: _vlm_pipeline_from_1, 2: _vlm_pipeline_from_2},
+    "policy_table": {1: _policy_table_from_1, 2: _policy_table_from_2, 3: _recipes_in_tables},
+    "policy_pusht": {1: _policy_pusht_from_1, 2: _policy_pusht_from_2, 3: _recipes_in_rows},
+    "policy_robosuite": {1: _recipes_in_rows},
+    "policy_sweep": {1: _recipes_in_tables},
+    "prefix_picture": {1: _prefix_picture_from_1},
+    "tokenizer_rate_distortion": {1: _rate_distortion_from_1},
+    "vlm_expert": {1: _vlm_expert_from_1},
+    "vlm_pipeline": {1: _vlm_pipeline_from_1, 2: _vlm_pipeline_from_2, 3: _vlm_pipeline_from_3},
 }
 """Benchmarks whose JSON has changed, with the functions that lead on from each older version."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.markdown import paragraph, section, table
+from benchmarks.markdown import paragraph, said, section, table
 from benchmarks.report_control import success_of_seeds
 
 WAYS = ("flow, deterministic", "flow, sampled", "tokens, deterministic", "tokens, sampled")
@@ -40,6 +40,7 @@ def vlm_expert(record: dict[str, Any]) -> str:
             "with Wilson's 95 % interval and, where there are several, the percentages of seeds.",
             "Deterministic is temperature 0: the likeliest tokens, or the flow from zero noise; "
             "sampled is temperature 1. All act on the same goals.",
+            *(f"`fast` has {word} decoding." for word in [_decoding(rows)] if word),
         ),
         table(
             ("recipe", "tokenizer", "backbone", "seeds", *WAYS),
@@ -53,6 +54,11 @@ def vlm_expert(record: dict[str, Any]) -> str:
         *_fewer(rows, "The same token heads with fewer tokens, the likeliest ones.", BUDGETS),
         script="vlm_expert",
     )
+
+
+def _decoding(rows: Sequence[dict[str, Any]]) -> str:
+    """How sequences of `fast` are decoded, in words; empty where there is no such row."""
+    return said((row for row in rows if row["kind"] == "fast"), "decoding")
 
 
 def _cells(

@@ -84,7 +84,7 @@ def _success(rows: Mapping[str, Any]) -> str:
         return ""
     for name in OURS:
         for rule, theirs in CONTROL_RULES.items():
-            own = cells_of(cells, name, theirs)
+            own = list(cells_of(cells, name, theirs))
             if own:
                 found = [with_all_tokens(cell) for cell in own]
                 lines.append(_line(f"light, `{name}`", rule, own, found, cells))

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.closed_loop import Cell, comparison, over_seeds, pooled
-from benchmarks.markdown import paragraph, said, section, table
+from benchmarks.markdown import paragraph, recipes, said, section, table
 from oatkit.evaluation.benchmark_statistics import average_ranks
 from oatkit.jobs.paper_tables import PaperTable, paper_table
 from oatkit.types import budget_name
@@ -43,7 +43,8 @@ def policy_table(record: dict[str, Any]) -> str:
         )
     ]
     for observed, rows in record["results"].items():
-        parts += [f"### {OBSERVED[observed]}", _success_table(rows), *_auto_table(rows)]
+        parts += [f"### {OBSERVED[observed]}", paragraph(recipes(rows))]
+        parts += [_success_table(rows), *_auto_table(rows)]
     return section("The lightweight policy in MetaWorld", *parts, script="policy_table")
 
 
@@ -144,7 +145,8 @@ def policy_sweep(record: dict[str, Any]) -> str:
     ]
     for name, found in tables.items():
         wanted = paper_table(name)
-        parts += [f"### {wanted.title}", wanted.shows, _sweep_table(wanted, found)]
+        parts += [f"### {wanted.title}", paragraph(wanted.shows, recipes(found))]
+        parts.append(_sweep_table(wanted, found))
     return section("The paper's ablations in closed loop", *parts, script="policy_sweep")
 
 
@@ -191,6 +193,7 @@ def policy_pusht(record: dict[str, Any]) -> str:
             "The score of an episode is the best clip(coverage / 0.95, 0, 1) of its steps; the "
             "table shows the mean with its 95 % interval.",
             "An episode is a success, in percent, if more than 95 % is covered.",
+            recipes(results),
         ),
         table(
             (

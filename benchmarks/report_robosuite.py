@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.markdown import paragraph, said, section, table
+from benchmarks.markdown import paragraph, recipes, said, section, table
 from benchmarks.report_policies import rate
 from oatkit.types import budget_name
 
@@ -96,6 +96,7 @@ def policy_robosuite(record: dict[str, Any]) -> str:
             f"executed; there are {least} to {most} episodes of each task and budget, and one "
             "training of each row.",
             "Success is in percent, the last column with Wilson's 95 % interval.",
+            recipes(results),
         ),
         table(("tokens", "tokenizer steps", "steps", "budget", *tasks, "all"), rows),
         script="policy_robosuite",

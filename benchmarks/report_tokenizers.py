@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.markdown import paragraph, section, table
+from benchmarks.markdown import paragraph, said, section, table
+from oatkit.presets import tokenizer_preset
 
 DATASETS = {
     "metaworld": "MetaWorld, scripted experts on the paper's four tasks, 50 episodes each",
@@ -59,14 +60,17 @@ def data_sampling(record: dict[str, Any]) -> str:
 
 
 def tokenizer_rate_distortion(record: dict[str, Any]) -> str:
-    settings = record["settings"]
+    measured = [row for rows in record["results"].values() for row in tokenizer_rows(rows).values()]
+    trained = sorted({row["steps"] for row in measured} - {0})
     parts = [
         paragraph(
             "Errors are mean squared errors x 1000 in normalized units, in which every dimension "
             "is in [-1, 1] (MetaWorld's raw units are the same).",
-            f"Chunks have {settings['horizon']} actions, the preset is `{settings['preset']}`, and "
-            "a tenth of the episodes is held out.",
-            "All trained kinds have the same recipe and size.",
+            f"Chunks have {said(measured, 'horizon')} actions, and a share of "
+            f"{said(measured, 'held_out')} of the episodes is held out.",
+            f"Trained kinds have the sizes of the preset `{said(measured, 'preset')}`; they were "
+            f"trained for {' or '.join(map(str, trained))} steps, as the table says, where the "
+            f"preset now has {_usual_steps(measured)}.",
             '"Gaussian" is the error that an ideal linear code of a Gaussian source of the same '
             "covariance leaves at the same bits.",
             "`fast` is fitted on the same data, whereas the paper uses the published universal "
@@ -90,8 +94,19 @@ def tokenizer_rate_distortion(record: dict[str, Any]) -> str:
     )
 
 
+def _usual_steps(rows: Iterable[dict[str, Any]]) -> str:
+    """Training steps of the rows' presets as they are today."""
+    names = dict.fromkeys(row["settings"]["preset"] for row in rows)
+    return " or ".join(str(tokenizer_preset(name).train.steps) for name in names)
+
+
+def tokenizer_rows(rows: dict[str, Any]) -> dict[str, Any]:
+    """The rows of a dataset that are tokenizers."""
+    return {name: row for name, row in rows.items() if name != "splits"}
+
+
 def _rate_distortion_table(rows: dict[str, Any]) -> str:
-    kinds = {name: row for name, row in rows.items() if name != "splits"}
+    kinds = tokenizer_rows(rows)
     reference = next(row for row in kinds.values() if len(row["budgets"]) == len(BUDGETS))
     gaussian = _thousandths(b["gaussian_mse_normalized"] for b in reference["budgets"])
     lines = [("Gaussian", "", "", *gaussian, "")]

@@ -67,7 +67,7 @@ def _grouping_table(policies: dict[str, Any]) -> str:
     """Powers of two on tokens that are not ordered in groups, and on those that are."""
     rows = []
     for name, row in policies.items():
-        if name.startswith("vlm-ar"):
+        if name.startswith("vlm-ar/oat"):
             trained = "one by one" if name.startswith("vlm-ar/oat/") else "powers of two"
             loops = row["closed loop"]
             rows.append((f"`{name}`", trained, trained, rate(loops["as it is"]["all"])))

@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from benchmarks.claim_findings import AGREES, DIFFERS, NOT_MEASURED, Found
-from benchmarks.record import read_results
+from benchmarks.claim_findings import AGREES, DIFFERS, MISSING, NOT_MEASURED, Found
+from benchmarks.record import read_result, read_results
+from oatkit.jobs.paper_tables import PAPER_KINDS
 
 TRACKS = 1.25
 """Largest factor between two errors that track each other."""
 COMPACT = 0.5
 """Largest share of tokens in the numbers of a chunk that is compact."""
 SOURCE = "tokenizer_rate_distortion"
-NAMES = {"metaworld": "MetaWorld", "pusht": "PushT", "cr5": "CR5"}
+NAMES = {"metaworld": "MetaWorld", "pusht": "PushT", "cr5": "CR5", "robosuite": "robosuite"}
 """Datasets whose errors decide."""
 KINDS = ("bin", "fast, fitted", "quest", "acodec", "oat", "oat-pow2")
 
@@ -29,8 +30,22 @@ def _errors(*kinds: str) -> dict[str, list[list[float]]]:
     }
 
 
-def _on(datasets: Sequence[str]) -> str:
-    return ", ".join(NAMES[data] for data in datasets)
+def _on(datasets: Sequence[str], *kinds: str) -> str:
+    """Datasets in words, each with the steps of kinds that were trained on it."""
+    return ", ".join(f"{NAMES[data]} ({_steps(data, *kinds)})" for data in datasets)
+
+
+def _steps(data: str, *kinds: str) -> str:
+    rows = read_results(SOURCE)[data]
+    found = dict.fromkeys(rows[kind]["steps"] for kind in kinds)
+    return f"{' and '.join(str(steps) for steps in found if steps)} steps"
+
+
+def _no_alike(datasets: Sequence[str], *kinds: str) -> str:
+    """Datasets on which trained kinds had different numbers of steps, in words."""
+    rows = read_results(SOURCE)
+    unlike = [d for d in datasets if len({rows[d][kind]["steps"] for kind in kinds} - {0}) > 1]
+    return _on(unlike, *kinds)
 
 
 def _falls(errors: Sequence[float]) -> bool:
@@ -46,7 +61,7 @@ def falls(kind: str) -> Callable[[], Found]:
             return NOT_MEASURED
         shown = " / ".join(f"{1e3 * error:.3g}" for error in found["metaworld"])
         falling = [data for data, errors in found.items() if _falls(errors)]
-        where = f"it falls on {_on(falling)}" if falling else "it falls nowhere"
+        where = f"it falls on {_on(falling, kind)}" if falling else "it falls nowhere"
         status = AGREES if len(falling) == len(found) else DIFFERS
         return Found(f"{shown} x 0.001 on MetaWorld; {where}", status, SOURCE)
 
@@ -62,11 +77,12 @@ def tracks() -> Found:
         data: max(max(a / b, b / a) for a, b in zip(one, grouped, strict=True))
         for data, (one, grouped) in found.items()
     }
-    steps = {data: read_results(SOURCE)[data]["oat"]["steps"] for data in widest}
     shown = ", ".join(
-        f"{factor:.2f} on {NAMES[data]} ({steps[data]} steps)" for data, factor in widest.items()
+        f"{factor:.2f} on {_on([data], 'oat', 'oat-pow2')}" for data, factor in widest.items()
     )
     status = AGREES if max(widest.values()) <= TRACKS else DIFFERS
+    if unlike := _no_alike(list(widest), "oat", "oat-pow2"):
+        status = f"{MISSING} (not only the tokens differ: {unlike})"
     return Found(f"within a factor of {shown} at every budget", status, SOURCE)
 
 
@@ -75,23 +91,52 @@ def nearly_lossless() -> Found:
     found = {data: [errors[-1] for errors in kinds] for data, kinds in _errors(*KINDS).items()}
     if not found:
         return NOT_MEASURED
-    first, *others = (1e3 * error for error in found["metaworld"])
     smallest = [data for data, errors in found.items() if errors[0] == min(errors)]
-    where = f"the smallest on {_on(smallest)}" if smallest else "the smallest nowhere"
-    shown = f"`bin` {first:.2g}, the next {min(others):.2g} x 0.001 on MetaWorld; {where}"
+    where = f"the smallest on {_on(smallest, *KINDS)}" if smallest else "the smallest nowhere"
+    data, (first, *others) = next(iter(found.items()))
+    shown = (
+        f"`bin` {1e3 * first:.2g}, the next {1e3 * min(others):.2g} x 0.001 on {NAMES[data]}; "
+        f"{where}"
+    )
     return Found(shown, AGREES if len(smallest) == len(found) else DIFFERS, SOURCE)
 
 
 def compact() -> Found:
     """Whether all kinds but `bin` have far fewer tokens than a chunk has numbers."""
-    rows = read_results(SOURCE).get("metaworld", {})
-    if any(kind not in rows for kind in KINDS):
+    rows = read_results(SOURCE)
+    found = {
+        data: {kind: rows[data][kind]["budgets"][-1]["tokens"] for kind in KINDS}
+        for data in _errors(*KINDS)
+    }
+    if not found:
         return NOT_MEASURED
-    tokens = {kind: rows[kind]["budgets"][-1]["tokens"] for kind in KINDS}
-    numbers = tokens["bin"]
-    is_so = all(count <= COMPACT * numbers for kind, count in tokens.items() if kind != "bin")
-    shown = ", ".join(f"`{kind}` {count:.3g}" for kind, count in tokens.items())
-    return Found(f"{shown} tokens on MetaWorld", AGREES if is_so else DIFFERS, SOURCE)
+    is_so = all(
+        count <= COMPACT * tokens["bin"]
+        for tokens in found.values()
+        for kind, count in tokens.items()
+        if kind != "bin"
+    )
+    shown = "; ".join(
+        f"{', '.join(f'`{kind}` {count:.3g}' for kind, count in tokens.items())} tokens on "
+        f"{NAMES[data]}"
+        for data, tokens in found.items()
+    )
+    return Found(shown, AGREES if is_so else DIFFERS, SOURCE)
+
+
+def ordered() -> Found:
+    """Whether prefixes of `oat` and `oat-pow2` are coarse chunks; those of other kinds are not
+    decoded here."""
+    found = _errors("oat", "oat-pow2")
+    if not found:
+        return NOT_MEASURED
+    falling = [data for data, kinds in found.items() if all(map(_falls, kinds))]
+    on = _on(falling, "oat", "oat-pow2") or "none"
+    shown = f"the errors of `oat` and `oat-pow2` fall with every budget on {on}"
+    if len(falling) < len(found):
+        return Found(shown, DIFFERS, SOURCE)
+    why = "prefixes of `fast`, `bin` and `quest` are not decoded"
+    return Found(shown, f"{MISSING} ({why})", SOURCE)
 
 
 def refines() -> Found:
@@ -99,8 +144,12 @@ def refines() -> Found:
     found: Mapping[str, Any] = read_results("prefix_picture").get("mse", {})
     if not found:
         return NOT_MEASURED
+    settings = read_result("prefix_picture")["settings"]
     shown = " / ".join(f"{1e3 * error:.3g}" for error in found.values())
-    words = f"{shown} x 0.001 with {' / '.join(found)} tokens, one chunk of MetaWorld"
+    words = (
+        f"{shown} x 0.001 with {' / '.join(found)} tokens, one chunk of MetaWorld, "
+        f"tokenizer `{settings['tokenizer']}` of {settings['steps']} steps"
+    )
     status = AGREES if _falls(list(found.values())) else DIFFERS
     return Found(words, status, "prefix_picture")
 
@@ -112,4 +161,9 @@ def decodes() -> Found:
         return NOT_MEASURED
     shown = ", ".join(f"`{kind}` {row['decoded']} of {row['tried']}" for kind, row in found.items())
     is_so = all((row["decoded"] == row["tried"]) == (kind != "fast") for kind, row in found.items())
-    return Found(f"{shown} drawn sequences", AGREES if is_so else DIFFERS, "decodability")
+    settings = read_result("decodability")["settings"]
+    made = f"preset `{settings['preset']}`, {settings['steps']} steps where they learn"
+    status = AGREES if is_so else DIFFERS
+    if is_so and not found.keys() >= set(PAPER_KINDS):
+        status = f"{MISSING} (not all kinds were tried)"
+    return Found(f"{shown} drawn sequences; {made}", status, "decodability")

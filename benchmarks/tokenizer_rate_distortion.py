@@ -46,6 +46,8 @@ REPRODUCTION = OUT / "reproduction"
 """Where rows of the paper's tables are made, as `oatkit reproduce --out` has it."""
 TABLE = paper_table("rate-distortion")
 NUM_TOKENS = 16
+HELD_OUT = 0.1
+"""Share of the episodes that errors are measured on."""
 SPLITS = (1, 2, 4, 8)
 """Numbers of learned tokens before an analytic tail."""
 FITTED = "fast, fitted"
@@ -98,18 +100,18 @@ def metaworld() -> Path:
 def measure_once(runs: RowRuns, place: Place, name: str, again: bool) -> None:
     """Measure a row unless it is there, and save it with the others."""
     data = place.name
-    if name in read_results(NAME).get(data, {}) and not again:
-        print(f"{data}/{name} is finished")
+    before = read_results(NAME).get(data, {}).get(name)
+    if before is not None and not again:
+        asked = 0 if name == "splits" else runs.tokenizer_steps(ROWS[name]) or 0
+        steps = before.get("steps", 0)
+        other = "" if steps == asked else f" with {steps} steps, not {asked}"
+        print(f"{data}/{name} is finished{other}; --again measures it again")
         return
     print(f"{data}/{name}", flush=True)
     row: Any = measure_splits(runs, place) if name == "splits" else measure_row(runs, place, name)
     results = read_results(NAME)  # another process may have added to them
     found = {**results.get(data, {}), name: row}
-    settings = {
-        **{"preset": runs.preset, "held_out": 0.1},
-        **{"horizon": place.horizon, "num_tokens": NUM_TOKENS},
-    }
-    write_result(NAME, seed=SEED, settings=settings, results={**results, data: found})
+    write_result(NAME, seed=SEED, settings={}, results={**results, data: found})
 
 
 def measure_row(runs: RowRuns, place: Place, name: str) -> dict[str, Any]:
@@ -125,6 +127,10 @@ def measure_row(runs: RowRuns, place: Place, name: str) -> dict[str, Any]:
     return {
         "parameters": sum(p.numel() for p in codec.parameters()),
         "steps": train.get("steps", 0),
+        "settings": {
+            **{"preset": runs.preset, "held_out": HELD_OUT, "horizon": place.horizon},
+            "tokenizer": dict(ROWS[name].options),
+        },
         "seconds": round(seconds, 1),
         "budgets": measure_budgets(tokenizer, place.data),
     }
@@ -132,7 +138,7 @@ def measure_row(runs: RowRuns, place: Place, name: str) -> dict[str, Any]:
 
 def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, float]]:
     """Errors of all budgets in the same normalized units, whatever normalizer the kind uses."""
-    train_set, held_out = oatkit.open_dataset(path).split(0.1, seed=0)
+    train_set, held_out = oatkit.open_dataset(path).split(HELD_OUT, seed=0)
     scale = Normalizer.fit(train_set.action_statistics(), "min_max").scale
     encoded = encode_chunks(tokenizer, held_out)
     actions_BTA = encoded.actions.numpy()
@@ -173,7 +179,7 @@ def measure_splits(runs: RowRuns, place: Place) -> dict[str, list[float]]:
     """Normalized error at each budget when a tail follows the first tokens of the trained `oat`."""
     trained = (runs.tokenizer_dir(ROWS[name], place) for name in ("oat, long", "oat"))
     tokenizer = load_tokenizer(next(folder for folder in trained if folder.exists()))
-    train_set, held_out = place.open().split(0.1, seed=0)
+    train_set, held_out = place.open().split(HELD_OUT, seed=0)
     assert isinstance(tokenizer.codec, Oat)
     found = {}
     for count in SPLITS:

@@ -27,22 +27,30 @@ import oatkit
 from benchmarks.record import keep_apart, read_results, write_result
 from benchmarks.vlm_pipeline import closed_loop, success_numbers
 from benchmarks.vlm_training import (
+    DECODING,
+    EXPERT_WIDTH,
     FAMILIES,
     TINY,
+    TOKENIZER_BATCH,
     Options,
+    decoded,
     make_backbone,
     make_demonstrations,
     make_tokenizer,
+    open_policy,
+    tokenizer_steps,
 )
 from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA
+from oatkit.jobs.row_runs import is_trained
 from oatkit.jobs.untrained_policy import policy_config
-from oatkit.policies import VlmPolicy, load_policy
+from oatkit.policies import VlmPolicy
 from oatkit.types import Budget, Head
 from oatkit.types.observation_keys import IMAGES, STATE
 
 NAME = "vlm_expert"
 KINDS = ("oat", "quest", "acodec", "fast", "bin")
+TEMPERATURES = {"deterministic": 0.0, "sampled": 1.0}
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,8 @@ def main(options: ExpertOptions) -> None:
         options = replace(options, pipeline=tiny)
     dataset = open_dataset(unpacked(make_demonstrations(options.pipeline)))
     for row in rows(options):
-        path = options.pipeline.out / "expert" / f"{row.name.replace('/', '_')}.json"
+        name = f"{row.name}{decoded(row.kind)}".replace("/", "_")
+        path = options.pipeline.out / "expert" / f"{name}.json"
         found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
         policy = trained(options.pipeline, row, dataset)
         for how, head, temperature, budget in ways_of_acting(policy, options):
@@ -176,7 +185,7 @@ def ways_of_acting(
 ) -> Iterator[tuple[str, Head, float, Budget]]:
     """Name, head, temperature and budget of every way that a policy acts."""
     for head in policy.heads:
-        for word, temperature in (("deterministic", 0.0), ("sampled", 1.0)):
+        for word, temperature in TEMPERATURES.items():
             yield f"{head}, {word}", head, temperature, None
     for steps in options.euler_steps if "flow" in policy.heads else ():
         yield f"flow, deterministic, {steps} steps", "flow", 0.0, steps
@@ -193,24 +202,28 @@ def trained(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
         name += " expert" * stage.expert_only
         what = f"{name}_{row.kind or 'none'}_{row.family}_{row.seed}"
         out = options.out / "expert_policies" / what.replace(" ", "-")
-        if not (out / "config.json").exists():
+        steps = stage_steps(options, stage), tokenizer_steps(options, row.kind or "oat")
+        if not is_trained(out, *steps):
             train_stage(options, row, stage, before, out, dataset)
         before = out
         name += ", "
     assert before is not None
-    policy = load_policy(before)
-    assert isinstance(policy, VlmPolicy)
-    return policy
+    return open_policy(before)
+
+
+def stage_steps(options: Options, stage: Stage) -> int:
+    """Training steps of a stage."""
+    return max(2, int(options.steps * stage.share))
 
 
 def train_stage(
     options: Options, row: Row, stage: Stage, before: Path | None, out: Path, dataset: Dataset
 ) -> None:
     preset = "tiny" if options.tiny else "small"
-    steps = max(2, int(options.steps * stage.share))
+    steps = stage_steps(options, stage)
     recipe = {"steps": steps, "batch_size": options.batch_size, "workers": 0, "seed": row.seed}
     changes = {"flow_draws": stage.flow_draws, "expert_only": stage.expert_only}
-    expert = replace(policy_config(stage.objective, preset).expert, width=64)
+    expert = replace(policy_config(stage.objective, preset).expert, width=EXPERT_WIDTH)
     common: dict[str, Any] = {
         "preset": preset,
         "train": {**recipe, "checkpoint_every": 500},
@@ -231,6 +244,15 @@ def train_stage(
     )
 
 
+def row_settings(options: Options) -> dict[str, Any]:
+    """What a row shares with the pipeline, and how its policy acts."""
+    shared = ("demonstrations", "image_size", "horizon", "tokens", "tokenizer_steps", "max_steps")
+    found = {name: getattr(options, name) for name in shared}
+    acts = {"decoding": DECODING, "temperatures": TEMPERATURES}
+    sizes = {"expert_width": EXPERT_WIDTH, "tokenizer_batch_size": TOKENIZER_BATCH}
+    return {**found, **sizes, **acts}
+
+
 def report(options: ExpertOptions, row: Row, found: dict[str, Any]) -> None:
     """Add the row to the result file; other rows stay, each with its own settings."""
     own = {
@@ -239,6 +261,7 @@ def report(options: ExpertOptions, row: Row, found: dict[str, Any]) -> None:
         "steps": options.pipeline.steps,
         "batch_size": options.pipeline.batch_size,
         "episodes": options.pipeline.episodes,
+        "settings": row_settings(options.pipeline),
         "success": {how: success_numbers(episodes) for how, episodes in found.items()},
     }
     merged = {"rows": {**read_results(NAME).get("rows", {}), row.name: own}}

@@ -2,6 +2,7 @@
 
     python -m benchmarks.vlm_pipeline                 # hours on one core
     python -m benchmarks.vlm_pipeline --only vlm-tc   # some rows; the others stay as they are
+    python -m benchmarks.vlm_pipeline --only overfitting
     python -m benchmarks.vlm_pipeline --tiny          # minutes; the numbers mean nothing
 
 There are two MetaWorld tasks whose scenes look alike: only the instruction says whether to lock or
@@ -10,8 +11,9 @@ alone. Policies of both families are trained token by token, in powers of two, o
 other kinds, and co-trained; one family is also co-trained with every tokenizer and without tokens,
 and generates `oat` in powers of two. All meet the same goals as a random policy and as the mean
 demonstration of the task, which is replayed. Then they see images of other moments, and read the
-instruction of the other task. Every row is written when it is finished; the same command again
-resumes, also within a training.
+instruction of the other task; `oat` also acts with fewer tokens. Every row is written when it is
+finished; the same command again resumes, also within a training. What the results have of the mean
+demonstration and of overfitting is not run again.
 """
 
 from __future__ import annotations
@@ -29,12 +31,16 @@ import torch
 import tyro
 from numpy.typing import ArrayLike, NDArray
 
+from benchmarks.closed_loop import solved
 from benchmarks.record import keep_apart, read_results, write_result
 from benchmarks.vlm_training import (
+    DECODING,
     FAMILIES,
     TINY,
+    TOKENIZER_BATCH,
     Options,
     Row,
+    decoded,
     make_backbone,
     make_demonstrations,
     make_policy,
@@ -71,7 +77,8 @@ TEMPERATURE = 0.0
 """Policies take the likeliest tokens, and a flow starts from zero noise."""
 POST_HOC = "powers of two at inference"
 """How a policy that was trained token by token also generates."""
-
+AT_BUDGET = "budget {}"
+"""How a policy acts with fewer tokens."""
 
 FLOW = Row("vlm-flow", "oat", COMPARED, is_misled=False)
 ROWS = (
@@ -90,27 +97,65 @@ def main(options: Options) -> None:
         options = replace(options, out=options.out / "tiny", **TINY)
     dataset = open_dataset(make_demonstrations(options))
     results: dict[str, Any] = {
-        "baselines": cached(options, "baselines", baselines, dataset),
+        "baselines": played_before(options) or cached(options, "baselines", baselines, dataset),
         "policies": {},
         "overfitting": {},
     }
     for row in ROWS:
-        if row.name.startswith(options.only or ""):
-            results["policies"][row.name] = cached(options, row.name, measure, row, dataset)
+        if is_asked(options, row.name):
+            results["policies"][row.name] = measure(options, row, dataset)
             report(options, results)
-    for family in FAMILIES:
-        for objective in ("vlm-ar", "vlm-tc"):
-            row = Row(objective, "oat-pow2", family)
-            found = cached(options, f"overfitting/{row.name}", overfit, row, dataset)
-            results["overfitting"][f"{objective}/{family}"] = found
+    for row in overfitted(options):
+        found = cached(options, f"overfitting/{row.name}", overfit, row, dataset)
+        results["overfitting"][f"{row.objective}/{row.family}"] = found
     report(options, results)
+
+
+def is_asked(options: Options, name: str) -> bool:
+    """Whether a row is to run."""
+    return name.startswith(options.only or "")
+
+
+def overfitted(options: Options) -> list[Row]:
+    """Policies that are to learn some chunks by heart and have not done so."""
+    done = read_results(NAME).get("overfitting", {})
+    rows = [Row(way, "oat-pow2", family) for family in FAMILIES for way in ("vlm-ar", "vlm-tc")]
+    return [
+        row
+        for row in rows
+        if is_asked(options, f"overfitting/{row.name}")
+        and f"{row.objective}/{row.family}" not in done
+    ]
+
+
+def played_before(options: Options) -> dict[str, Any]:
+    """The episodes without a policy that the results have, of the same seed and number; empty where
+    they have none, or do not say which were solved."""
+    found: dict[str, Any] = {}
+    wanted = dict.fromkeys(options.tasks, options.episodes), options.seed
+    for name, row in read_results(NAME).get("baselines", {}).items():
+        kept = row.get("solved", {})
+        if ({task: len(own) for task, own in kept.items()}, row.get("seed")) != wanted:
+            return {}
+        found[name] = [
+            played(task, episode, evaluation_seed(options.seed, episode), 0, own[episode] == "1")
+            for task, own in kept.items()
+            for episode in range(options.episodes)
+        ]
+    return found
 
 
 def report(options: Options, results: dict[str, Any]) -> None:
     """Write the results so far; each policy is compared with the mean demonstration."""
     replayed = episodes_of(results["baselines"]["mean demonstration"])
     shown: dict[str, Any] = {
-        "baselines": {name: success_numbers(rows) for name, rows in results["baselines"].items()},
+        "baselines": {
+            name: {
+                **success_numbers(rows),
+                **{"solved": solved(episodes_of(rows)), "seed": options.seed},
+            }
+            for name, rows in results["baselines"].items()
+        },
         "policies": {},
         "overfitting": results["overfitting"],
     }
@@ -125,6 +170,7 @@ def report(options: Options, results: dict[str, Any]) -> None:
             "token accuracy": found["token accuracy"],
             "closed loop": loops,
             "against the mean demonstration": asdict(pair),
+            "settings": found["settings"],
         }
         if flow is not None and name.startswith("vlm-tc") and name.endswith(COMPARED):
             pair = compare_paired(
@@ -132,17 +178,23 @@ def report(options: Options, results: dict[str, Any]) -> None:
             )
             assert pair is not None
             shown["policies"][name]["against pure flow"] = asdict(pair)
-    settings = json.loads(json.dumps(asdict(replace(options, out=Path(), only=())), default=str))
-    settings["temperature"] = TEMPERATURE
-    write_result(NAME, seed=options.seed, settings=settings, results=merged(shown, settings))
+    settings = settings_of(options)
+    write_result(NAME, seed=options.seed, settings=settings, results=merged(shown))
 
 
-def merged(shown: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+def settings_of(options: Options) -> dict[str, Any]:
+    """What decides the numbers of a row, as JSON."""
+    values = asdict(replace(options, out=Path(), only=()))
+    acts = {"temperature": TEMPERATURE, "decoding": DECODING}
+    sizes = {"tokenizer_batch_size": TOKENIZER_BATCH}
+    return {**json.loads(json.dumps(values, default=str)), **sizes, **acts}
+
+
+def merged(shown: dict[str, Any]) -> dict[str, Any]:
     """What was found now, and the rows that were found before and not now, each with the settings
     of its run."""
     before = read_results(NAME)
-    now = {name: {**row, "settings": settings} for name, row in shown["policies"].items()}
-    rows = {**before.get("policies", {}), **now}
+    rows = {**before.get("policies", {}), **shown["policies"]}
     return {
         "baselines": shown["baselines"],
         "policies": {row.name: rows[row.name] for row in ROWS if row.name in rows},
@@ -234,10 +286,15 @@ def measure(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
     """Episodes of the policy, also misled, and how well it predicts tokens."""
     policy = make_policy(options, row, dataset)
 
-    def loop(how: str, actor: Any, endpoints: tuple[int, ...] | None = None) -> Any:
-        return cached(options, f"{row.name}, {how}", closed_loop, actor, endpoints)
+    def loop(how: str, actor: Any, **given: Any) -> Any:
+        name = f"{row.name}, {how}{decoded(row.kind)}"
+        return cached(options, name, partial(closed_loop, **given), actor)
 
-    accuracies = token_accuracies(policy, dataset) if "tokens" in policy.heads else {}
+    accuracies = (
+        cached(options, f"{row.name}, token accuracy", token_accuracies, policy, dataset)
+        if "tokens" in policy.heads
+        else {}
+    )
     loops = {"as it is": loop("as it is", policy)}
     if row.is_misled:
         for what in ("other images", "other text"):
@@ -246,8 +303,13 @@ def measure(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
             policy.head = "tokens"
             loops["its token head"] = loop("its token head", policy)
     if (row.objective, row.kind) == ("vlm-ar", "oat") and not row.is_grouped:
-        loops[POST_HOC] = loop(POST_HOC, policy, options.grouped)
+        loops[POST_HOC] = loop(POST_HOC, policy, endpoints=options.grouped)
+    if row.objective == "vlm-ar" and row.kind in ("oat", "oat-pow2") and not row.is_grouped:
+        for budget in policy.budgets[:-1]:
+            how = AT_BUDGET.format(budget)
+            loops[how] = loop(how, policy, budget=budget)
     return {
+        "settings": settings_of(options),
         "parameters": sum(p.numel() for p in policy.net.parameters()),
         "token accuracy": accuracies,
         "closed loop": loops,
@@ -286,7 +348,7 @@ def closed_loop(
     return [asdict(episode) for episode in ended]
 
 
-def token_accuracies(policy: VlmPolicy, dataset: Dataset) -> dict[str, float]:
+def token_accuracies(options: Options, policy: VlmPolicy, dataset: Dataset) -> dict[str, float]:
     """Token accuracy on held-out chunks: as they are, and with images or texts of others."""
     split = policy.extras["split"]
     _, held_out = dataset.split(fraction=split["held_out"], seed=split["seed"])

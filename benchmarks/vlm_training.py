@@ -14,12 +14,17 @@ import oatkit
 from oatkit.data import Dataset
 from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
+from oatkit.jobs.row_runs import is_trained
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies import VlmConfig, VlmPolicy, load_policy
 from oatkit.policies.vlm.backbones.family import ScratchSize
-from oatkit.types import Schedule
+from oatkit.tokenizers.kind_table import kind_named
+from oatkit.types import Decoding, Schedule
 
 FAMILIES = ("paligemma2", "qwen3-vl")
+EXPERT_WIDTH = TOKENIZER_BATCH = 64
+DECODING: Decoding = "relaxed"
+"""What `fast` does with sequences that are no chunk: the paper mends them in simulation."""
 
 
 @dataclass(frozen=True)
@@ -131,14 +136,22 @@ def make_backbone(options: Options, family: str, dataset: Dataset) -> Path:
     return folder
 
 
+def tokenizer_steps(options: Options, kind: str) -> int | None:
+    """Training steps of a kind's tokenizer; None where it is fitted."""
+    return options.tokenizer_steps if kind_named(kind).is_learned else None
+
+
 def make_tokenizer(options: Options, kind: str) -> Path:
     """Folder of the trained tokenizer of a kind."""
     out = options.out / "tokenizers" / kind
-    if not (out / "config.json").exists():
+    if not is_trained(out, tokenizer_steps(options, kind)):
         sizes: dict[str, Any] = {"horizon": options.horizon}
         if kind in ("oat", "oat-pow2", "acodec"):
             sizes["num_tokens"] = options.tokens
-        recipe = {"steps": options.tokenizer_steps, "batch_size": 64, "seed": options.seed}
+        if kind == "fast":
+            sizes["decoding"] = DECODING
+        recipe = {"steps": options.tokenizer_steps, "batch_size": TOKENIZER_BATCH}
+        recipe |= {"seed": options.seed}
         oatkit.train_tokenizer(
             oatkit.open_dataset(options.out / "demonstrations"),
             kind,
@@ -154,7 +167,7 @@ def make_tokenizer(options: Options, kind: str) -> Path:
 def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
     """The trained policy of a row."""
     out = options.out / "policies" / row.name.replace("/", "_")
-    if not (out / "config.json").exists():
+    if not is_trained(out, options.steps, tokenizer_steps(options, row.kind)):
         preset = "tiny" if options.tiny else "small"
         config = policy_config(row.objective, preset)
         assert isinstance(config, VlmConfig)
@@ -163,7 +176,7 @@ def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
         oatkit.train_policy(
             oatkit.open_dataset(options.out / "demonstrations"),
             make_tokenizer(options, row.kind),
-            replace(config, expert=replace(config.expert, width=64), endpoints=endpoints),
+            replace(config, expert=replace(config.expert, width=EXPERT_WIDTH), endpoints=endpoints),
             out,
             backbone=str(make_backbone(options, row.family, dataset)),
             preset=preset,
@@ -171,6 +184,18 @@ def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
             train={**recipe, "checkpoint_every": 200, "seed": options.seed},
             show_progress=True,
         )
-    policy = load_policy(out)
+    return open_policy(out)
+
+
+def decoded(kind: str) -> str:
+    """What the names of episodes that are kept end with: `fast` was strict once."""
+    return f", {DECODING}" if kind == "fast" else ""
+
+
+def open_policy(folder: Path) -> VlmPolicy:
+    """The policy of a folder, as it acts here."""
+    policy = load_policy(folder)
     assert isinstance(policy, VlmPolicy)
+    if policy.tokenizer.kind == "fast":
+        policy.tokenizer.choose_decoding(DECODING)
     return policy

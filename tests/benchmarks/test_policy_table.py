@@ -9,6 +9,9 @@ import pytest
 
 from benchmarks import policy_table, record, report
 from benchmarks.claims import CLAIMS
+from benchmarks.closed_loop import is_finished
+from oatkit.jobs.reproduction_scales import SCALES
+from oatkit.jobs.row_runs import RowRuns
 from tests.benchmarks.tiny import TINY
 
 
@@ -83,6 +86,19 @@ def test_claims_find_what_a_run_saves(folder: Path) -> None:
     light = [claim for claim in CLAIMS if claim.table in ("light-policies", "ordering")]
     here = [claim for claim in light if not claim.says.startswith("RoboMimic")]
     found = {claim.says: claim.find() for claim in here}
-    assert sum(one.ours != "" for one in found.values()) == 7
+    assert sum(one.ours != "" for one in found.values()) == 8
     for one in found.values():
         assert one.ours or one.status.startswith("cannot be run here")
+
+
+def test_a_finished_row_of_other_steps_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    runs = RowRuns(SCALES["small"].changed(steps=100, tokenizer_steps=50), "small", Path("out"))
+    oat, fitted = policy_table.TABLE.rows["oat"], policy_table.TABLE.rows["bin"]
+    assert not is_finished("oat", None, runs, oat)
+    assert is_finished("oat", {"steps": 100, "tokenizer_steps": 50}, runs, oat)
+    assert is_finished("bin", {"steps": 226, "tokenizer_steps": 0}, runs, fitted)
+    assert capsys.readouterr().out.splitlines() == [
+        "oat is finished; --again measures it again",
+        "bin is finished with 226 steps and 0 of its tokenizer, not 100 and 0; --again measures it "
+        "again",
+    ]

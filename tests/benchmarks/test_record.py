@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,9 +50,46 @@ def test_an_older_version_is_upgraded_and_a_newer_one_refused(results: Path) -> 
     assert row["settings"]["episodes"] == 5  # its own, not those of the run that came last
     assert (row["settings"]["preset"], row["settings"]["minutes"]) == ("small", None)
     assert row["settings"]["tokenizer"] == light
+    assert (row["history"], row["code_smoothing"], row["offset_layers"]) == (2, 0.0, 0)
     path.write_text(json.dumps({**saved, "version": saved["version"] + 1}))
-    with pytest.raises(ArtifactError, match="policy_pusht in version 4"):
+    with pytest.raises(ArtifactError, match="policy_pusht in version 5"):
         record.read_results("policy_pusht")
+
+
+def upgraded_from(results: Path, name: str, version: int, settings: Any, found: Any) -> Any:
+    record.write_result(name, seed=0, settings=settings, results=found)
+    path = results / f"{name}.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": version}))
+    return record.read_result(name)
+
+
+def test_rows_say_their_recipe(results: Path) -> None:
+    """Rows of the first preset kept minutes, later ones do not; a head is in the name."""
+    first, later = {"settings": {"minutes": None}}, {"settings": {}}
+    rows = {"oat": first, "quest": later, "oat, offset": later}
+    rows["bin"] = {**later, "history": 5}
+    found = upgraded_from(results, "policy_table", 3, {}, {"state": rows})["results"]["state"]
+    recipes = {
+        name: (row["history"], row["code_smoothing"], row["offset_layers"])
+        for name, row in found.items()
+    }
+    assert recipes == {
+        **{"oat": (2, 0.0, 0), "quest": (1, 1.0, 0), "oat, offset": (1, 1.0, 3)},
+        "bin": (5, 1.0, 0),
+    }
+
+
+def test_rows_have_the_settings_of_their_file(results: Path) -> None:
+    settings = {"preset": "small", "held_out": 0.1, "horizon": 32, "num_tokens": 16}
+    rows = {"metaworld": {"oat": {"steps": 600}, "splits": {"1": [0.5]}}}
+    found = upgraded_from(results, "tokenizer_rate_distortion", 1, settings, rows)["results"]
+    own = {"preset": "small", "held_out": 0.1, "horizon": 32}
+    assert found == {"metaworld": {"oat": {"steps": 600, "settings": own}, "splits": {"1": [0.5]}}}
+    found = upgraded_from(results, "vlm_expert", 1, {}, {"rows": {"a": {"steps": 3}}})["results"]
+    assert found["rows"]["a"]["steps"] == 3
+    assert found["rows"]["a"]["settings"]["tokenizer_steps"] == 800
+    picture = upgraded_from(results, "prefix_picture", 1, {"quantile": 0.9}, {})
+    assert picture["settings"] == {"quantile": 0.9, "steps": 11_000}
 
 
 def test_a_tiny_run_leaves_the_stored_results_alone(

@@ -20,6 +20,7 @@ RATE = {"successes": 10, "episodes": 20, "rate": 0.5, "low": 0.3, "high": 0.7}
 ROW = {
     "steps": 100,
     "tokenizer_steps": 80,
+    **{"history": 1, "code_smoothing": 1.0, "offset_layers": 0},
     "protocol": {"horizon": 32, "execute": 16},
     "settings": {"preset": "small", "episodes": 20},
     "budgets": [{"budget": 8, "success": RATE, "tasks": [{"task": "lift", "success": RATE}]}],
@@ -44,3 +45,7 @@ def test_the_table() -> None:
     assert "| `oat, images` | 80 | 100 | 8 | 50 |" in text
     assert "preset `small`" in " ".join(text.split())
     assert "20 to 20 episodes" in " ".join(text.split())
+    trained = (
+        "1 frame, code smoothing 1, no offset head, tokenizer of 80 steps (`oat`, `oat, images`)"
+    )
+    assert trained in " ".join(text.split())

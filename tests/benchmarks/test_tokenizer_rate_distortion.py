@@ -22,7 +22,7 @@ def test_rows_of_the_papers_table_are_measured_and_skipped(
     assert (rows["oat"]["steps"], rows["klt"]["steps"]) == (2, 0)
     assert [b["budget"] for b in rows["oat"]["budgets"]] == [1, 2, 4, 8, 16]
     folders = Path("out/bench/reproduction/tiny/metaworld/tokenizers")
-    assert (folders / "tiny-oat-horizon32-num_tokens16-levels8865/config.json").exists()
+    assert (folders / "tiny-oat-horizon32-num_tokens16-levels8865-steps2/config.json").exists()
     assert "`klt`" in report.section("tokenizer_rate_distortion")
     benchmark.main(command)
     assert "metaworld/oat is finished" in capsys.readouterr().out

@@ -45,6 +45,9 @@ def test_the_page_shows_all_seeds_together_and_each() -> None:
     text = vlm_expert({"results": {"rows": {"a": row(0, 2), "b": row(1, 6)}}})
     assert "| co-trained | `oat` | `paligemma2` | 2 | 40.0 (22 - 61): 20.0, 60.0 |" in text
     assert "1500 steps of batch 32" in text
+    assert "`fast` has" not in text
+    strict = {**row(0, 2), "kind": "fast", "settings": {"decoding": "strict"}}
+    assert "`fast` has strict decoding." in vlm_expert({"results": {"rows": {"a": strict}}})
     assert "fewer Euler steps" in text
     both = "40.0 (22 - 61): 20.0, 60.0"
     assert f"| co-trained | `oat` | `paligemma2` | {both} | | | | {both} |" in text

@@ -63,6 +63,10 @@ def test_a_table_goes_on_row_by_row_and_shares_what_was_trained(
     assert len(trained) == 3
     assert [n.value for n in shared.numbers] == [n.value for n in record.numbers[:4]]
     assert read_record(record_path(record, out), Reproduction) == record
+    with pytest.raises(
+        OatkitError, match=r"oat on metaworld, seed 0, temperature 0 with 2 steps an"
+    ):
+        reproduce("ordering", out, only=["oat"], steps=3, **how)
     with pytest.raises(ArtifactError, match="made with another published"):
         reproduce("ordering", out, published=tmp_path, **how)
 

@@ -51,6 +51,16 @@ def test_rows_share_what_they_can() -> None:
     assert paper_table("ordering").rows["oat, no nesting"].policy_name != light.policy_name
 
 
+def test_fast_is_strict_in_the_light_table_and_mended_on_backbones() -> None:
+    """As in the paper, at every scale: presets of smaller ones are strict."""
+    light = paper_table("light-policies")
+    assert light.rows["fast"].decoding == "strict"
+    assert light.extras["fast, relaxed"].decoding == "relaxed"
+    for name in ("vlm-policies", "co-training"):
+        for row in paper_table(name).rows.values():
+            assert row.decoding == ("relaxed" if row.kind == "fast" else None)
+
+
 def test_rows_beyond_the_papers_are_named() -> None:
     """Everything that stands beside the paper's table: other kinds, nesting, powers of two."""
     light = paper_table("light-policies")

@@ -18,6 +18,9 @@ def test_names_say_what_is_not_the_presets() -> None:
 def test_what_is_trained_otherwise_has_another_name() -> None:
     long = replace(ROW, tokenizer_steps=9)
     assert long.tokenizer_name == f"{ROW.tokenizer_name}-steps9"
+    short = replace(ROW, steps=7)
+    assert short.tokenizer_name == ROW.tokenizer_name
+    assert short.policy_name == f"{ROW.policy_name}-policy_steps7"
     grouped = replace(ROW, endpoints=(1, 2, 8))
     assert grouped.tokenizer_name == ROW.tokenizer_name
     assert grouped.policy_name == f"{ROW.policy_name}-by1_2_8"

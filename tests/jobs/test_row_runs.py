@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from oatkit import presets
+from oatkit.errors import ArtifactError
 from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.reproduction_scales import SCALES, Place
 from oatkit.jobs.row_runs import RowRuns, folder_name
@@ -33,7 +34,7 @@ def test_a_row_is_trained_and_evaluated_as_it_says(place: Place, tmp_path: Path)
     assert [b.budget for b in record.budgets] == [1, 2]
     assert {b.success.episodes for b in record.budgets} == {4}  # of two tasks
     policy = runs.policy(ROW, place, 3)
-    assert policy.name == "tiny-light-oat-horizon8-num_tokens2-levels44-steps3-seed3"
+    assert policy.name == "tiny-light-oat-horizon8-num_tokens2-levels44-steps3-policy_steps2-seed3"
     assert load_policy(policy).extras["train"]["seed"] == 3
     tokenizer = load_tokenizer(runs.tokenizer_dir(ROW, place))
     assert tokenizer.extras["train"]["steps"] == 3
@@ -75,6 +76,48 @@ def test_rows_have_their_own_steps_and_heads(
     policy = load_policy(RowRuns(asked, "tiny", tmp_path / "asked", workers=1).policy(ROW, place))
     assert policy.extras["train"]["steps"] == 3
     assert policy.net.config.offset_layers == 0
+
+
+def test_other_steps_are_never_taken_for_those_that_are_asked_for(
+    place: Place, tmp_path: Path
+) -> None:
+    """They have folders of their own, and a folder of other steps than its name says is refused."""
+    row, scale = replace(ROW, tokenizer_steps=None), SCALES["tiny"]
+    one = RowRuns(scale.changed(steps=2, tokenizer_steps=3), "tiny", tmp_path, workers=1)
+    two = RowRuns(scale.changed(steps=2, tokenizer_steps=4), "tiny", tmp_path, workers=1)
+    three = RowRuns(scale.changed(steps=3, tokenizer_steps=3), "tiny", tmp_path, workers=1)
+    tokenizers = {runs.tokenizer_dir(row, place).name for runs in (one, two, three)}
+    assert tokenizers == {f"tiny-oat-horizon8-num_tokens2-levels44-steps{n}" for n in (3, 4)}
+    assert len({runs.policy_dir(row, place, 0) for runs in (one, two, three)}) == 3
+    assert len({runs.evaluation_dir("oat", row, place, 0, 0.0) for runs in (one, three)}) == 2
+    made = one.policy(row, place)
+    assert load_policy(made).extras["train"]["steps"] == 2
+    assert load_policy(made).tokenizer.extras["train"]["steps"] == 3
+    made.rename(three.policy_dir(row, place, 0))
+    with pytest.raises(ArtifactError, match=r"was trained for 2 steps and 3 are asked for: ask fo"):
+        three.policy(row, place)
+    three.policy_dir(row, place, 0).rename(two.policy_dir(row, place, 0))
+    with pytest.raises(
+        ArtifactError, match=r"tokenizer was trained for 3 steps and 4 are asked fo"
+    ):
+        two.policy(row, place)
+    one.tokenizer_dir(row, place).rename(two.tokenizer_dir(row, place))
+    with pytest.raises(ArtifactError, match=r"for 3 steps and 4 are asked for: ask for 3, or remo"):
+        two.tokenizer(row, place)
+
+
+def test_steps_of_the_preset_are_not_in_the_name() -> None:
+    place, folder = Place("metaworld", Path()), Path("out")
+    usual = RowRuns(SCALES["small"], "small", folder)
+    own = presets.policy_preset("small").row_steps
+    steps = presets.tokenizer_preset("small").train.steps
+    asked = RowRuns(SCALES["small"].changed(steps=own, tokenizer_steps=steps), "small", folder)
+    assert asked.policy_dir(ROW, place, 0) == usual.policy_dir(ROW, place, 0)
+    assert usual.tokenizer_dir(PolicyRow("oat"), place).name == "small-oat-horizon32"
+    fitted = RowRuns(SCALES["small"].changed(tokenizer_steps=9), "small", folder)
+    assert fitted.tokenizer_dir(PolicyRow("bin"), place).name == "small-bin-horizon32"
+    errors = RowRuns(SCALES["paper"], "paper-vlm", folder)
+    assert errors.tokenizer_dir(PolicyRow("oat"), place).name == "paper-vlm-oat-horizon32"
 
 
 def test_names_of_folders_have_no_spaces() -> None:

@@ -192,13 +192,26 @@ class ReproductionPlan:
         record = read_or_begin(path, self.begun)
         for cell in self.cells():
             self.console.rule(f"{record.table}: {cell}")
-            if any(cell.is_of(number) for number in record.numbers):
+            before = [number for number in record.numbers if cell.is_of(number)]
+            if before:
+                self._require_steps(cell, before[0], path)
                 self.console.print("done before")
                 continue
             found = tuple(self.numbers(cell))
             record = replace(record, numbers=(*record.numbers, *found))
             write_record(path, record)
         return record
+
+    def _require_steps(self, cell: Cell, before: ReproducedNumber, path: Path) -> None:
+        """Refuse numbers of another training than the one that is asked for."""
+        if self.table.work != "policies":
+            return
+        asked = self.runs.policy_steps(self.table.all_rows[cell.name])
+        if before.steps != asked:
+            raise OatkitError(
+                f"{path} has {cell} with {before.steps} steps and {asked} are asked for: ask for "
+                f"{before.steps}, use another --out, or remove the record"
+            )
 
     def cells(self) -> Iterator[Cell]:
         """Seed by seed, so that all rows have one before any has two."""

@@ -16,7 +16,7 @@ from oatkit.jobs import paper_numbers as paper
 from oatkit.jobs.policy_ablations import closed_loop_ablations
 from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.tokenizer_ablations import HORIZONS, NUM_TOKENS
-from oatkit.types import Budget, PolicyAblation, Schedule
+from oatkit.types import Budget, Decoding, PolicyAblation, Schedule
 
 PAPER_FAMILIES = ("paligemma2", "qwen3-vl")
 """Backbones of the paper."""
@@ -91,9 +91,11 @@ def _large_options(kind: str) -> dict[str, Any]:
 
 
 def _large(policy: str, kind: str, family: str) -> PolicyRow:
+    """A vision-language policy; `fast` mends what is no chunk, as the paper has it."""
     options = _large_options(kind)
     budgets = UP_TO_16 if options and policy == "vlm-ar" else ()
-    return PolicyRow(kind, budgets, options, policy=policy, family=family)
+    decoding: Decoding | None = "relaxed" if kind == "fast" else None
+    return PolicyRow(kind, budgets, options, policy=policy, family=family, decoding=decoding)
 
 
 def _ablation(name: PolicyAblation) -> dict[str, PolicyRow]:

@@ -34,7 +34,7 @@ from oatkit.jobs.tokenizer_ablations import (
     recipe_settings,
 )
 from oatkit.jobs.tokenizer_training import train_tokenizer
-from oatkit.jobs.untrained_policy import policy_config, policy_recipe, row_training
+from oatkit.jobs.untrained_policy import policy_config, policy_recipe, row_steps
 from oatkit.nn.device import Device, resolve_device
 from oatkit.policies import load_policy
 from oatkit.storage.artifact import require_free
@@ -140,7 +140,7 @@ def plan_policy_sweep(
     """
     if not 1 <= execute <= min(HORIZONS):
         raise ValueError(f"execute is {execute}, expected 1 to {min(HORIZONS)}, the shortest chunk")
-    default = replace(policy_recipe("light", preset), **row_training("light", preset))
+    default = replace(policy_recipe("light", preset), steps=row_steps("light", preset))
     recipe = resolve_config(train, default)
     name = simulator if isinstance(simulator, str) else simulator.name
     settings = {

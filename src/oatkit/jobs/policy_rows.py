@@ -23,6 +23,7 @@ class PolicyRow:
         budgets: Budgets to evaluate; all tokens if empty.
         options: Settings of the tokenizer that are not the preset's.
         tokenizer_steps: Training steps of the tokenizer, where they are not those of the others.
+        steps: Training steps of the policy, where they are not those of the others.
         policy: Name of the policy.
         family: Family of its backbone, where it has one.
         endpoints: Schedule that the policy is trained under; the tokenizer's own if empty.
@@ -37,6 +38,7 @@ class PolicyRow:
     budgets: tuple[Budget, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     tokenizer_steps: int | None = None
+    steps: int | None = None
     policy: str = "light"
     family: str | None = None
     endpoints: tuple[int, ...] = ()
@@ -58,7 +60,8 @@ class PolicyRow:
         family = [self.family] if self.family else []
         schedule = ["by" + "_".join(map(str, self.endpoints))] if self.endpoints else []
         offset = [f"offset{self.offset_layers}"] if self.offset_layers else []
-        return "-".join([self.policy, *family, self.tokenizer_name, *schedule, *offset])
+        steps = [f"policy_steps{self.steps}"] if self.steps else []
+        return "-".join([self.policy, *family, self.tokenizer_name, *schedule, *offset, *steps])
 
 
 def _word(value: Any) -> str:

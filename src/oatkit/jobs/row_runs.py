@@ -4,7 +4,8 @@
     record = runs.evaluate("oat", row, place, seed=0, temperature=0.0)
 
 `oatkit reproduce` and the scripts of `benchmarks/` run their rows by it, so that what one has
-trained the other takes as it is. Whatever was stopped goes on.
+trained the other takes as it is. Whatever was stopped goes on. Steps that are not the preset's are
+in the name of a folder; one that holds another number of steps than its name says is refused.
 
 out/small/metaworld/tokenizers/small-oat-horizon32-num_tokens8-levels8555
 out/small/metaworld/policies/small-light-oat-horizon32-num_tokens8-levels8555
@@ -13,21 +14,26 @@ out/small/metaworld/evaluations/small-light-oat-horizon32-num_tokens8-levels8555
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from oatkit.data import Dataset
+from oatkit.errors import ArtifactError
 from oatkit.jobs.benchmark_evaluation import evaluate_benchmark
 from oatkit.jobs.policy_evaluation import evaluate
 from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.reproduction_scales import Place, Scale, ready_backbone
 from oatkit.jobs.tokenizer_training import train_tokenizer
-from oatkit.jobs.untrained_policy import policy_config, row_training
+from oatkit.jobs.untrained_policy import policy_config, row_steps
 from oatkit.nn.device import Device
 from oatkit.policies import LightConfig
+from oatkit.presets import tokenizer_preset
+from oatkit.storage.artifact import CONFIG
+from oatkit.tokenizers.kind_table import kind_named
 from oatkit.types import (
     BenchmarkEvaluation,
     Budget,
@@ -70,14 +76,34 @@ class RowRuns:
     show_progress: bool = False
     evaluation: Callable[..., PolicyEvaluation] = evaluate
 
+    def tokenizer_steps(self, row: PolicyRow) -> int | None:
+        """Training steps of a row's tokenizer; None where its kind is fitted or needs none."""
+        if not kind_named(row.kind).is_learned:
+            return None
+        own = tokenizer_preset(self.preset).train.steps
+        return int(row.tokenizer_steps or self.scale.tokenizer.get("steps", own))
+
+    def policy_steps(self, row: PolicyRow) -> int:
+        """Training steps of a row's policy."""
+        own = row_steps(row.policy, self.preset)
+        return int(row.steps or self.scale.policy.get("steps", own))
+
+    def _at(self, place: Place, row: PolicyRow) -> PolicyRow:
+        """The row with the place's horizon, unless it has one of its own, and with the steps of its
+        tokenizer where they are not the preset's."""
+        steps = _other(self.tokenizer_steps(row), tokenizer_preset(self.preset).train.steps)
+        options = {"horizon": place.horizon, **row.options}
+        return replace(row, options=options, tokenizer_steps=steps)
+
     def tokenizer_dir(self, row: PolicyRow, place: Place) -> Path:
         """Where the tokenizer of a row is, once it is trained."""
-        name = f"{self.preset}-{_at(place, row).tokenizer_name}"
+        name = f"{self.preset}-{self._at(place, row).tokenizer_name}"
         return self.folder / place.name / "tokenizers" / name
 
     def policy_dir(self, row: PolicyRow, place: Place, seed: int) -> Path:
         """Where the policy of a row is, once it is trained."""
-        name = f"{self.preset}-{_at(place, row).policy_name}"
+        steps = _other(self.policy_steps(row), row_steps(row.policy, self.preset))
+        name = f"{self.preset}-{replace(self._at(place, row), steps=steps).policy_name}"
         return self.folder / place.name / "policies" / (f"{name}-seed{seed}" if seed else name)
 
     def evaluation_dir(
@@ -91,26 +117,26 @@ class RowRuns:
 
     def tokenizer(self, row: PolicyRow, place: Place, dataset: Dataset | None = None) -> Path:
         """Folder of the row's tokenizer, which is trained or fitted unless it is there."""
-        out = self.tokenizer_dir(row, place)
-        if not (out / "config.json").exists():
-            steps = {} if row.tokenizer_steps is None else {"steps": row.tokenizer_steps}
+        out, steps = self.tokenizer_dir(row, place), self.tokenizer_steps(row)
+        if not is_trained(out, steps):
+            asked = {} if steps is None else {"steps": steps}
             train_tokenizer(
                 dataset or place.open(),
                 row.kind,
                 out,
                 preset=self.preset,
                 published=self.published if row.kind == "fast" else None,
-                train={"seed": TOKENIZER_SEED, **self.scale.tokenizer, **steps},
+                train={"seed": TOKENIZER_SEED, **self.scale.tokenizer, **asked},
                 device=self.device,
                 show_progress=self.show_progress,
-                **_at(place, row).options,
+                **self._at(place, row).options,
             )
         return out
 
     def policy(self, row: PolicyRow, place: Place, seed: int = 0) -> Path:
         """Folder of the row's policy, which is trained unless it is there."""
-        out = self.policy_dir(row, place, seed)
-        if (out / "config.json").exists():
+        out, steps = self.policy_dir(row, place, seed), self.policy_steps(row)
+        if is_trained(out, steps, self.tokenizer_steps(row)):
             return out
         dataset = place.open()
         tokenizer = self.tokenizer(row, place, dataset)
@@ -131,7 +157,7 @@ class RowRuns:
             backbone=backbone,
             preset=self.preset,
             cameras=place.cameras,
-            train={**row_training(row.policy, self.preset), **self.scale.policy, "seed": seed},
+            train={**self.scale.policy, "steps": steps, "seed": seed},
             device=self.device,
             show_progress=self.show_progress,
         )
@@ -192,9 +218,31 @@ class RowRuns:
         }
 
 
-def _at(place: Place, row: PolicyRow) -> PolicyRow:
-    """The row with the place's horizon, unless it has one of its own."""
-    return replace(row, options={"horizon": place.horizon, **row.options})
+def _other(steps: int | None, usual: int) -> int | None:
+    """The steps where they are not the usual ones."""
+    return None if steps == usual else steps
+
+
+def is_trained(folder: Path, steps: int | None, tokenizer_steps: int | None = None) -> bool:
+    """Whether a folder holds what was trained; another number of steps is an error.
+
+    Args:
+        folder: Folder of a tokenizer or a policy.
+        steps: Training steps that are asked for; None where nothing is trained.
+        tokenizer_steps: The same of the tokenizer of a policy.
+    """
+    config = folder / CONFIG
+    if not config.exists():
+        return False
+    found = json.loads(config.read_text()).get("train", {}).get("steps")
+    if steps is not None and found != steps:
+        raise ArtifactError(
+            f"{folder} was trained for {found} steps and {steps} are asked for: ask for {found}, "
+            "or remove the folder"
+        )
+    if tokenizer_steps is not None:
+        is_trained(folder / "tokenizer", tokenizer_steps)
+    return True
 
 
 def folder_name(row: str) -> str:

@@ -91,12 +91,10 @@ def policy_recipe(policy: str, preset: str = "small") -> TrainConfig:
     return found.train
 
 
-def row_training(policy: str, preset: str) -> dict[str, Any]:
-    """Training settings of a row of a table, where they are not those of `policy_recipe`."""
-    if policy != LightConfig.kind:
-        return {}
-    steps = policy_preset(preset).row_steps
-    return {} if steps is None else {"steps": steps}
+def row_steps(policy: str, preset: str) -> int:
+    """Training steps of a row of a table, which may be fewer than those of `policy_recipe`."""
+    own = policy_preset(preset).row_steps if policy == LightConfig.kind else None
+    return own or policy_recipe(policy, preset).steps
 
 
 def continue_policy(
