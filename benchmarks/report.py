@@ -58,6 +58,7 @@ SECTIONS = {
     "policy_table": report_policies.policy_table,
     "policy_sweep": report_policies.policy_sweep,
     "control": report_control.control,
+    "control_times": report_control.control_times,
     "regression": report_regression.regression,
     "neighbors": report_neighbors.neighbors,
     "policy_pusht": report_policies.policy_pusht,

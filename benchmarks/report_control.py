@@ -69,10 +69,7 @@ def control(record: dict[str, Any]) -> str:
             ("policy", *rules),
             [(f"`{name}`", *_row(cells, name, rules, _smoothness)) for name in names],
         ),
-        paragraph(
-            "Success by budget (tokens, or Euler steps of a flow head), and the milliseconds of "
-            "one query, taken while other work ran on the machine."
-        ),
+        paragraph("Success by budget: tokens, or Euler steps of a flow head."),
         *(_by_budget(cells, rule) for rule in EVERY_BUDGET if rule in rules),
         script="control",
     )
@@ -167,7 +164,9 @@ def with_all_tokens(cell: dict[str, Any]) -> dict[str, Any]:
 
 
 def success_of_seeds(found: Cells) -> str:
-    """Success of all seeds together, with the interval, then of each."""
+    """Success of all seeds together, with the interval, then of each; empty without any."""
+    if not found:
+        return ""
     rates = [f["success"] for f in found]
     rate = success_rate(sum(r["successes"] for r in rates), sum(r["episodes"] for r in rates))
     shown = f"{100 * rate.rate:.1f} ({100 * rate.low:.0f} - {100 * rate.high:.0f})"
@@ -197,13 +196,33 @@ def _by_budget(cells: Cells, rule: str) -> str:
     for name in names:
         found = [b for cell in own if cell["row"] == name for b in cell["budgets"]]
         at = {budget: [b for b in found if b["budget"] == budget] for budget in budgets}
-        rows.append((f"`{name}`", *(_with_time(at[budget]) for budget in budgets)))
+        rows.append((f"`{name}`", *(success_of_seeds(at[budget]) for budget in budgets)))
     return table((f"rule {rule}", *map(str, budgets)), rows)
 
 
-def _with_time(found: Cells) -> str:
-    if not found:
-        return ""
-    times = [f["latency_ms"] for f in found if f["latency_ms"] is not None]
-    ms = f"; {fmean(times):.1f} ms" if times else ""
-    return f"{success_of_seeds(found)}{ms}"
+def control_times(record: dict[str, Any]) -> str:
+    settings, results = record["settings"], record["results"]
+    budgets = sorted({int(b) for row in results.values() for b in row if b.isdecimal()})
+    columns = [*map(str, budgets), "auto", "whole"]
+    rows = [
+        (f"`{name}`", *(f"{results[name][c]:.2f}" if c in results[name] else "" for c in columns))
+        for name in (*ROWS, "act", "diffusion")
+        if name in results
+    ]
+    return section(
+        "Milliseconds of a query, in turns",
+        paragraph(
+            "All policies of the section above answer for the same "
+            f"{settings['observations']} observations of held-out episodes, one after the other, "
+            f"{settings['repeats']} times each, on {settings['threads']} thread, with the "
+            "likeliest tokens: the median of an observation, the mean over observations. Columns are "
+            'budgets: tokens, or Euler steps of a flow head; "whole" is a policy of LeRobot.'
+        ),
+        table(("policy", *columns), rows),
+        "![Success against the milliseconds of a query](drawings/success_and_time.svg)",
+        paragraph(
+            "*Success where policies look again after every 8 steps, with Wilson's 95 % interval, "
+            "against these milliseconds. Lines join the budgets of a policy.*"
+        ),
+        script="control_times",
+    )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.control import EVERY_BUDGET, ROWS, RULES, Options, cells
-from benchmarks.report_control import beyond, control
+from benchmarks.report_control import beyond, control, control_times
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies.policy_table import policy_kind
 from oatkit.tokenizers.kind_table import kind_named
@@ -59,4 +59,12 @@ def test_the_page_shows_rules_tasks_seams_and_budgets() -> None:
     assert "| `oat` | 60 |" in text
     assert "| `oat` | 0.500, 0.250; 8 |" in text
     assert "| rule 8 | 1 | 8 | auto |" in text
-    assert "10.0 (3 - 30): 10.0, 10.0; 4.0 ms" in text
+    assert "10.0 (3 - 30): 10.0, 10.0 |" in text
+
+
+def test_the_page_shows_the_times_of_all_policies() -> None:
+    results = {"act": {"whole": 3.0}, "oat": {"1": 2.0, "8": 4.126, "auto": 2.5}}
+    settings = {"observations": 40, "repeats": 5, "threads": 1}
+    text = control_times({"settings": settings, "results": results})
+    assert "| policy | 1 | 8 | auto | whole |" in text
+    assert "| `oat` | 2.00 | 4.13 | 2.50 | |\n| `act` | | | | 3.00 |" in text
