@@ -215,8 +215,8 @@ def control_times(record: dict[str, Any]) -> str:
             "All policies of the section above answer for the same "
             f"{settings['observations']} observations of held-out episodes, one after the other, "
             f"{settings['repeats']} times each, on {settings['threads']} thread, with the "
-            "likeliest tokens: the median of an observation, the mean over observations. Columns are "
-            'budgets: tokens, or Euler steps of a flow head; "whole" is a policy of LeRobot.'
+            "likeliest tokens: the median of an observation, the mean over observations. Columns "
+            'are budgets: tokens, or Euler steps of a flow head; "whole" is a policy of LeRobot.'
         ),
         table(("policy", *columns), rows),
         "![Success against the milliseconds of a query](drawings/success_and_time.svg)",
