@@ -15,7 +15,8 @@ candidates takes time. To encode the committed actions and prefer their codes wo
 a tokenizer encodes whole chunks, and whatever followed would be part of every code.
 
 Shape letters: B batch, N row that is generated (draw after draw), K token slot, G slot of a stage,
-V vocabulary, C candidate id, P committed step, T step in the chunk, A action dimension.
+V vocabulary, C candidate id, M candidates of all rows, P committed step, T step in the chunk,
+A action dimension.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ class CommittedActions:
     def _misfit(self, ids_NCK: Tensor) -> Tensor:
         """How unlikely the committed actions are after each sequence, (N, C) in nats."""
         tokens = Tokens.full(ids_NCK[..., : self.budget].flatten(0, 1))
-        decoded_NCTA = self.tokenizer.decode_normalized(tokens).unflatten(0, ids_NCK.shape[:2])
+        chunks_MTA = self.tokenizer.decode_normalized(tokens)
+        decoded_NCTA = chunks_MTA.reshape(*ids_NCK.shape[:2], *chunks_MTA.shape[1:])
         away_NCPA = decoded_NCTA[:, :, : self.actions.shape[1]] - self.actions[:, None]
         return away_NCPA.square().sum(dim=(2, 3)) / (2 * WIDTH**2)
 
