@@ -39,6 +39,8 @@ GOALS = 1
 TEMPERATURE = 0.0
 LIGHT: dict[str, Any] = {"num_tokens": 8, "levels": (8, 5, 5, 5)}
 NO_OFFSET: dict[str, Any] = {"offset_layers": 0}
+COMMITTING = ("oat", "oat-pow2", "klt")
+"""Kinds of tokens that go on from committed actions."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,10 @@ class Row:
     steps: int | None = None
     tokenizer_steps: int | None = None
     history: int | None = None
+
+    def can_follow(self, rule: Execution) -> bool:
+        """Whether the policy can act by a rule: only some can be told committed actions."""
+        return not rule.commit or (self.policy == "light" and self.kind in COMMITTING)
 
 
 QUEST: dict[str, Any] = {"levels": LIGHT["levels"]}
@@ -125,6 +131,7 @@ RULES = {
     "8, 8 draws": Execution(8, draws=8),
     **{f"8, {delay} late": Execution(8, delay=delay) for delay in (1, 2, 4)},
     **{f"8, {delay} late, 8 draws": Execution(8, delay=delay, draws=8) for delay in (2, 4)},
+    **{f"8, {delay} late, committed": Execution(8, delay=delay, commit=True) for delay in (2, 4)},
 }
 """Ways to execute chunks; "half" is the paper's protocol."""
 EVERY_BUDGET = ("half", "8", "auto")
@@ -178,7 +185,8 @@ def cells(options: Options) -> Iterator[tuple[str, int, str]]:
     for seed in options.seeds:
         for name in options.rows:
             for rule in options.rules:
-                yield name, seed, rule
+                if ROWS[name].can_follow(RULES[rule]):
+                    yield name, seed, rule
 
 
 def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> dict[str, Any]:
@@ -198,6 +206,7 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         blend=execution.blend,
         delay=execution.delay,
         draws=execution.draws,
+        commit=execution.commit,
         sampling=Sampling(temperature=TEMPERATURE, seed=GOALS),
         out=options.out / "episodes" / folder.name / rule.replace(", ", "-").replace(" ", ""),
         show_progress=True,

@@ -308,9 +308,10 @@ class NeighborPolicy:
         generator: Generators = None,
         deadline_ms: float | None = None,
         draws: int = 1,
+        committed: Any = None,
     ) -> Prediction:
         """Chunks that follow a batch of observations; random numbers are all there is to choose."""
-        if (budget, schedule, deadline_ms, draws) != (None, None, None, 1):
+        if (budget, schedule, deadline_ms, draws, committed) != (None, None, None, 1, None):
             raise ValueError("a policy of LeRobot has no budgets, schedules, deadlines and draws")
         read = observation if isinstance(observation, Observations) else self.read(observation)
         noise_BTA = random_rows(torch.randn, generator, len(read), HORIZON, self._action_dim)

@@ -174,6 +174,7 @@ class RegressionPolicy:
         generator: Generators = None,
         deadline_ms: float | None = None,
         draws: int = 1,
+        committed: Any = None,
     ) -> Prediction:
         """Chunks that follow a batch of observations; there is nothing to choose."""
         started = time.perf_counter()

@@ -12,6 +12,10 @@ from oatkit.evaluation.success_statistics import compare_pairs, success_rate
 
 REFERENCE = "oat"
 """The row that the others are compared with."""
+COMMITTED = (
+    " Where actions are committed, the policy is told those that are executed before its late "
+    "chunk acts, and the chunk begins with them, as near as its tokens come."
+)
 Cells = Sequence[dict[str, Any]]
 
 
@@ -38,7 +42,9 @@ def control(record: dict[str, Any]) -> str:
             'protocol; a number executes so many; "auto" as many as the policy itself finds worth '
             "it. Blended actions are averaged with those that older chunks planned for the same "
             "moment; late chunks act only some steps after they were asked for; of several draws "
-            "the one nearest to the plan under way is taken.",
+            "the one nearest to the plan under way is taken."
+            + COMMITTED
+            * any("committed" in rule for rule in rules),
         ),
         table(
             (

@@ -27,7 +27,16 @@ def test_rules_and_rows_are_possible_and_the_papers_protocol_is_among_them() -> 
 def test_every_row_has_a_seed_before_any_has_two() -> None:
     found = list(cells(Options(seeds=(0, 1))))
     assert [seed for _, seed, _ in found] == sorted(seed for _, seed, _ in found)
-    assert len(set(found)) == len(found) == 2 * len(ROWS) * len(RULES)
+    possible = sum(row.can_follow(rule) for row in ROWS.values() for rule in RULES.values())
+    assert len(set(found)) == len(found) == 2 * possible
+
+
+def test_committed_actions_are_told_to_policies_that_take_them() -> None:
+    late = RULES["8, 4 late, committed"]
+    assert late == Execution(8, delay=4, commit=True)
+    able = {name for name, row in ROWS.items() if row.can_follow(late)}
+    assert {"oat", "oat-pow2", "klt, no offset"} <= able
+    assert not able & {"light-flow", "bin, 2500 steps", "quest, as first"}
 
 
 def test_rows_are_compared_pair_by_pair_on_the_episodes_that_are_kept() -> None:
@@ -54,7 +63,11 @@ def test_the_page_shows_rules_tasks_seams_and_budgets() -> None:
             "budgets": [result(1, 1), result(8, successes), result("auto", 5)],
         }
 
+    late = {**cell(0, 4), "rule": "8, 2 late, committed"}
+    with_late = control({"results": {"cells": {"a": cell(0, 4), "b": late}}})
+    assert "told those that are executed before its late chunk acts" in " ".join(with_late.split())
     text = control({"results": {"cells": {"a": cell(0, 4), "b": cell(1, 8)}}})
+    assert "committed" not in text
     assert "| `oat` | 2 | 100 | 2,000 | 8 | 1 | 3 | 2 | 60.0 (39 - 78): 40.0, 80.0 |" in text
     assert "| `oat` | 60 |" in text
     assert "| `oat` | 0.500, 0.250; 8 |" in text

@@ -123,13 +123,15 @@ def test_execution_is_chosen_by_flags(
     policy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     few = ("--env", "pusht", "--tasks", "never", "--episodes", "1", "--workers", "1")
-    how = ("--execute", "3", "--blend", "0.1", "--delay", "2", "--draws", "2")
+    how = ("--execute", "3", "--blend", "0.1", "--delay", "2", "--draws", "2", "--commit")
     assert cli.main(["policy", "eval", policy, *few, *how, "--out", str(tmp_path / "a")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "3 of 8 steps executed, averaged with older chunks (decay 0.1), 2 steps late" in shown
     record = read(tmp_path / "a" / RECORD)
-    named = {name: record.settings[name] for name in ("execute", "blend", "delay", "draws")}
-    assert named == {"execute": 3, "blend": 0.1, "delay": 2, "draws": 2}
+    named = {
+        name: record.settings[name] for name in ("execute", "blend", "delay", "draws", "commit")
+    }
+    assert named == {"execute": 3, "blend": 0.1, "delay": 2, "draws": 2, "commit": True}
     (episode,), (result,) = record.episodes, record.budgets
     assert (episode.steps, episode.queries, result.steps_per_query) == (30, 10, 3)
     assert episode.seam_jump is not None

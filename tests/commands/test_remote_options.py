@@ -100,7 +100,10 @@ def test_wrong_flags(
         ((*there, "--api-key-file", f"{key}s"), "No such file"),
         (("p", "--map", "a=b"), "--map is for --remote: leave it out"),
         (("p", "--image-size", "1", "2"), "--image-size is for --remote"),
-        ((*there, "--api-key-file", key, "--draws", "2"), "--draws is not for a policy elsewhere"),
+        (
+            (*there, "--api-key-file", key, "--head", "tokens"),
+            "--head is not for a policy elsewhere",
+        ),
         (
             (*there, "--api-key-file", key, "--benchmark", "light-libero"),
             "--remote is not for --benchmark",

@@ -44,9 +44,10 @@ class Pilot:
         generator: Any = None,
         deadline_ms: float | None = None,
         draws: int = 1,
+        committed: Any = None,
     ) -> Prediction:
         read = observation if isinstance(observation, Observations) else self.read(observation)
-        self.asked.append(self._seen(read) | {"budget": budget})
+        self.asked.append(self._seen(read) | {"budget": budget, "committed": committed})
         state_B4 = read.state[:, -1].numpy()
         rows = []
         for state, own in zip(state_B4, start_generators(generator), strict=True):

@@ -82,10 +82,18 @@ def test_a_late_chunk_acts_late() -> None:
         executed += actions_NA[:, 0].tolist()
     assert executed == [0, 0, 0, 0, 0, 3, 3, 3, 6, 6, 6, 9]
     np.testing.assert_array_equal(plan.planned(2)[:, 0], [9, 9])  # committed: no chunk changes it
+    np.testing.assert_array_equal(plan.committed(), plan.planned(2))
     before = plan.planned(2)
     plan.add(asked_at(plan.step)[None])
     np.testing.assert_array_equal(plan.planned(2), before)
     assert plan.planned(3)[2, 0] == 12
+
+
+def test_nothing_is_committed_before_the_first_chunk_or_without_a_delay() -> None:
+    assert len(ActionPlan(Execution(3, delay=2)).committed()) == 0
+    plan = ActionPlan(Execution(3))
+    plan.take(plan.add(asked_at(0)[None]))
+    assert len(plan.committed()) == 0
 
 
 def test_several_chunks_may_be_late_at_once() -> None:

@@ -122,6 +122,50 @@ def test_the_draw_that_goes_on_with_the_plan_is_executed() -> None:
     assert executed(Execution(2, draws=2), Dated()) == [0, 0, 1, 1, 2, 2]
 
 
+def told(execution: Execution, pilot: Pilot) -> list[Any]:
+    """What an episode commits at its queries, first dimension, after those that are timed."""
+    executed(execution, pilot)
+    committed = [asked["committed"] for asked in pilot.asked[MAX_TURNS + 1 :]]
+    return [None if c is None else c[:, :, 0].tolist() for c in committed]
+
+
+def test_the_policy_is_told_what_is_executed_before_its_chunk_acts() -> None:
+    assert told(Execution(2, delay=3, commit=True), Dated()) == [None, [[0, 0, 0]], [[0, 1, 1]]]
+    assert told(Execution(2, delay=3), Dated()) == [None] * 3
+    assert told(Execution(2, commit=True), Dated()) == [None] * 3
+    blended = told(Execution(2, delay=1, blend=0.0, commit=True), Dated())
+    assert blended == [None, [[0]], [[0.5]]]
+
+
+def test_timed_queries_commit_too() -> None:
+    pilot = Dated()
+    executed(Execution(2, delay=3, commit=True), pilot)
+    assert {asked["committed"].shape for asked in pilot.asked[: MAX_TURNS + 1]} == {(1, 3, 2)}
+
+
+def test_what_is_told_is_within_bounds() -> None:
+    execution = Execution(2, delay=1, commit=True)
+    pilot = Spoilt(lambda chunk: chunk * 0 + 7)
+    queries = PolicyQueries(pilot, PLANE, replace(ROLLOUT, execution=execution))
+    episode = replace(waiting("near"), upcoming=ActionPlan(execution))
+    for _ in range(2):
+        queries.ask([episode])
+    assert pilot.asked[1]["committed"].tolist() == [[list(PLANE.action_high)]]
+
+
+def test_episodes_that_commit_as_much_are_asked_for_together() -> None:
+    execution = Execution(2, delay=1, commit=True)
+    pilot = Pilot()
+    queries = PolicyQueries(pilot, PLANE, replace(ROLLOUT, execution=execution))
+    episodes = [replace(waiting("near"), upcoming=ActionPlan(execution)) for _ in range(3)]
+    queries.ask(episodes[:2])
+    queries.ask(episodes)
+    shapes = [
+        a["committed"] if a["committed"] is None else len(a["committed"]) for a in pilot.asked
+    ]
+    assert shapes == [None, 2, None]
+
+
 def test_a_policy_that_does_not_say_how_many_steps_are_worth_it() -> None:
     with pytest.raises(ValueError, match="execute 'auto' needs a policy that knows"):
         executed(Execution("auto"), Pilot())

@@ -98,7 +98,8 @@ def test_those_that_wait_are_asked_for_at_once() -> None:
     (asked,) = pilot.asked
     assert asked[STATE].shape == (3, 2, 4)
     assert asked["task"] == [TASKS["near"]] * 3
-    assert set(asked) == {STATE, "task", "budget"}
+    assert set(asked) == {STATE, "task", "budget", "committed"}
+    assert asked["committed"] is None
 
 
 def test_history_is_of_successive_frames_and_starts_again() -> None:

@@ -32,6 +32,7 @@ ASKED: dict[str, Any] = {
     "sampling": Sampling(seed=0),
     "generator": (5, 6),
     "draws": 1,
+    "committed": None,
 }
 
 
@@ -73,6 +74,26 @@ def test_an_episode_there_is_the_episode_here_to_the_last_bit(
         assert bits(there) == bits(same)
         assert there.settings == same.settings
         assert (there.policy, there.kind, there.device) == (url, same.kind, same.device)
+
+
+@pytest.mark.parametrize(
+    "how", [{"delay": 2, "commit": True}, {"draws": 3}, {"delay": 2, "commit": True, "draws": 2}]
+)
+def test_chunks_that_go_on_from_others_are_the_same_there(
+    here: Policy, url: str, how: dict[str, Any]
+) -> None:
+    there, same = evaluated(url, execute=2, **how), evaluated(here, execute=2, **how)
+    assert bits(there) == bits(same)
+    assert there.settings == same.settings
+    assert bits(same) != bits(evaluated(here, execute=2, delay=how.get("delay", 0)))
+
+
+def test_a_server_that_takes_no_committed_actions() -> None:
+    message = r"ws://\S+ takes no committed actions, which are for tokens whose prefixes decode"
+    with openpi_server() as (url, _), pytest.raises(ValueError, match=message):
+        evaluated(url, budgets=(), delay=1, commit=True)
+    with openpi_server() as (url, _), pytest.raises(ValueError, match="draws one chunk: leave"):
+        evaluated(url, budgets=(), draws=2)
 
 
 def test_many_episodes_there_and_here(here: Policy, url: str) -> None:
@@ -123,7 +144,7 @@ def test_images_for_a_server_of_openpi() -> None:
         ({"budgets": (9,)}, r"says: budget 9 is outside 1 \.\. 4"),
         ({"budgets": ("auto",)}, "says: budget 'auto' has no thresholds"),
         ({"execute": "auto"}, "`oatkit policy calibrate POLICY --data DATA` finds it"),
-        ({"draws": 2}, "--draws is not for a policy elsewhere, whose server decides it"),
+        ({"draws": 65}, "says: draws is 65, expected a number from 1 to 64"),
         ({"schedule": Schedule((1, 4))}, "--endpoints is not for a policy elsewhere"),
         ({"head": "tokens"}, "--head is not"),
         ({"decoding": "strict"}, "--decoding is not"),

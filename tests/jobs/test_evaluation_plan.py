@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from oatkit.evaluation.queried_policy import EvaluatedPolicy
+from oatkit.jobs.evaluation_plan import make_rollout
+from oatkit.types import Execution, Sampling
+from tests.evaluation.pilot import Pilot
 from tests.jobs.plane_evaluations import Eval
 
 
@@ -46,3 +50,14 @@ def test_defaults_are_what_the_policy_was_trained_on(run: Eval) -> None:
     assert {e.budget for e in record.episodes} == {4}
     assert record.settings["execute"] == 4
     assert record.settings["state_keys"] == ["observation.state", "observation.environment_state"]
+
+
+def test_commit_is_for_policies_that_take_committed_actions() -> None:
+    policy = EvaluatedPolicy(Pilot(), "out/bin", "bin", (4,), 8, 2, None)
+    assert make_rollout(policy, Execution(2, delay=1), Sampling(), (), None).execution.delay == 1
+    message = (
+        "out/bin takes no committed actions, which are for tokens whose prefixes decode, such as "
+        "those of oat: leave commit out"
+    )
+    with pytest.raises(ValueError, match=message):
+        make_rollout(policy, Execution(2, delay=1, commit=True), Sampling(), (), None)

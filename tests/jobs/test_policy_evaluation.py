@@ -54,6 +54,23 @@ def test_the_record_says_what_was_done(run: Eval, tmp_path: Path) -> None:
     assert (record.worker_deaths, sum(e.repeats for e in record.episodes)) == (0, 0)
 
 
+def test_committing_without_a_delay_changes_nothing(run: Eval) -> None:
+    """Nothing is executed before such a chunk acts: all numbers are the same, bit for bit."""
+    plain, told = run("a", delay=0), run("b", delay=0, commit=True)
+    assert told.settings == {**plain.settings, "commit": True}
+    assert [replace(e, latency_ms=0.0) for e in told.episodes] == [
+        replace(e, latency_ms=0.0) for e in plain.episodes
+    ]
+
+
+def test_a_late_chunk_that_is_told_what_is_executed_meanwhile_is_another(run: Eval) -> None:
+    options: dict[str, Any] = {"delay": 2, "execute": 2, "budgets": (4,)}
+    plain, told = run("a", **options), run("b", **options, commit=True)
+    assert [e.queries for e in told.episodes] == [e.queries for e in plain.episodes]
+    assert told.budgets[0].seam_jump != plain.budgets[0].seam_jump
+    assert told.budgets[0].latency_ms is not None
+
+
 def test_an_interrupted_evaluation_goes_on(
     run: Eval, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

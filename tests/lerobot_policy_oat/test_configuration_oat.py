@@ -37,8 +37,13 @@ def test_sampling_is_one_object(tokenizer_path: str) -> None:
 
 
 def test_execution_is_one_object(tokenizer_path: str) -> None:
-    config = make_config(tokenizer_path, n_action_steps="auto", blend=0.1)
-    assert config.execution == Execution("auto", 0.1)
+    config = make_config(tokenizer_path, n_action_steps="auto", blend=0.1, draws=4)
+    assert config.execution == Execution("auto", 0.1, draws=4)
+    assert [make_config(tokenizer_path, budget=b).token_budget for b in (None, 2, "auto")] == [
+        None,
+        2,
+        "auto",
+    ]
     assert make_config(tokenizer_path).execution == Execution(), "the defaults are oatkit's"
 
 
@@ -49,6 +54,8 @@ def test_execution_is_one_object(tokenizer_path: str) -> None:
         ({"n_action_steps": -2}, "n_action_steps is -2, expected 1 to 8"),
         ({"n_action_steps": 9}, "n_action_steps is 9, expected 1 to 8"),
         ({"n_action_steps": "often"}, "n_action_steps is 'often', expected a number or 'auto'"),
+        ({"budget": "few"}, "budget is 'few', expected a number of tokens or 'auto'"),
+        ({"draws": 0}, "draws is 0, expected 1 or more"),
         ({"blend": -0.1}, "blend is -0.1, expected 0 or more"),
         ({"blend": float("nan")}, "blend is nan, expected 0 or more"),
     ],

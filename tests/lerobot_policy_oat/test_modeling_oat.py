@@ -17,8 +17,10 @@ from torch import Tensor
 import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
+from oatkit.evaluation.action_plan import ActionPlan
 from oatkit.jobs.policy_calibration import calibrate_policy
 from oatkit.policies.generation.auto_execution import AutoExecution
+from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.types import Execution, Sampling
 from tests.jobs.mixed_robots import trained_policies, two_robots
 from tests.lerobot_policy_oat.sharding import sharded
@@ -175,7 +177,8 @@ def test_sampling_is_as_configured(
     found = []
 
     def predict(observation: Any, **given: Any) -> Any:
-        assert given == {"budget": 2, "sampling": Sampling(0.5, 3, 0.9), "generator": None}
+        wanted = {"budget": 2, "sampling": Sampling(0.5, 3, 0.9), "generator": None}
+        assert given == {**wanted, "draws": 1, "committed": None}
         found.append(type(policy.light).predict_action_chunk(policy.light, observation, **given))
         return found[-1]
 
@@ -183,6 +186,69 @@ def test_sampling_is_as_configured(
     (step,) = frames(dataset, 1)
     assert policy.predict_action_chunk(step).shape == (2, HORIZON, ACTION_DIM)
     assert found[0].ids.shape == (2, 2)
+
+
+def test_budget_auto_stops_where_the_policy_does(dataset: Dataset, tokenizer_path: str) -> None:
+    policy = make_policy(dataset, make_config(tokenizer_path, budget="auto"))
+    (step,) = frames(dataset, 1)
+    with pytest.raises(ValueError, match="budget 'auto' has no thresholds: `oatkit policy calib"):
+        policy.select_action(step)
+    policy.light.auto = AutoThresholds((2,), (64.0,))
+    two = make_policy(dataset, make_config(tokenizer_path, budget=2))
+    policy.reset()
+    assert torch.equal(policy.select_action(step), two.select_action(step))
+
+
+def test_the_draw_that_goes_on_best_is_executed(dataset: Dataset, tokenizer_path: str) -> None:
+    settings = {"n_action_steps": 3, "draws": 4, "seed": 1, "temperature": 1.0}
+    policy = make_policy(dataset, make_config(tokenizer_path, **settings))
+    found: list[Any] = []
+    predict = type(policy.light).predict_action_chunk
+
+    def noting(observation: Any, **given: Any) -> Any:
+        found.append(predict(policy.light, observation, **given))
+        return found[-1]
+
+    policy.light.predict_action_chunk = noting
+    actions = torch.stack([policy.select_action(step) for step in frames(dataset, 6)], dim=1)
+    plans = [
+        ActionPlan(Execution(3, draws=4), policy.light.tokenizer.normalizer.scale) for _ in "ab"
+    ]
+    for number, one in enumerate(found):
+        assert one.draws.shape == (2, 4, HORIZON, ACTION_DIM)
+        for row, plan in enumerate(plans):
+            plan.add(one.draws[row].numpy())
+            expected = plan.take(3)[0]
+            np.testing.assert_array_equal(actions[row, 3 * number : 3 * number + 3], expected)
+    assert len(found) == 2
+
+
+def test_lerobots_real_time_chunking(dataset: Dataset, tokenizer_path: str) -> None:
+    """What is executed meanwhile is committed, and the rest of the older chunk is not."""
+    policy = make_policy(dataset, make_config(tokenizer_path))
+    (step,) = frames(dataset, 1)
+
+    def chunk(**given: Any) -> Tensor:
+        policy.reset()
+        return policy.predict_action_chunk(step, **given)
+
+    def expected(committed: Tensor) -> Tensor:
+        state = step["observation.state"]
+        known = {"observation.state": torch.stack([state, state], dim=1), "task": step["task"]}
+        return policy.light.predict_action_chunk(
+            known, sampling=Sampling(0), committed=committed
+        ).chunk
+
+    left = 3 * chunk()[:, 3:] + 1
+    told = chunk(prev_chunk_left_over=left, inference_delay=2, execution_horizon=4)
+    assert torch.equal(told, expected(left[:, :2]))
+    assert not torch.equal(told, chunk())
+    assert torch.equal(
+        chunk(prev_chunk_left_over=left[0], inference_delay=1), expected(left[0, :1])
+    )
+    for nothing in ({"inference_delay": 0}, {"inference_delay": None}):
+        assert torch.equal(chunk(prev_chunk_left_over=left, **nothing), chunk())
+    assert torch.equal(chunk(prev_chunk_left_over=None, inference_delay=2), chunk())
 
 
 def test_an_episode_repeats_with_a_seed(dataset: Dataset, tokenizer_path: str) -> None:

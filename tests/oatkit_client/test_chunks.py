@@ -177,6 +177,64 @@ def test_real_time_counts_a_late_chunk_by_its_age() -> None:
         assert chunks.step({"x": 0})[0] == pytest.approx(expected)
 
 
+def committed(policy: Counting) -> list[Any]:
+    """First dimension of what each request committed."""
+    told = [request.get("committed") for request in policy.requests]
+    return [None if actions is None else actions[:, 0].tolist() for actions in told]
+
+
+def test_real_time_tells_what_is_executed_until_the_chunk_comes() -> None:
+    """As many steps as the latest of the last replies took; step s observes x = s."""
+    policy = Counting()
+    with RealTimeChunks(policy, execute=3, blend=None, commit=True) as chunks:
+        for step in range(4):  # the second request, at step 3, comes 3 steps late
+            if step == 3:
+                policy.gate.clear()
+            chunks.step({"x": step})
+        for step in (4, 5):
+            chunks.step({"x": step})
+        policy.gate.set()
+        wait_for(policy, chunks, 2)
+        for step in range(6, 10):  # takes it in at 6, and asks at once
+            chunks.step({"x": step})
+            wait_for(policy, chunks, len(policy.seen))
+    assert policy.seen == [0, 3, 6, 9]
+    assert committed(policy) == [None, [3], [6, 7, 8], [9, 10, 11]]
+
+
+def test_what_is_committed_ends_with_the_plan() -> None:
+    policy = Counting(horizon=4)
+    with RealTimeChunks(policy, execute=3, blend=None, commit=True) as chunks:
+        chunks._background.late_steps.extend([9])
+        for step in range(4):
+            chunks.step({"x": step})
+            wait_for(policy, chunks, len(policy.seen))
+    assert committed(policy) == [None, [3]]
+
+
+class Drawing(Counting):
+    """Draws of which the second goes on where the plan does, in units of its own."""
+
+    action_scale = np.array([10.0])
+
+    def infer(self, obs: Any, **request: Any) -> dict[str, Any]:
+        reply = super().infer(obs, **request)
+        chunk = reply["actions"]
+        return {**reply, "draws": [chunk + 50, chunk, chunk - 60]}
+
+
+@pytest.mark.parametrize("execution", [ChunkQueue, RealTimeChunks])
+def test_the_draw_nearest_to_the_plan_is_executed(execution: Any) -> None:
+    policy = Drawing()
+    with execution(policy, execute=3, blend=None, draws=3) as chunks:
+        actions = []
+        for step in range(8):
+            actions.append(int(chunks.step({"x": step})[0]))
+            wait_for(policy, chunks, len(policy.seen))
+    assert actions == list(range(8))
+    assert policy.requests[0] == {"draws": 3}
+
+
 def test_real_time_waits_where_nothing_is_left() -> None:
     policy = Counting(horizon=2)
     with RealTimeChunks(policy, execute=1) as chunks:
@@ -249,3 +307,24 @@ def test_real_time_with_a_server(tmp_path: Path) -> None:
         actions = [chunks.step(OBSERVATION) for _ in range(20)]
     assert np.shape(actions) == (20, 3)
     assert chunks.reply["budget_used"] <= 4
+
+
+def test_committed_actions_and_draws_with_a_server(tmp_path: Path) -> None:
+    with (
+        serving(make_policy(tmp_path), ServeConfig(port=0, max_batch=1)) as url,
+        Client(url) as client,
+        RealTimeChunks(client, execute=2, rate_hz=100, commit=True, draws=3) as chunks,
+    ):
+        assert client.metadata["takes_committed"] is True
+        actions = [chunks.step(OBSERVATION) for _ in range(12)]
+        assert np.shape(actions) == (12, 3)
+        assert len(chunks.reply["draws"]) == 3
+        told = np.asarray(client.metadata["normalization"]["action"]["scale"])
+        np.testing.assert_array_equal(client.action_scale, told)
+        plain = client.infer(OBSERVATION, sampling={"temperature": 0})
+        none = client.infer(OBSERVATION, sampling={"temperature": 0}, committed=np.zeros((0, 3)))
+        assert none["tokens"] == plain["tokens"]
+        with pytest.raises(ServerError, match=r"committed is \(1, 2\), expected \(steps, 3\)"):
+            client.infer(OBSERVATION, committed=np.zeros((1, 2)))
+        with pytest.raises(ServerError, match="committed is not finite"):
+            client.infer(OBSERVATION, committed=np.full((1, 3), np.nan))

@@ -167,6 +167,18 @@ def test_observations_that_are_none(
         LocalPolicy(exported[1]).infer(observation)
 
 
+@pytest.mark.parametrize("options", [{"draws": 2}, {"committed": np.zeros((1, 3))}])
+def test_draws_and_committed_actions_are_for_a_server(
+    exported: tuple[Path, Path], options: dict[str, Any]
+) -> None:
+    problem = (
+        "a policy on the robot predicts one chunk from one observation: ask a server for draws, "
+        "and for chunks that go on from committed actions"
+    )
+    with pytest.raises(ValueError, match=problem):
+        LocalPolicy(exported[1]).infer({"observation/state": np.zeros(5)}, **options)
+
+
 def test_ids_are_sampled_as_asked_for(exported: tuple[Path, Path]) -> None:
     """Only the likeliest ids, repeatable by their seed, and not always the same; an episode begins
     the random numbers again, as on a server."""

@@ -136,6 +136,56 @@ def test_a_robot_does_what_was_evaluated(
         assert coming or robot.is_due, "the next chunk is asked for at the same step"
 
 
+@given(blend=BLENDS, seed=st.integers(0, 99), num_steps=st.integers(0, 2 * HORIZON))
+def test_what_is_upcoming_is_what_comes(blend: float | None, seed: int, num_steps: int) -> None:
+    rng = np.random.default_rng(seed)
+    plan = PlannedActions(2, blend)
+    assert plan.upcoming(3) is None
+    for asked_at in (0, 2, 4):
+        plan.add({"actions": rng.normal(size=(HORIZON, 3))}, asked_at)
+        if asked_at < 4:
+            plan.next(), plan.next()
+    found = plan.upcoming(num_steps)
+    comes = [plan.next() for _ in range(min(num_steps, plan.num_left))]
+    assert (found is None) == (not comes)
+    if found is not None:
+        np.testing.assert_array_equal(found, np.stack(comes))
+
+
+@given(
+    delay=st.integers(0, 3),
+    blend=BLENDS,
+    num_draws=st.integers(2, 4),
+    seed=st.integers(0, 99),
+)
+def test_the_draw_that_is_taken_goes_on_best(
+    delay: int, blend: float | None, num_draws: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    draws = rng.normal(size=(num_draws, HORIZON, 2))
+    scale = np.array([1.0, 50.0])
+    plan = PlannedActions(2, blend)
+    first = rng.normal(size=(HORIZON, 2))
+    plan.add({"actions": first}, 0)
+    for _ in range(2 + delay):
+        plan.next()
+    plan.add({"actions": draws[0], "draws": list(draws)}, 2, scale)
+    under_way = first[2 + delay :]
+    away = (draws[:, delay : delay + len(under_way)] - under_way) / scale
+    wanted = draws[np.square(away).mean(axis=(1, 2)).argmin()]
+    np.testing.assert_array_equal(plan._chunks[-1][1], wanted)
+
+
+def test_without_a_plan_the_draw_nearest_to_the_others_is_taken() -> None:
+    draws = [np.full((HORIZON, 1), value) for value in (0.0, 1.0, 9.0)]
+    plan = PlannedActions(2)
+    plan.add({"actions": draws[0], "draws": draws}, 0)
+    assert plan.next().tolist() == [1.0]
+    evaluated = ActionPlan(Execution(2, draws=3))
+    evaluated.add(np.stack(draws).astype(np.float32))
+    assert evaluated.take(1)[0].tolist() == [[1.0]]
+
+
 def test_half_a_chunk_is_the_default() -> None:
     for horizon, half in ((1, 1), (2, 1), (7, 3), (8, 4)):
         plan = PlannedActions()

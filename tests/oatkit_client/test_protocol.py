@@ -29,6 +29,7 @@ SINCE_THEN = {
     "state_keys": [STATE],
     "device": "the CPU",
     "actions": "absolute",
+    "takes_committed": True,
     "embodiments": {},
 }
 """Further metadata of the present version."""
@@ -120,7 +121,8 @@ def test_messages_have_the_keys_that_are_declared(light: LightPolicy) -> None:
     metadata, first, second = talk(light, late, late)
     assert set(metadata) == set(Metadata.__annotations__)
     assert set(metadata["normalization"]) == set(protocol.Normalization.__annotations__)
-    assert set(second) == set(Reply.__annotations__) - {"warning", "execute_steps", "stale"}
+    sometimes = {"warning", "execute_steps", "stale", "draws"}
+    assert set(second) == set(Reply.__annotations__) - sometimes
     assert set(first["server_timing"]) == set(ServerTiming.__annotations__) - {"prev_total_ms"}
     assert set(second["server_timing"]) == set(ServerTiming.__annotations__)
     assert set(Reply.__annotations__) - set(TokensReply.__annotations__) == {"actions"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,44 @@ def test_a_row_is_the_same_in_any_batch(policy: SlowPolicy, start: Start, ask: A
     for together, alone in zip(answers[:3], answers[3:], strict=True):
         assert together.tokens == alone.tokens
         np.testing.assert_allclose(together.actions, alone.actions, rtol=1e-4, atol=1e-5)
+
+
+def test_draws_and_committed_actions_are_answered_row_by_row(
+    policy: SlowPolicy, light: LightPolicy, start: Start, ask: Ask
+) -> None:
+    batcher = start()
+    committed = np.linspace(-1, 1, 12, dtype=np.float32).reshape(2, 2, 3)
+
+    def submit(row: int) -> asyncio.Future[Answer]:
+        request = replace(ask(row), draws=3, committed=committed[row])
+        return batcher.submit(request, torch.Generator().manual_seed(row))
+
+    async def main() -> list[Answer]:
+        first = await held(policy, batcher, ask)
+        futures = [submit(0), submit(1), batcher.submit(ask(5))]
+        policy.gate.set()
+        await first
+        return await asyncio.gather(*futures)
+
+    async def one() -> Answer:
+        return await submit(0)
+
+    before = batcher.latencies.slowness
+    run(one())
+    assert batcher.latencies.slowness == before, "plans are made with the time of plain requests"
+    policy.batches.clear()
+    policy.has_begun.clear()
+    *answers, plain = run(main())
+    assert policy.batches == [1, 2, 1]
+    assert plain.draws is None
+    for row, answer in enumerate(answers):
+        alone = light.predict_action_chunk(
+            ask(row).observations, generator=[row], draws=3, committed=committed[row]
+        )
+        assert answer.tokens == alone.ids[0].tolist()
+        assert answer.draws is not None
+        np.testing.assert_array_equal(answer.draws[0], answer.actions)
+        np.testing.assert_allclose(answer.draws, alone.draws[0], rtol=1e-4, atol=1e-5)
 
 
 def test_every_row_says_how_many_of_its_steps_are_worth_executing(

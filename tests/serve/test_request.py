@@ -24,6 +24,7 @@ GOOD = {
     "observation/front_image": IMAGE,
     "prompt": TASK,
 }
+COMMITTED = np.ones((2, tiny.ACTION_DIM))
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +104,8 @@ def test_requests_go_together_where_one_prediction_answers_both(policy: LightPol
     assert key(sampling={"seed": 1}) == key(sampling={"seed": 2})
     others = [{}, {"budget": 2}, {"deadline_ms": 1}, {"sampling": {"top_p": 0.5}}]
     others += [{"sampling": {"seed": 1}}, {"observation/front_image": IMAGE / 255}]
+    others += [{"draws": 2}, {"committed": COMMITTED}, {"committed": COMMITTED[:1]}]
+    assert key(committed=COMMITTED) == key(committed=COMMITTED + 1)
     assert len({key(**options) for options in others}) == len(others)
 
 
@@ -122,6 +125,27 @@ def test_budget_deadline_and_reset(policy: LightPolicy) -> None:
     assert read(policy, {**GOOD, "budget": 4.0}).budget == 4
     assert read(policy, GOOD, budget=2).budget == 2
     assert len(request.warnings) == 1, "this policy can stop early"
+
+
+def test_draws_and_committed_actions(policy: LightPolicy) -> None:
+    plain = read(policy, GOOD | {"draws": None, "committed": None})
+    assert (plain.draws, plain.committed, plain.is_plain) == (1, None, True)
+    request = read(policy, GOOD | {"draws": np.int64(3), "committed": COMMITTED.tolist()})
+    assert (request.draws, request.is_plain) == (3, False)
+    assert request.committed is not None
+    assert (request.committed.dtype, request.committed.tolist()) == (np.float32, COMMITTED.tolist())
+    assert read(policy, GOOD | {"committed": COMMITTED[:0]}).committed is None
+
+
+def test_committed_actions_are_for_tokens_with_prefixes(tmp_path: Path) -> None:
+    whole = make_policy(tmp_path, kind="bin")
+    message = {"observation/state": STATE, "prompt": TASK, "committed": COMMITTED}
+    problem = (
+        "this policy takes no committed actions, which are for tokens whose prefixes decode, such "
+        "as those of oat: ask without committed"
+    )
+    with pytest.raises(ValueError, match=problem):
+        read(whole, message)
 
 
 @pytest.mark.parametrize(
@@ -159,6 +183,20 @@ def test_budget_deadline_and_reset(policy: LightPolicy) -> None:
         ({"deadline_ms": 0}, "deadline_ms is 0, expected more than 0 milliseconds"),
         ({"deadline_ms": float("nan")}, "deadline_ms is nan"),
         ({"deadline_ms": "soon"}, "deadline_ms is 'soon'"),
+        ({"draws": 0}, "draws is 0, expected a number from 1 to 64"),
+        ({"draws": 65}, "draws is 65, expected a number from 1 to 64"),
+        ({"draws": "many"}, "draws is 'many', expected a number from 1 to 64"),
+        ({"draws": 2, "tokens_only": True}, "draws are chunks: ask without tokens_only, or for"),
+        (
+            {"committed": COMMITTED[:, :2]},
+            r"committed is \(2, 2\), expected \(steps, 3\), and at most 8 steps",
+        ),
+        ({"committed": COMMITTED[0]}, r"committed is \(3,\), expected \(steps, 3\)"),
+        ({"committed": np.ones((9, 3))}, r"committed is \(9, 3\), expected .* at most 8 steps"),
+        ({"committed": COMMITTED * np.nan}, "committed is not finite"),
+        ({"committed": COMMITTED * 1e300}, "committed is not finite"),
+        ({"committed": "left"}, "committed holds <U4, expected numbers"),
+        ({"committed": [[1], [2, 3]]}, "committed is no array"),
         ({"reset": "yes"}, "reset is 'yes', expected true or false"),
         ({"sampling": 3}, "sampling is 3, expected a dict with any of temperature, top_k, top_p"),
         ({"sampling": {"topk": 3}}, "unknown sampling rule 'topk'; known, closest first: top_k"),

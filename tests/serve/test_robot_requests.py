@@ -94,7 +94,8 @@ def test_an_evaluation_elsewhere_acts_for_its_robot(url: str, policies: dict[str
     assert (known.action_dim, known.horizon) == (5, HORIZON)
     assert known.digest == policies["large"].digest
     batch = {"observation.state": np.tile(STATES["large"], (1, 2, 1))}
-    how = {"budget": None, "schedule": None, "sampling": Sampling(0), "generator": [0], "draws": 1}
+    how = {"budget": None, "schedule": None, "sampling": Sampling(0), "generator": [0]}
+    how |= {"draws": 1, "committed": None}
     chunk = remote.predict_action_chunk(batch, **how).chunk  # type: ignore[arg-type]
     remote.close()
     np.testing.assert_allclose(chunk[0], wanted(policies["large"], "large"), rtol=1e-4, atol=1e-4)

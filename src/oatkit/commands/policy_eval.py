@@ -49,6 +49,7 @@ NOT_OF_BENCHMARKS = (
     "blend",
     "delay",
     "draws",
+    "commit",
     "videos",
     "rerun",
     "shard",
@@ -102,6 +103,9 @@ class EvalPolicy:
     draws: int = 1
     """Chunks to generate for an observation; the one that goes on best with the plan under way is
     executed."""
+    commit: bool = False
+    """Tell the policy the actions that are executed before its chunk acts, which are those of
+    --delay: the chunk then begins with them. It is for tokens whose prefixes decode."""
     head: Head | None = None
     """Which output of a co-trained policy produces the actions: its flow expert by default, or its
     tokens."""
@@ -155,6 +159,7 @@ def run(options: EvalPolicy, console: Console) -> int:
         blend=options.blend,
         delay=options.delay,
         draws=options.draws,
+        commit=options.commit,
         head=options.head,
         decoding=options.decoding,
         schedule=Schedule(options.endpoints) if options.endpoints else None,
@@ -196,8 +201,9 @@ def run_evaluation_shard(
         if getattr(options, name):
             raise ValueError(f"--{name} is not for --shard: leave it out")
     schedule = Schedule(options.endpoints) if options.endpoints else None
-    given = (schedule, options.head, options.decoding, options.draws, options.device, options.dtype)
-    execution = Execution(options.execute, options.blend, options.delay, options.draws)
+    given = (schedule, options.head, options.decoding, options.device, options.dtype)
+    rule = (options.execute, options.blend, options.delay, options.draws, options.commit)
+    execution = Execution(*rule)
     with acting_policy(policy, options.budgets, *given) as opened:
         rollout = make_rollout(opened, execution, options.sampling, options.state_key, schedule)
         work = EvaluationWork(

@@ -92,6 +92,10 @@ class ActionPlan:
             actions.append(self._action(acting, step))
         return np.stack(actions) if actions else np.zeros((0, 0), np.float32)
 
+    def committed(self) -> Actions:
+        """Actions that are executed before a chunk that is asked for now can act, (N, A)."""
+        return self.planned(self._execution.delay)
+
     def take(self, num_steps: int) -> tuple[Actions, list[bool]]:
         """The next actions, (N, A), which are then past, and at which of them a chunk begins."""
         actions_NA = self.planned(num_steps)

@@ -1,6 +1,7 @@
 """Queries of the policy: one batch of all episodes that wait for a chunk at the same budget.
 
-Shape letters: D draw, T step in the chunk, N executed steps, A action.
+Shape letters: B episode, D draw, P committed step, T step in the chunk, N executed
+steps, A action.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oatkit.envs.simulator import SimulatorKind
 from oatkit.errors import DecodeError
@@ -75,12 +77,24 @@ class PolicyQueries:
     def _batches(
         self, episodes: Sequence[RunningEpisode]
     ) -> Iterator[tuple[Budget, list[RunningEpisode]]]:
-        """Budget and episodes of each call of the policy."""
+        """Budget and episodes of each call of the policy, which have as many committed actions."""
         if not self._is_batched:
             yield from ((episode.plan.budget, [episode]) for episode in episodes)
             return
-        for budget in dict.fromkeys(episode.plan.budget for episode in episodes):
-            yield budget, [episode for episode in episodes if episode.plan.budget == budget]
+        batches: dict[tuple[Budget, int], list[RunningEpisode]] = {}
+        for episode in episodes:
+            key = (episode.plan.budget, len(self._committed(episode)))
+            batches.setdefault(key, []).append(episode)
+        yield from ((budget, rows) for (budget, _), rows in batches.items())
+
+    def _committed(self, episode: RunningEpisode) -> NDArray[np.float32]:
+        """Actions that the policy is told, (P, A), as they will be executed."""
+        low_A, high_A = self._simulator.bounds
+        nothing_PA = np.zeros((0, len(low_A)), np.float32)
+        if not self._rollout.execution.commit:
+            return nothing_PA
+        planned_PA = episode.upcoming.committed()
+        return clip_actions(planned_PA, low_A, high_A)[0] if len(planned_PA) else nothing_PA
 
     def latencies_ms(
         self, episodes: Sequence[RunningEpisode], budgets: Sequence[Budget]
@@ -88,7 +102,11 @@ class PolicyQueries:
         """Median time of a query for one episode alone; None where none of them gave a chunk.
 
         Budgets take turns, so that what else the machine does for a moment slows all of them down.
+        Where episodes will commit actions, these queries commit as many of value 0.
         """
+        execution, num_dims = self._rollout.execution, len(self._simulator.bounds[0])
+        num_steps = execution.delay if execution.commit else 0
+        committed_BPA = np.zeros((1, num_steps, num_dims), np.float32)
         times: dict[Budget, list[float]] = {budget: [] for budget in budgets}
         began = time.monotonic()
         for turn in range(MAX_TURNS + 1):  # the first warms up
@@ -97,11 +115,19 @@ class PolicyQueries:
             episode = episodes[turn % len(episodes)]
             for budget in budgets:
                 with suppress(DecodeError):
-                    elapsed_ms = self._predict([episode], budget).elapsed_ms
+                    elapsed_ms = self._predict([episode], budget, committed_BPA).elapsed_ms
                     times[budget] += [elapsed_ms] if turn else []
         return {budget: float(np.median(ms)) if ms else None for budget, ms in times.items()}
 
-    def _predict(self, episodes: Sequence[RunningEpisode], budget: Budget) -> Prediction:
+    def _predict(
+        self,
+        episodes: Sequence[RunningEpisode],
+        budget: Budget,
+        committed_BPA: NDArray[np.float32] | None = None,
+    ) -> Prediction:
+        """Chunks of episodes, with the committed actions of their plans by default."""
+        if committed_BPA is None:
+            committed_BPA = np.stack([self._committed(episode) for episode in episodes])
         observation: dict[str, Any] = batch_of(episodes)
         self._require_state(observation)
         if needs_task(self._policy.spec, self._simulator):
@@ -113,6 +139,7 @@ class PolicyQueries:
             sampling=self._rollout.sampling,
             generator=[self._rollout.query_seed(e.plan, len(e.calls)) for e in episodes],
             draws=self._rollout.execution.draws,
+            committed=committed_BPA if committed_BPA.shape[1] else None,
         )
 
     def _require_state(self, observation: dict[str, Any]) -> None:

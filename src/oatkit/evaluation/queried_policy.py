@@ -54,6 +54,7 @@ class QueriedPolicy(Protocol):
         sampling: Sampling,
         generator: Sequence[int],
         draws: int,
+        committed: NDArray[np.float32] | None,
     ) -> Prediction:
         """Chunks that follow a batch of observations with their history.
 
@@ -64,6 +65,8 @@ class QueriedPolicy(Protocol):
             sampling: Rules by which ids are chosen.
             generator: Seeds of the rows.
             draws: Number of chunks for each observation.
+            committed: Actions that are executed before the chunks act, (B, steps, action_dim) in
+                raw units; None where nothing is committed.
         """
 
 
@@ -84,6 +87,7 @@ class EvaluatedPolicy:
         fps: Steps a second of the training data; None where they are unknown.
         head: What acts where the policy has a flow expert, or is not known to have tokens.
         has_execute_steps: Whether predictions say how many of their steps are worth executing.
+        takes_committed: Whether it can be told the actions that are executed before its chunk acts.
         device: Where it runs, in words; empty where that is unknown.
         action_names: Names of the action dimensions; empty where they are unknown.
         prefix_chunks: Gives the chunk of each number of leading ids that were generated for a raw
@@ -102,6 +106,7 @@ class EvaluatedPolicy:
     fps: float | None = None
     head: str | None = None
     has_execute_steps: bool = False
+    takes_committed: bool = False
     device: str = ""
     action_names: tuple[str, ...] = ()
     prefix_chunks: Callable[[Sequence[int], Any], Mapping[int, NDArray[np.float32]]] | None = None

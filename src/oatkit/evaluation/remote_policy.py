@@ -145,6 +145,7 @@ class RemotePolicy:
             fps=told["fps"],
             head=told["head"] if "flow" in told.get("heads", (told["head"],)) else None,
             has_execute_steps=told.get("has_execute_steps", False),
+            takes_committed=told.get("takes_committed", False),
             device=told.get("device", ""),
             action_names=tuple(told["action_names"]),
         )
@@ -158,14 +159,19 @@ class RemotePolicy:
         sampling: Sampling,
         generator: Sequence[int],
         draws: int,
+        committed: NDArray[np.float32] | None,
     ) -> Prediction:
         """Chunks that follow a batch of observations; see `QueriedPolicy`."""
-        if schedule is not None or draws != 1:
-            raise ValueError("a server has its own schedule and draws one chunk: leave both out")
+        if schedule is not None:
+            raise ValueError("a server has its own schedule: leave the schedule out")
+        if draws != 1 and not self._is_ours:
+            raise ValueError(f"the server at {self.url} draws one chunk: leave --draws out")
         messages = [
             self._observation(observation, row)
             | self._options(budget, sampling, seed)
             | self._robot
+            | ({} if draws == 1 else {"draws": draws})
+            | ({} if committed is None else {"committed": committed[row]})
             for row, seed in enumerate(generator)
         ]
         began = time.perf_counter()
@@ -184,6 +190,7 @@ class RemotePolicy:
             attempts=np.array([reply.get("attempts", 1) for reply in replies]),
             elapsed_ms=elapsed_ms,
             execute_steps=None if None in steps else np.array(steps),
+            draws=None if draws == 1 else np.stack([self._draws(reply) for reply in replies]),
         )
 
     def close(self) -> None:
@@ -240,6 +247,11 @@ class RemotePolicy:
         if "actions" not in reply:
             raise RemoteError(f"the reply of {self.url} has no actions, only {sorted(reply)}")
         return np.asarray(reply["actions"], np.float32)
+
+    def _draws(self, reply: Mapping[str, Any]) -> NDArray[np.float32]:
+        if "draws" not in reply:
+            raise RemoteError(f"the reply of {self.url} has no draws, only {sorted(reply)}")
+        return np.asarray(reply["draws"], np.float32)
 
     @contextmanager
     def _client(self) -> Iterator[Client]:

@@ -43,6 +43,7 @@ class EvaluationPlan:
             "blend": execution.blend,
             "delay": execution.delay,
             "draws": execution.draws,
+            **({"commit": True} if execution.commit else {}),  # records of before have none
             "sampling": asdict(rollout.sampling),
             "state_keys": list(rollout.state_keys),
             "endpoints": rollout.endpoints,
@@ -106,6 +107,11 @@ def make_rollout(
     """The protocol of an episode; what is left open is as the policy was trained."""
     if execution.steps == "auto" and not policy.has_execute_steps:
         raise ValueError(not_calibrated())
+    if execution.commit and not policy.takes_committed:
+        raise ValueError(
+            f"{policy.name} takes no committed actions, which are for tokens whose prefixes "
+            "decode, such as those of oat: leave commit out"
+        )
     return Rollout(
         execution=execution if policy.horizon is None else execution.within(policy.horizon),
         sampling=replace(sampling, seed=sampling.seed or 0),

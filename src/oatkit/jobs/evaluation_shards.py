@@ -130,7 +130,7 @@ def evaluate_alone(
 
     The arguments are those of `evaluate`, of which a bar is not shown.
     """
-    with acting_policy(policy, budgets, schedule, None, decoding, 1, device, None) as opened:
+    with acting_policy(policy, budgets, schedule, None, decoding, device, None) as opened:
         rollout = make_rollout(opened, Execution(execute), sampling, (), schedule)
         work = EvaluationWork(
             plan_evaluation(opened, simulator, rollout, tasks),

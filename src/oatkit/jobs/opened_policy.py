@@ -10,6 +10,7 @@ from oatkit.evaluation.queried_policy import EvaluatedPolicy
 from oatkit.nn.device import Device, describe_device
 from oatkit.policies import Policy
 from oatkit.policies.generation.budget_limits import policy_budget
+from oatkit.policies.generation.committed_actions import takes_committed
 from oatkit.policies.generation.early_stop import require_thresholds
 from oatkit.policies.policy_table import choose_decoder, open_policy
 from oatkit.tokenizers.prefix_chunks import prefix_chunks
@@ -46,6 +47,7 @@ def open_for_evaluation(
         fps=data.get("fps"),
         head=opened.head if "flow" in opened.heads else None,
         has_execute_steps=opened.execution is not None,
+        takes_committed=takes_committed(opened),
         device=describe_device(opened.device),
         action_names=tuple(opened.tokenizer.data.action_names),
         prefix_chunks=partial(prefix_chunks, opened.tokenizer),

@@ -63,6 +63,7 @@ def evaluate(
     blend: float | None = None,
     delay: int = 0,
     draws: int = 1,
+    commit: bool = False,
     head: Head | None = None,
     decoding: Decoding | None = None,
     schedule: Schedule | None = None,
@@ -89,8 +90,7 @@ def evaluate(
         budgets: How many tokens to generate: numbers, "auto", or None for all.
         execute: Steps of a chunk to execute, or "auto", see `Execution.steps`; half by default.
         blend: Decay by which actions are averaged with those of older chunks; None for no average.
-        delay: Steps that a chunk comes late; the older one goes on meanwhile.
-        draws: Chunks to generate for an observation, of which the one nearest to the plan is taken.
+        delay, draws, commit: How late chunks act, and how they go on from others: see `Execution`.
         head: What acts of a co-trained policy: its flow expert by default, or its tokens.
         decoding: What `fast` does with sequences that are no chunk; as trained by default.
         schedule: Generation schedule; the policy's own by default.
@@ -108,8 +108,8 @@ def evaluate(
         show_progress: Whether to show a progress bar.
     """
     run = _Run(out, episodes, videos, rerun, workers, timeout_s, show_progress)
-    with acting_policy(policy, budgets, schedule, head, decoding, draws, device, dtype) as opened:
-        execution = Execution(execute, blend, delay, draws)
+    with acting_policy(policy, budgets, schedule, head, decoding, device, dtype) as opened:
+        execution = Execution(execute, blend, delay, draws, commit)
         rollout = make_rollout(opened, execution, sampling, state_keys, schedule)
         return run.finish(plan_evaluation(opened, simulator, rollout, tasks, shadows), command)
 
@@ -121,7 +121,6 @@ def acting_policy(
     schedule: Schedule | None,
     head: Head | None,
     decoding: Decoding | None,
-    draws: int,
     device: Device,
     dtype: Dtype | None,
 ) -> Iterator[EvaluatedPolicy]:
@@ -145,7 +144,6 @@ def acting_policy(
         "endpoints": schedule is not None,
         "head": head is not None,
         "decoding": decoding is not None,
-        "draws": draws != 1,
         "device": device != "auto",
         "dtype": dtype is not None,
     }

@@ -58,6 +58,7 @@ class ActingPolicy(Protocol):
         generator: Generators = None,
         deadline_ms: float | None = None,
         draws: int = 1,
+        committed: Any = None,
     ) -> Prediction:
         """Chunks that follow the observations.
 
@@ -77,6 +78,10 @@ class ActingPolicy(Protocol):
             draws: Number of chunks for each observation, all in `Prediction.draws`. The first is as
                 it would be alone; the others have random numbers of their own, and sample where
                 `sampling` is greedy.
+            committed: Actions that are executed before the chunk acts, (B, steps, action_dim), or
+                (steps, action_dim) for every row, in raw units: the chunk is to begin with them, as
+                near as its tokens come. None or no steps for nothing. It is for tokens whose
+                prefixes decode (`oat`, `oat-pow2`, `klt`); others raise a ValueError.
 
         Where a flow expert acts, a budget is a number of Euler steps (there is no "auto"), a
         deadline chooses how many fit, the temperature scales the noise that it starts from (0 is

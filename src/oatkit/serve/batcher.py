@@ -23,6 +23,7 @@ from oatkit_client.protocol import BUSY, StopReason
 
 from oatkit.errors import OatkitError
 from oatkit.policies import Policy
+from oatkit.policies.generation.committed_actions import takes_committed
 from oatkit.policies.observation.observation_spec import blank_observation
 from oatkit.policies.observation.observations import Observations
 from oatkit.serve.latency_table import LatencyTable, deadline_budgets
@@ -63,6 +64,7 @@ class Answer:
         queue_ms: Time from the arrival of the message until the prediction began.
         infer_ms: Duration of the prediction.
         done: When it ended, on the clock of `time.perf_counter`.
+        draws: (horizon, action_dim) chunk of each draw; None where there is one.
     """
 
     actions: Any
@@ -77,6 +79,7 @@ class Answer:
     queue_ms: float
     infer_ms: float
     done: float
+    draws: list[Any] | None = None
 
 
 @dataclass(eq=False)
@@ -178,6 +181,8 @@ class Batcher:
     def _run(self, is_warm: threading.Event) -> None:
         try:
             self.latencies.measure(self._predict_blank)
+            if takes_committed(self._policy):  # which takes another time, measured here
+                self._predict_blank(1, None, num_committed=1)
         except Exception as error:  # noqa: BLE001  handed to whoever called start
             self._failure = error
             return
@@ -195,11 +200,13 @@ class Batcher:
                 self._answer(batch, budget)
                 self._busy_since = None
 
-    def _predict_blank(self, batch_size: int, budget: int | None) -> None:
+    def _predict_blank(self, batch_size: int, budget: int | None, num_committed: int = 0) -> None:
+        committed_PA = np.zeros((num_committed, self._policy.tokenizer.action_dim), np.float32)
         self._policy.predict_action_chunk(
             blank_observation(self._policy.spec, batch_size),
             budget=budget,
             deadline_ms=UNLIMITED_MS if self.latencies.budgets else None,
+            committed=committed_PA if num_committed else None,
         )
 
     def _take(self, now: float) -> tuple[list[_Waiting], Budget]:
@@ -278,11 +285,13 @@ class Batcher:
             sampling=requests[0].sampling,
             generator=generators if len(generators) == len(batch) else None,
             deadline_ms=deadline_ms,
+            draws=requests[0].draws,
+            committed=_committed(requests),
         )
         done = time.perf_counter()
         infer_ms = 1000 * (done - began)
         chunk_BTA = np.asarray(found.chunk)
-        if not np.isfinite(chunk_BTA).all():
+        if not np.isfinite(chunk_BTA if found.draws is None else found.draws).all():
             raise OatkitError("the policy gave actions that are not finite")
         used = [int(k) for k in found.budget]
         spent = used if self._policy.head == "tokens" else [int(k) for k in found.calls]
@@ -290,7 +299,7 @@ class Batcher:
         stopped = [None] * len(batch) if found.stopped is None else found.stopped
         if budget != requests[0].budget:  # there was no time for more than the planned budget
             stopped = ["deadline" if reason == "budget" else reason for reason in stopped]
-        if self.latencies.budgets:
+        if self.latencies.budgets and requests[0].is_plain:
             self.latencies.add_prediction(len(batch), max(spent), infer_ms)
         return [
             Answer(
@@ -306,9 +315,16 @@ class Batcher:
                 queue_ms=1000 * (began - request.received),
                 infer_ms=infer_ms,
                 done=done,
+                draws=None if found.draws is None else list(found.draws[row]),
             )
             for row, request in enumerate(requests)
         ]
+
+
+def _committed(requests: Sequence[Request]) -> Any:
+    """Committed actions of requests that are answered together, (B, steps, action_dim)."""
+    given = [request.committed for request in requests if request.committed is not None]
+    return np.stack(given) if given else None
 
 
 def _hand_out(batch: Sequence[_Waiting], outcomes: Sequence[Answer | Exception]) -> None:

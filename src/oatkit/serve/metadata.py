@@ -10,6 +10,7 @@ from oatkit_client.protocol import Metadata
 
 from oatkit.nn.device import describe_device
 from oatkit.policies import Policy
+from oatkit.policies.generation.committed_actions import takes_committed
 from oatkit.serve.latency_table import LatencyTable
 from oatkit.types.observation_keys import STATE
 
@@ -67,4 +68,5 @@ def _policy_facts(policy: Policy, keys: KeyMap, latencies: LatencyTable) -> dict
         "state_keys": list(data.get("state_keys", [STATE])),
         "device": describe_device(policy.device),
         "actions": str(tokenizer.normalizer.transform or "absolute"),
+        "takes_committed": takes_committed(policy),
     }

@@ -44,4 +44,6 @@ def make_reply(
         reply["warning"] = "; ".join(warnings)
     if request.is_tokens_only:
         return reply
+    if answer.draws is not None:
+        reply["draws"] = answer.draws
     return {"actions": answer.actions, **reply}

@@ -11,6 +11,7 @@ from types import NoneType
 from typing import Any, cast, get_args, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 from oatkit_client.errors import shortened
 from oatkit_client.key_map import KeyMap
 from oatkit_client.protocol import REQUEST_KEYS, RequestOptions
@@ -20,6 +21,7 @@ from oatkit_client.wire import unpack
 from oatkit.errors import unknown_name
 from oatkit.policies import Policy
 from oatkit.policies.generation.budget_limits import policy_budget
+from oatkit.policies.generation.committed_actions import takes_committed
 from oatkit.policies.observation.episode_reader import EpisodeReader
 from oatkit.policies.observation.observation_reading import as_array
 from oatkit.policies.observation.observations import Observations
@@ -30,6 +32,8 @@ from oatkit.types.observation_keys import IMAGES, STATE, TASK
 MAX_PROMPT = 2000
 """Maximum number of characters of a prompt: to look for the task closest to a text takes more than
 linear time."""
+MAX_DRAWS = 64
+"""Maximum number of draws of a request, which must not keep a server busy."""
 SAMPLING_RULES = get_type_hints(Sampling)
 """Type of each sampling rule, by its name."""
 UNKNOWN_KEY_HINT = (
@@ -53,6 +57,9 @@ class Request:
         warnings: Sentences that the client's programmer should read once.
         far: Value of the state that is far outside of the training data, if there is one.
         embodiment: Name of the robot; None for one without.
+        draws: Number of chunks to generate.
+        committed: (steps, action_dim) actions that are executed before the chunk acts, raw units;
+            None where nothing is committed.
     """
 
     observations: Observations
@@ -65,6 +72,8 @@ class Request:
     warnings: tuple[str, ...] = ()
     far: FarValue | None = None
     embodiment: str | None = None
+    draws: int = 1
+    committed: NDArray[np.float32] | None = None
 
     @cached_property
     def batch_key(self) -> tuple[object, ...]:
@@ -75,8 +84,14 @@ class Request:
         """
         is_seeded = self.sampling.seed is not None
         rules = replace(self.sampling, seed=None)
-        shapes = self.observations.signature
+        num_committed = 0 if self.committed is None else len(self.committed)
+        shapes = (self.observations.signature, self.draws, num_committed)
         return (self.embodiment, self.budget, self.deadline is None, rules, is_seeded, shapes)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it takes as long as predictions that were timed: one draw, nothing committed."""
+        return self.draws == 1 and self.committed is None
 
 
 class RequestReader:
@@ -127,7 +142,11 @@ class RequestReader:
             warnings=tuple(self._warnings(is_repeated, deadline_ms is not None)),
             far=self._range.find_far(translated.get(STATE, ())),
             embodiment=robot_name(self._policy),
+            draws=_read_draws(options.get("draws")),
+            committed=_read_committed(options.get("committed"), self._policy),
         )
+        if request.is_tokens_only and request.draws > 1:
+            raise ValueError("draws are chunks: ask without tokens_only, or for one draw")
         if request.is_tokens_only and self._policy.head != "tokens":
             raise ValueError("this policy gives no tokens: ask without tokens_only")
         if request.is_tokens_only and not self._policy.tokens_suffice:
@@ -263,6 +282,34 @@ def _read_rule(name: str, value: Any) -> Any:
     expected = "a number" if float in kinds else "a whole number"
     or_none = " or None" if NoneType in kinds else ""
     raise ValueError(f"sampling has {name} {shortened(value)}, expected {expected}{or_none}")
+
+
+def _read_draws(value: Any) -> int:
+    if value is None:
+        return 1
+    if not _is_number(value) or value != int(value) or not 1 <= value <= MAX_DRAWS:
+        raise ValueError(f"draws is {shortened(value)}, expected a number from 1 to {MAX_DRAWS}")
+    return int(value)
+
+
+def _read_committed(value: Any, policy: Policy) -> NDArray[np.float32] | None:
+    """The committed actions of a request, (steps, action_dim); None where there are none."""
+    if value is None:
+        return None
+    if not takes_committed(policy):
+        raise ValueError(
+            "this policy takes no committed actions, which are for tokens whose prefixes decode, "
+            "such as those of oat: ask without committed"
+        )
+    actions = _array("committed", value)
+    horizon, dim = policy.tokenizer.horizon, policy.tokenizer.action_dim
+    if actions.ndim != 2 or actions.shape[1] != dim or len(actions) > horizon:
+        raise ValueError(
+            f"committed is {actions.shape}, expected (steps, {dim}), and at most {horizon} steps"
+        )
+    if not np.isfinite(actions).all():
+        raise ValueError("committed is not finite")
+    return actions.astype(np.float32) if len(actions) else None
 
 
 def _read_flag(key: str, value: Any) -> bool:

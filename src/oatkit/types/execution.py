@@ -29,12 +29,15 @@ class Execution:
             chunk goes on; the first chunk of an episode is waited for.
         draws: Number of chunks that are generated for an observation. The one nearest to the plan
             under way is taken; where there is none, the one nearest to the others.
+        commit: Whether a query tells the policy the actions that are executed before its chunk
+            acts, `delay` of them, so that the chunk begins with them.
     """
 
     steps: ExecuteSteps = None
     blend: float | None = None
     delay: int = 0
     draws: int = 1
+    commit: bool = False
 
     def __post_init__(self) -> None:
         is_number = isinstance(self.steps, int) and not isinstance(self.steps, bool)

@@ -46,6 +46,8 @@ def test_execution_is_told_in_words() -> None:
         "as many steps executed as the policy finds worth it, averaged with older chunks "
         "(decay 0.1), 2 steps late, the best of 4 draws"
     )
+    told = evaluation({8: [True]}, delay=2, commit=True)
+    assert execution_words(told) == "8 of 16 steps executed, 2 steps late, committed"
 
 
 def test_a_number_may_be_missing() -> None:

@@ -43,7 +43,7 @@ def test_a_deadline_takes_the_last_trained_budget_that_fits(
     """A clock that ticks 1 ms a stage, and a table that says so."""
     policy = tiny.make_policy("oat", dataset)  # token-wise, trained at 1, 2, 4 and 6
     observation = tiny.row(tiny.batch(policy, dataset), 0)
-    monkeypatch.setattr(policy.token_predictor, "latency", lambda *_: LATENCY)
+    monkeypatch.setattr(policy.token_predictor, "latency", lambda *_, **__: LATENCY)
     now = [0.0]
     real = token_generation.generate_stages
 
@@ -75,7 +75,7 @@ def test_a_deadline_waits_for_the_device_before_it_reads_the_clock(
     """On a GPU a stage is launched in no time: all would run, and the chunk come too late."""
     policy = tiny.make_policy("oat", dataset)
     observation = tiny.row(tiny.batch(policy, dataset), 0)
-    monkeypatch.setattr(policy.token_predictor, "latency", lambda *_: LATENCY)
+    monkeypatch.setattr(policy.token_predictor, "latency", lambda *_, **__: LATENCY)
     clock = AsynchronousClock(monkeypatch)
     stages = clock.timed(token_generation.generate_stages, 0.001)
     monkeypatch.setattr(token_generation, "generate_stages", stages)

@@ -103,6 +103,23 @@ def test_a_batch_is_its_rows(
         np.testing.assert_allclose(alone.entropy_bits[0], together.entropy_bits[i], atol=1e-3)
 
 
+def test_chunks_go_on_from_committed_actions(
+    autoregressive: dict[str, VlmPolicy], dataset: Dataset
+) -> None:
+    policy = autoregressive["smolvlm"]
+    observation = tiny_vlm.batch(policy, dataset, 3)
+    plain = policy.predict_action_chunk(observation, generator=seeded())
+    nothing = np.zeros((0, tiny.ACTION_DIM))
+    same = policy.predict_action_chunk(observation, generator=seeded(), committed=nothing)
+    np.testing.assert_array_equal(same.chunk, plain.chunk)
+    far = np.asarray(policy.tokenizer.normalizer.unnormalize(np.full((2, tiny.ACTION_DIM), 30.0)))
+    told = policy.predict_action_chunk(observation, generator=seeded(), committed=far)
+    assert (told.ids != plain.ids).any()
+    scale = policy.tokenizer.normalizer.scale
+    away, before = (np.square((found.chunk[:, :2] - far) / scale).mean() for found in (told, plain))
+    assert away < before
+
+
 @families
 def test_what_is_observed_matters(
     family: str, autoregressive: dict[str, VlmPolicy], dataset: Dataset

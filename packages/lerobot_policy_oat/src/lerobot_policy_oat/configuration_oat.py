@@ -10,7 +10,7 @@ from lerobot.optim.optimizers import AdamWConfig
 from lerobot.optim.schedulers import CosineDecayWithWarmupSchedulerConfig
 from oatkit import load_tokenizer
 from oatkit.policies import LightConfig
-from oatkit.types import Execution, Sampling
+from oatkit.types import Budget, Execution, Sampling
 
 
 @PreTrainedConfig.register_subclass("oat")
@@ -28,7 +28,10 @@ class OATConfig(PreTrainedConfig):
         blend: Decay of the weights of older chunks, by which an action is the mean of what all
             chunks planned for its moment; None executes the newest chunk alone.
         net: Sizes of the network.
-        budget: Maximum number of tokens to generate; all by default.
+        budget: Maximum number of tokens to generate, or "auto" for as many as are worth it, which
+            the policy must have been calibrated for; all by default.
+        draws: Number of chunks to generate for an observation, of which the one nearest to the plan
+            under way is executed.
         temperature: Divisor of the logits; 0 takes the likeliest ids.
         top_k: Number of likeliest ids to sample from; None for all.
         top_p: Probability that the ids to sample from hold together.
@@ -43,7 +46,8 @@ class OATConfig(PreTrainedConfig):
     n_action_steps: int | str | None = None  # draccus takes no Literal
     blend: float | None = None
     net: LightConfig = field(default_factory=LightConfig)
-    budget: int | None = None
+    budget: int | str | None = None
+    draws: int = 1
     temperature: float = 1.0
     top_k: int | None = 10
     top_p: float = 1.0
@@ -71,7 +75,14 @@ class OATConfig(PreTrainedConfig):
         steps = self.n_action_steps
         if isinstance(steps, str) and steps != "auto":
             raise ValueError(f"n_action_steps is {steps!r}, expected a number or 'auto'")
-        return Execution("auto" if isinstance(steps, str) else steps, self.blend)
+        return Execution("auto" if isinstance(steps, str) else steps, self.blend, draws=self.draws)
+
+    @property
+    def token_budget(self) -> Budget:
+        """The budget, a number or "auto"; None for all tokens."""
+        if isinstance(self.budget, str) and self.budget != "auto":
+            raise ValueError(f"budget is {self.budget!r}, expected a number of tokens or 'auto'")
+        return "auto" if isinstance(self.budget, str) else self.budget
 
     def get_optimizer_preset(self) -> AdamWConfig:
         return AdamWConfig(

@@ -96,9 +96,15 @@ class OATPolicy(PreTrainedPolicy):
 
     @torch.no_grad()
     def predict_action_chunk(self, batch: dict[str, Any], **kwargs: Any) -> Tensor:
-        """The chunks that follow one frame of every environment, (B, T, A) in raw units."""
+        """The chunks that follow one frame of every environment, (B, T, A) in raw units.
+
+        LeRobot's real-time chunking gives `prev_chunk_left_over`, what is left of the chunk under
+        way, and `inference_delay`, how many steps of it are executed before the new chunk acts;
+        the new chunk then begins with these.
+        """
         self._history.add(self._observation(batch))
-        return self._predict().chunk
+        left, delay = kwargs.get("prev_chunk_left_over"), kwargs.get("inference_delay")
+        return self._predict(committed=None if left is None else left[..., : delay or 0, :]).chunk
 
     @torch.no_grad()
     def select_action(self, batch: dict[str, Any], **kwargs: Any) -> Tensor:
@@ -107,7 +113,8 @@ class OATPolicy(PreTrainedPolicy):
         self._history.add(observation)
         tensor = next(value for value in observation.values() if isinstance(value, Tensor))
         if not self._plans:
-            self._plans = [ActionPlan(self._execution()) for _ in tensor]
+            scale_A = self.light.tokenizer.raw_normalizer.scale
+            self._plans = [ActionPlan(self._execution(), scale_A) for _ in tensor]
             self._num_left = [0] * len(tensor)
         due = [row for row, num_left in enumerate(self._num_left) if not num_left]
         if due:
@@ -147,13 +154,23 @@ class OATPolicy(PreTrainedPolicy):
 
     def _extend_plans(self, rows: Sequence[int]) -> None:
         """Ask for the next chunks of some environments."""
-        found = self._predict(rows)
+        found = self._predict(rows, draws=self.config.draws)
+        draws_BDTA = found.chunk[:, None] if found.draws is None else found.draws
         steps = [None] * len(rows) if found.execute_steps is None else found.execute_steps.tolist()
-        for row, chunk_TA, num_steps in zip(rows, found.chunk.cpu().numpy(), steps, strict=True):
-            self._num_left[row] = self._plans[row].add(chunk_TA[None], num_steps)
+        for row, draws_DTA, num_steps in zip(rows, draws_BDTA.cpu().numpy(), steps, strict=True):
+            self._num_left[row] = self._plans[row].add(draws_DTA, num_steps)
 
-    def _predict(self, rows: Sequence[int] | None = None) -> Prediction:
-        """The chunks that follow the last frames of some environments, of all by default."""
+    def _predict(
+        self, rows: Sequence[int] | None = None, draws: int = 1, committed: Tensor | None = None
+    ) -> Prediction:
+        """The chunks that follow the last frames of some environments, of all by default.
+
+        Args:
+            rows: Numbers of the environments.
+            draws: Number of chunks for each.
+            committed: Actions that are executed before the chunks act, (steps, action_dim), or
+                (B, steps, action_dim), in raw units.
+        """
         frames = self._history.frames()
         chosen = slice(None) if rows is None else list(rows)
         observation: dict[str, Any] = {
@@ -167,9 +184,11 @@ class OATPolicy(PreTrainedPolicy):
         self.light.tokenizer.to(self.light.device)
         return self.light.predict_action_chunk(
             observation,
-            budget=self.config.budget,
+            budget=self.config.token_budget,
             sampling=self.config.sampling,
             generator=self._generator,
+            draws=draws,
+            committed=committed,
         )
 
     # The artifact
@@ -297,7 +316,7 @@ def _completed(config: OATConfig, light: LightPolicy) -> OATConfig:
     if config.net != light.net.config:
         raise ValueError("the policy has its own network: leave --policy.net out")
     config.tokenizer_path, config.chunk_size, config.n_action_steps = None, horizon, steps
-    _ = config.execution  # raises where it is none
+    _ = config.execution, config.token_budget  # which raise where they are none
     return config
 
 

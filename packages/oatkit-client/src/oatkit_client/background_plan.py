@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, Callable, Mapping
 
 from oatkit_client.chunk_requests import ChunkRequests, ChunkSource
 from oatkit_client.planned_actions import PlannedActions
 from oatkit_client.protocol import Reply
 from oatkit_client.step_limit import PASSING, StepLimit
+
+NUM_REMEMBERED = 4
+"""Number of replies of which it is remembered how late they came."""
 
 
 class BackgroundPlan:
@@ -25,6 +29,7 @@ class BackgroundPlan:
         num_failures: How many requests failed.
         num_held: How many steps had no chunk in time, and another action.
         num_stale: How many replies were left out because their observation was stale.
+        late_steps: How many steps were taken until each of the last replies came.
     """
 
     def __init__(self, policy: ChunkSource, plan: PlannedActions, limit: StepLimit) -> None:
@@ -37,6 +42,7 @@ class BackgroundPlan:
         self.num_failures = 0
         self.num_held = 0
         self.num_stale = 0
+        self.late_steps: deque[int] = deque(maxlen=NUM_REMEMBERED)
 
     @property
     def is_pending(self) -> bool:
@@ -82,6 +88,7 @@ class BackgroundPlan:
                 return False
             raise
         if reply is not None:
+            self.late_steps.append(self.plan.step - self._requests.asked_at)
             self.add(reply, self._requests.asked_at)
         return reply is not None
 
@@ -97,7 +104,7 @@ class BackgroundPlan:
         if reply.get("stale", False) and self._limit:
             self.num_stale += 1
         else:
-            self.plan.add(reply, asked_at)
+            self.plan.add(reply, asked_at, self._requests.action_scale if "draws" in reply else 1.0)
             self._is_plan_stale = bool(reply.get("stale", False))
 
     def next(self) -> Any:

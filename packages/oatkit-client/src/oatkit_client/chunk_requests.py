@@ -36,6 +36,11 @@ class ChunkRequests:
         self.asked_at = 0
 
     @property
+    def action_scale(self) -> Any:
+        """Raw units in a normalized one, (action_dim,), as far as the policy tells."""
+        return getattr(self._policy, "action_scale", 1.0)
+
+    @property
     def is_pending(self) -> bool:
         """Whether a request was made whose outcome was not taken yet."""
         return self._pending is not None

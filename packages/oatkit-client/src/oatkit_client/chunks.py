@@ -101,7 +101,7 @@ class ChunkQueue(_ChunkExecution):
         meanwhile: What a step does that has no chunk by then: "raise" `StepLate`; "finish" the
             chunk, then raise; "hold" the last action; "continue" with the last difference between
             actions.
-        request: Further arguments of `infer`, such as `budget` or `deadline_ms`.
+        request: Further arguments of `infer`, such as `budget`, `deadline_ms` or `draws`.
     """
 
     def __init__(
@@ -156,7 +156,10 @@ class RealTimeChunks(_ChunkExecution):
             as it takes. It is the robot's own limit, which the server is not told.
         meanwhile: What a step does that has no chunk by then, as in `ChunkQueue`; the chunk under
             way is always finished first.
-        request: Further arguments of `infer`, such as `budget` or `deadline_ms`.
+        commit: Whether a request tells the policy which actions will be executed until its chunk
+            comes, so that the chunk begins with them: those of as many steps as the latest of the
+            last four replies took, one at least. The server's metadata must have `takes_committed`.
+        request: Further arguments of `infer`, such as `budget`, `deadline_ms` or `draws`.
 
     Attributes:
         num_waits: How many steps had to wait, those of an episode's first chunk aside.
@@ -171,11 +174,13 @@ class RealTimeChunks(_ChunkExecution):
         rate_hz: float | None = None,
         limit_ms: float | None = None,
         meanwhile: Meanwhile = "raise",
+        commit: bool = False,
         **request: Any,
     ) -> None:
         plan, limit = PlannedActions(execute, blend), StepLimit(limit_ms, meanwhile)
         super().__init__(BackgroundPlan(policy, plan, limit), request)
         self._rate_hz = rate_hz
+        self._commit = commit
         self.num_waits = 0
 
     def step(self, observation: Observation) -> Any:
@@ -199,6 +204,8 @@ class RealTimeChunks(_ChunkExecution):
         request = dict(self._request)
         if self._rate_hz is not None and self._plan.num_left:
             request.setdefault("deadline_ms", 1000 * self._plan.num_left / self._rate_hz)
+        if self._commit and self._plan.num_left:
+            request["committed"] = self._plan.upcoming(max([1, *self._background.late_steps]))
         self._background.ask(_observed(observation), **request)
 
 

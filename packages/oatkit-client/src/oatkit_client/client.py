@@ -115,6 +115,16 @@ class Client:
             assert self._metadata is not None
             return self._metadata
 
+    @property
+    def action_scale(self) -> Any:
+        """Raw units in a normalized one of each action dimension, (action_dim,), in which chunks
+        are compared; 1 for a server that does not tell them."""
+        told: Mapping[str, Any] = self.metadata
+        told = told.get("embodiments", {}).get(self._embodiment, told)
+        return np.asarray(
+            told["normalization"]["action"]["scale"] if "normalization" in told else 1.0
+        )
+
     def get_server_metadata(self) -> Metadata:
         """The same as `metadata`, by the name that openpi's client has for it."""
         return self.metadata
@@ -126,6 +136,8 @@ class Client:
         budget: Budget | None = None,
         deadline_ms: float | None = None,
         sampling: Sampling | Mapping[str, Any] | None = None,
+        draws: int = 1,
+        committed: Any = None,
     ) -> Reply:
         """The server's reply, with the chunk as `actions`, (horizon, action_dim) in raw units.
 
@@ -140,6 +152,9 @@ class Client:
             deadline_ms: Time in which the server decodes as many tokens as fit, queueing included.
             sampling: How ids are chosen, or a mapping of only some of the rules; what is left out
                 is the server's choice.
+            draws: Number of chunks to generate; several are the reply's `draws`.
+            committed: Actions that are executed before the chunk acts, (steps, action_dim) in raw
+                units, where the metadata has `takes_committed`.
         """
         options: RequestOptions = {}
         if budget is not None:
@@ -149,6 +164,10 @@ class Client:
         if sampling is not None:
             rules = asdict(sampling) if isinstance(sampling, Sampling) else dict(sampling)
             options["sampling"] = rules
+        if draws != 1:
+            options["draws"] = draws
+        if committed is not None:
+            options["committed"] = np.asarray(committed, np.float32)
         if self._decoder is not None:
             options["tokens_only"] = True
         if self._embodiment is not None:

@@ -71,6 +71,8 @@ class LocalPolicy:
         budget: Budget | None = None,
         deadline_ms: float | None = None,
         sampling: Sampling | None = None,
+        draws: int = 1,
+        committed: Any = None,
     ) -> Reply:
         """A reply like that of a server, with the chunk as `actions`.
 
@@ -82,8 +84,16 @@ class LocalPolicy:
             deadline_ms: Time after which generation stops at the last trained budget that fits, at
                 the first at the latest. A kind without prefixes cannot stop, and the reply warns.
             sampling: How ids are chosen, instead of what the policy was opened with.
+            draws: Must be 1: several draws are for a server, which generates them in one batch.
+            committed: Must be None: committed actions are for a server, since choosing tokens by
+                them decodes many chunks for one.
         """
         began = time.perf_counter()
+        if draws != 1 or committed is not None:
+            raise ValueError(
+                "a policy on the robot predicts one chunk from one observation: ask a server for "
+                "draws, and for chunks that go on from committed actions"
+            )
         obs = self._of_this_robot(obs)
         if deadline_ms is not None and not deadline_ms > 0:
             raise ValueError(f"deadline_ms is {deadline_ms}, expected more than 0")

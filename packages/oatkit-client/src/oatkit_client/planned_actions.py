@@ -10,7 +10,7 @@ A chunk that comes late lies where it was asked for: its first actions are past,
 the steps that passed until it came. Where no chunk comes the robot may hold its position, which
 takes no step of the plan, since the robot stays where it was; or its velocity, which takes one.
 
-Shape letters: C chunk under way, T step in the chunk, A action dimension.
+Shape letters: C chunk under way, D draw, T step in the chunk, N step to come, A action dimension.
 """
 
 from __future__ import annotations
@@ -73,24 +73,35 @@ class PlannedActions:
         """Number of actions that are planned."""
         return max([0, *(begin + len(chunk_TA) - self.step for begin, chunk_TA in self._chunks)])
 
-    def add(self, reply: Mapping[str, Any], asked_at: int) -> None:
+    def add(self, reply: Mapping[str, Any], asked_at: int, scale_A: Any = 1.0) -> None:
         """Take in a reply.
 
         Args:
-            reply: Reply with the chunk as `actions`, (horizon, action_dim).
+            reply: Reply with the chunk as `actions`, (horizon, action_dim), or with several as
+                `draws`, of which the one nearest to the plan under way is taken; where there is no
+                plan, the one nearest to the others.
             asked_at: What `step` was when it was asked for.
+            scale_A: Raw units in a normalized one, (action_dim,), in which draws are compared.
         """
         chunk_TA = np.asarray(reply["actions"])
+        if "draws" in reply:
+            chunk_TA = self._nearest(np.stack(reply["draws"]), asked_at, scale_A)
         if chunk_TA.ndim != 2 or not len(chunk_TA):
             raise ValueError(f"actions are {chunk_TA.shape}, expected (horizon, action_dim)")
         self._due_at = asked_at + self._num_executed(reply, len(chunk_TA))
         older = [] if self._blend is None else self._chunks
         self._chunks = [*older, (asked_at, chunk_TA)]
 
+    def upcoming(self, num_steps: int) -> Any:
+        """Actions of the next steps as the chunks so far have them, (N, action_dim); fewer than
+        asked for where the chunks end, and None where there are none."""
+        steps = range(self.step, self.step + min(num_steps, self.num_left))
+        return np.stack([self._planned(step) for step in steps]) if steps else None
+
     def next(self) -> Any:
         """The next action, (action_dim,); there must be one left."""
         step, self.step = self.step, self.step + 1
-        self._chunks = [(begin, plan) for begin, plan in self._chunks if step < begin + len(plan)]
+        self._chunks = self._acting(step)
         return self._take(self._planned(step))
 
     def hold(self) -> Any:
@@ -106,14 +117,32 @@ class PlannedActions:
         self._taken = [*self._taken[-1:], action_A]
         return action_A
 
+    def _acting(self, step: int) -> list[tuple[int, Any]]:
+        """The chunks that have not ended before a step."""
+        return [(begin, plan) for begin, plan in self._chunks if step < begin + len(plan)]
+
     def _planned(self, step: int) -> Any:
-        planned_CA = [chunk_TA[step - begin] for begin, chunk_TA in self._chunks]
+        acting = self._acting(step)
+        planned_CA = [chunk_TA[step - begin] for begin, chunk_TA in acting]
         if self._blend is None or len(planned_CA) == 1:
             return planned_CA[-1]
         # only ratios count: with weight 1 for the newest, the weights never all vanish
-        newest, _ = self._chunks[-1]
-        weights = [math.exp(self._blend * (begin - newest)) for begin, _ in self._chunks]
+        newest, _ = acting[-1]
+        weights = [math.exp(self._blend * (begin - newest)) for begin, _ in acting]
         return np.average(planned_CA, axis=0, weights=np.array(weights, np.float32))
+
+    def _nearest(self, draws_DTA: Any, asked_at: int, scale_A: Any) -> Any:
+        """The draw nearest to the plan under way; without one, the draw nearest to the others."""
+        normal_DTA = draws_DTA / scale_A
+        past = self.step - asked_at  # steps that were executed while it was under way
+        planned_NA = self.upcoming(draws_DTA.shape[1] - past)
+        if planned_NA is None:
+            away_DDTA = normal_DTA[:, None] - normal_DTA[None]
+            chosen = np.sqrt(np.square(away_DDTA).mean(axis=(2, 3))).sum(axis=1).argmin()
+        else:
+            away_DNA = normal_DTA[:, past : past + len(planned_NA)] - planned_NA / scale_A
+            chosen = np.square(away_DNA).mean(axis=(1, 2)).argmin()
+        return draws_DTA[chosen]
 
     def _num_executed(self, reply: Mapping[str, Any], horizon: int) -> int:
         steps: Any = self._execute

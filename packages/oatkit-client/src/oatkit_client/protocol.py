@@ -47,6 +47,12 @@ class RequestOptions(TypedDict, total=False):
     """Name of the robot, where the server acts for several."""
     tokens_only: bool
     """Whether the reply holds no `actions`, because the robot decodes the tokens itself."""
+    draws: int | None
+    """Number of chunks to generate, 1 by default; where there are several the reply has `draws`."""
+    committed: Any
+    """Actions that are executed before the chunk acts, (steps, action_dim) in raw units from the
+    moment of the observation on; the chunk begins with them, as near as its tokens come. None or no
+    steps for nothing."""
 
 
 class ServerTiming(TypedDict, total=False):
@@ -77,6 +83,9 @@ class _SometimesInReply(TypedDict, total=False):
     """Whether the deadline was met; only where the request had one that the policy can keep."""
     warning: str
     """Something the robot's programmer should know; a server says it once a connection."""
+    draws: list[NDArray[np.float32]]
+    """All chunks of a request with `draws`, (horizon, action_dim) each in raw units; the first is
+    `actions`, and all else is of it."""
     stale: bool
     """Whether the connection was lost and opened again meanwhile, so that the observation may be
     old; true or missing, and added by our client."""
@@ -164,6 +173,8 @@ class Metadata(TypedDict):
     """Where the policy runs, in words."""
     actions: str
     """How the policy represents actions inside; those that it takes and gives are raw."""
+    takes_committed: bool
+    """Whether requests may hold `committed`."""
     embodiments: dict[str, dict[str, Any]]
     """What is each robot's own of all this, by its name, where the policy was trained on several;
     the rest of the metadata is the first one's."""

@@ -52,7 +52,7 @@ def execution_words(record: PolicyEvaluation) -> str:
     if s.get("blend") is not None:
         words.append(f"averaged with older chunks (decay {s['blend']:g})")
     if s.get("delay"):
-        words.append(f"{s['delay']} steps late")
+        words.append(f"{s['delay']} steps late" + ", committed" * s.get("commit", False))
     if s.get("draws", 1) > 1:
         words.append(f"the best of {s['draws']} draws")
     return ", ".join(words)

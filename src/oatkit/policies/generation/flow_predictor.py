@@ -89,6 +89,10 @@ class FlowPredictor:
         began = time.perf_counter()
         if options.schedule is not None:
             raise ValueError("a flow expert acts, which has no schedules: leave the schedule out")
+        if options.committed is not None:
+            raise ValueError(
+                "a flow expert acts, which takes no committed actions: leave committed out"
+            )
         num_steps = resolve_steps(options.budget, self._net.num_steps)
         batch, is_single_frame = self._episode.batch(observation)
         deadline = None

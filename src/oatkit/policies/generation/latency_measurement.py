@@ -12,6 +12,7 @@ from torch import Tensor
 
 from oatkit.nn.device import read_clock
 from oatkit.policies.generation.budget_limits import can_stop_early
+from oatkit.policies.generation.committed_actions import CommittedActions
 from oatkit.policies.generation.deadline import Latency
 from oatkit.policies.generation.early_stop import AutoThresholds, StageCosts
 from oatkit.policies.generation.token_generation import ChunkDecoder, Correct, generate_stages
@@ -32,15 +33,20 @@ def measure_latency(
     schedule: Schedule,
     observations: Observations,
     correct: Correct | None = None,
+    *,
+    is_committed: bool = False,
 ) -> Latency:
-    """Median time of every stage and of decoding, for a batch of this size."""
+    """Median time of every stage and of decoding, for a batch of this size.
+
+    Where actions are committed, decoding the candidates is part of a stage.
+    """
     batch = observations.to(net.device)
 
     def after_stage(_: Sequence[Tensor]) -> list[float]:
         return [read_clock(net.device)]
 
     rows = [
-        _time_parts(net, tokenizer, schedule, batch, after_stage, correct)
+        _time_parts(net, tokenizer, schedule, batch, after_stage, correct, is_committed)
         for _ in range(REPEATS + 1)  # the first warms up
     ]
     median = (1000 * np.median(rows[1:], axis=0)).tolist()
@@ -87,6 +93,7 @@ def _time_parts(
     batch: Observations,
     after_stage: Callable[[Sequence[Tensor]], list[float]],
     correct: Correct | None,
+    is_committed: bool = False,
 ) -> NDArray[np.float64]:
     """Seconds between the start of the first stage, the moments that `after_stage` gives and the
     end of decoding."""
@@ -94,8 +101,14 @@ def _time_parts(
     context = net.encode(batch)
     generation = net.start(context, num_rows, schedule.num_tokens)
     uniform_BK = torch.rand(num_rows, schedule.num_tokens, device=net.device)
+    committed = None
+    if is_committed:
+        one_step_BPA = torch.zeros(num_rows, 1, tokenizer.coded_shape[1], device=net.device)
+        committed = CommittedActions(tokenizer, one_step_BPA, schedule.num_tokens)
     times, ids, entropies = [read_clock(net.device)], [], []
-    for stage in generate_stages(generation, stages, uniform_BK, mask_id=net.mask_id):
+    for stage in generate_stages(
+        generation, stages, uniform_BK, mask_id=net.mask_id, committed=committed
+    ):
         ids.append(stage.ids)
         entropies.append(stage.entropy_bits)
         times += after_stage(entropies)

@@ -31,6 +31,7 @@ class PredictionOptions:
         thresholds: Thresholds of "auto"; None where they were not calibrated.
         execution: How many steps are worth executing; None where that was not calibrated.
         draws: Number of chunks for each observation.
+        committed: Actions that chunks have to begin with; None where nothing is committed.
     """
 
     budget: Budget = None
@@ -41,6 +42,7 @@ class PredictionOptions:
     thresholds: AutoThresholds | None = None
     execution: AutoExecution | None = None
     draws: int = 1
+    committed: Any = None
 
 
 def to_prediction(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.decoder_backend import Generation
+from oatkit.policies.generation.committed_actions import CommittedActions
 from oatkit.policies.generation.deadline import Deadline
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.packing import Stage
@@ -69,6 +71,7 @@ class GenerationSettings:
         sampling: Rules by which ids are chosen.
         thresholds: Thresholds at which generation stops early; None to go on to the budget.
         deadline: Time at which the chunk must be there; None for no hurry.
+        committed: Actions that chunks have to agree with; None where nothing is committed.
     """
 
     schedule: Schedule
@@ -76,6 +79,7 @@ class GenerationSettings:
     sampling: Sampling = Sampling()
     thresholds: AutoThresholds | None = None
     deadline: Deadline | None = None
+    committed: CommittedActions | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +152,7 @@ def generate_stages(
     mask_id: int,
     end_id: int | None = None,
     sampling: Sampling = Sampling(),
+    committed: CommittedActions | None = None,
 ) -> Iterator[GeneratedStage]:
     """Stage after stage, each computed only when it is asked for.
 
@@ -161,15 +166,21 @@ def generate_stages(
         mask_id: The input that stands for MASK.
         end_id: The id that ends a row, where lengths vary.
         sampling: Rules by which ids are chosen.
+        committed: Actions that the chunks of the ids have to agree with.
     """
     batch_size, end = len(uniform_BK), 0
     block_BG = torch.empty(batch_size, 0, dtype=torch.int64, device=uniform_BK.device)
+    ids_BK = block_BG
     has_ended_B = torch.zeros(batch_size, dtype=torch.bool, device=uniform_BK.device)
     for stage in stages:
         start, end = end, end + len(stage.positions)
         inputs_BG = F.pad(block_BG, (0, end - start - block_BG.shape[1]), value=mask_id)
         logits_BGV = generation.feed(inputs_BG, stage.positions, stage.mask, stage.num_kept)
-        block_BG = sampling.choose(logits_BGV, uniform_BK[:, start:end])
+        if committed is None:
+            block_BG = sampling.choose(logits_BGV, uniform_BK[:, start:end])
+        else:
+            block_BG = committed.choose(ids_BK, logits_BGV, uniform_BK[:, start:end], sampling)
+            ids_BK = torch.cat([ids_BK, block_BG], dim=1)
         yield GeneratedStage(block_BG, entropy_bits(logits_BGV))
         if end_id is not None:
             has_ended_B |= (block_BG == end_id).any(dim=1)
@@ -208,9 +219,8 @@ def generate_chunks(
     stopped_N = torch.full_like(calls_N, ALL if budget == schedule.endpoints[-1] else BUDGET)
     ids: list[Tensor] = []
     entropies: list[Tensor] = []
-    for stage in generate_stages(
-        generation, stages, uniform_NK, mask_id=mask_id, end_id=end_id, sampling=settings.sampling
-    ):
+    generate = partial(generate_stages, sampling=settings.sampling, committed=settings.committed)
+    for stage in generate(generation, stages, uniform_NK, mask_id=mask_id, end_id=end_id):
         ids.append(stage.ids)
         entropies.append(stage.entropy_bits)
         reached = min(schedule.endpoints[len(ids) - 1], budget)

@@ -17,6 +17,11 @@ from torch import Tensor
 
 from oatkit.errors import DecodeError
 from oatkit.policies.generation.budget_limits import can_stop_early, resolve_budget
+from oatkit.policies.generation.committed_actions import (
+    CommittedActions,
+    read_committed,
+    require_prefixes,
+)
 from oatkit.policies.generation.deadline import Deadline, Latency
 from oatkit.policies.generation.early_stop import AutoThresholds, require_thresholds
 from oatkit.policies.generation.latency_measurement import measure_latency
@@ -76,7 +81,7 @@ class TokenPredictor:
         self._correct = correct
         self._needs_state = reads_start_state(tokenizer.normalizer, spec)
         self._warned: set[str] = set()
-        self._latencies: dict[tuple[int, Schedule, torch.device], Latency] = {}
+        self._latencies: dict[tuple[int, Schedule, torch.device, bool], Latency] = {}
 
     def predict(
         self, observation: Mapping[str, Any] | Observations, options: PredictionOptions
@@ -85,6 +90,8 @@ class TokenPredictor:
         began = time.perf_counter()
         if options.deadline_ms is not None and not options.deadline_ms > 0:
             raise ValueError(f"deadline_ms is {options.deadline_ms}, expected more than 0")
+        if options.committed is not None:
+            require_prefixes(self._tokenizer)
         schedule = self._choose_schedule(options.schedule)
         settings = GenerationSettings(
             schedule,
@@ -93,9 +100,11 @@ class TokenPredictor:
             require_thresholds(options.thresholds) if options.budget == "auto" else None,
         )
         batch, is_single_frame = self._episode.batch(observation)
+        settings = replace(settings, committed=self._committed(batch, settings.budget, options))
         if options.deadline_ms is not None and self._can_stop_early():
             before = time.perf_counter()
-            latency = self.latency(len(batch) * options.draws, schedule)
+            is_committed = settings.committed is not None
+            latency = self.latency(len(batch) * options.draws, schedule, is_committed=is_committed)
             began += time.perf_counter() - before  # measuring is not part of the prediction
             deadline = Deadline(began + options.deadline_ms / 1000, latency, self._net.device)
             settings = replace(settings, deadline=deadline)
@@ -110,6 +119,19 @@ class TokenPredictor:
             began=began,
             options=options,
         )
+
+    def _committed(
+        self, batch: Observations, budget: int, options: PredictionOptions
+    ) -> CommittedActions | None:
+        """Actions that the chunks of all draws have to agree with, if there are any."""
+        if options.committed is None:
+            return None
+        state_BS = self._start_state(batch)
+        actions_BPA = read_committed(self._tokenizer, options.committed, len(batch), state_BS)
+        if actions_BPA is None:
+            return None
+        actions_NPA = actions_BPA.repeat(options.draws, 1, 1).to(self._net.device)
+        return CommittedActions(self._tokenizer, actions_NPA, budget)
 
     @torch.inference_mode()
     def _generate(
@@ -186,13 +208,19 @@ class TokenPredictor:
         """The raw state at which chunks start, where actions are relative to it."""
         return self._spec.start_state(batch) if self._needs_state else None
 
-    def latency(self, batch_size: int = 1, schedule: Schedule | None = None) -> Latency:
+    def latency(
+        self,
+        batch_size: int = 1,
+        schedule: Schedule | None = None,
+        *,
+        is_committed: bool = False,
+    ) -> Latency:
         """How long each stage and decoding take here; measured when it is first asked for."""
-        key = (batch_size, schedule or self._schedule, self._net.device)
+        key = (batch_size, schedule or self._schedule, self._net.device, is_committed)
         if key not in self._latencies:
             blank = self._episode.read(blank_observation(self._spec, batch_size))
             parts = (self._net, self._tokenizer, key[1], blank, self._correct)
-            self._latencies[key] = measure_latency(*parts)
+            self._latencies[key] = measure_latency(*parts, is_committed=is_committed)
         return self._latencies[key]
 
     def calibrate(

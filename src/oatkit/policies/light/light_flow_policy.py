@@ -227,13 +227,13 @@ class LightFlowPolicy:
         generator: Generators = None,
         deadline_ms: float | None = None,
         draws: int = 1,
+        committed: Any = None,
     ) -> Prediction:
         """Integrate the flow; see `Policy.predict_action_chunk`."""
         if UNTRAINED in self.extras:
             warn_of_random_weights(f"{self.kind} policy", "train_policy")
-        options = PredictionOptions(
-            budget, schedule, sampling, generator, deadline_ms, None, self.execution, draws
-        )
+        given = (budget, schedule, sampling, generator, deadline_ms)
+        options = PredictionOptions(*given, None, self.execution, draws, committed)
         return self.flow_predictor.predict(observation, options)
 
     def generate_once(

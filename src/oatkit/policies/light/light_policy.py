@@ -255,13 +255,14 @@ class LightPolicy:
         generator: Generators = None,
         deadline_ms: float | None = None,
         draws: int = 1,
+        committed: Any = None,
     ) -> Prediction:
         """Generate tokens and decode them; see `Policy.predict_action_chunk`."""
         if UNTRAINED in self.extras:
             warn_of_random_weights(f"{self.kind} policy", "train_policy")
         calibrated = (self.auto, self.execution)
         options = PredictionOptions(
-            budget, schedule, sampling, generator, deadline_ms, *calibrated, draws
+            budget, schedule, sampling, generator, deadline_ms, *calibrated, draws, committed
         )
         return self.token_predictor.predict(observation, options)
 

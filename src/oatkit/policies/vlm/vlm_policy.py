@@ -298,13 +298,14 @@ class VlmPolicy:
         generator: Generators = None,
         deadline_ms: float | None = None,
         draws: int = 1,
+        committed: Any = None,
     ) -> Prediction:
         """Generate tokens or integrate the flow; see `Policy.predict_action_chunk`."""
         if UNTRAINED in self.extras:
             warn_of_random_weights(f"{self.kind} policy", "train_policy")
         calibrated = (self.auto, self.execution)
         options = PredictionOptions(
-            budget, schedule, sampling, generator, deadline_ms, *calibrated, draws
+            budget, schedule, sampling, generator, deadline_ms, *calibrated, draws, committed
         )
         return self._predictor.predict(observation, options)
 
