@@ -66,14 +66,11 @@ class Options:
 
 def main(options: Options) -> None:
     dataset = open_with_full_state(options.data or metaworld())
+    queries = dict(ours(options))
     with ExitStack() as open_policies:
-        queries = {
-            **dict(ours(options)),
-            **{
-                (kind, None): partial(milliseconds, open_policies.enter_context(policy), None)
-                for kind, policy in theirs(options, dataset)
-            },
-        }
+        for kind, policy in theirs(options, dataset):
+            opened = open_policies.enter_context(policy)
+            queries[kind, None] = partial(milliseconds, opened, None)
         found = time_in_turns(queries, observations(dataset, options.observations), options.repeats)
     results = read_results(NAME)
     for (name, budget), ms in found.items():
