@@ -14,18 +14,14 @@ from oatkit.types import SuccessRate
 RULE, NEIGHBOR_RULE = "8", "8 steps"
 """Policies look again after eight steps."""
 NAMES = {
-    "oat": "oat",
-    "oat-pow2": "oat-pow2",
-    "quest": "quest",
-    "light-flow": "flow head",
-    "klt, 2500 steps": "klt",
-    "acodec, 2500 steps": "acodec",
-    "fast, 2500 steps": "fast",
-    "bin, 1000 steps": "bin",
+    **{name: name for name in ("oat", "oat-pow2", "quest", "klt, 2500 steps")},
+    **{name: name for name in ("acodec, 2500 steps", "fast, 2500 steps", "bin, 1000 steps")},
+    "light-flow": "flow head, 2500 steps",
     "act": "ACT",
     "diffusion": "Diffusion Policy",
 }
-"""Policies of `control`, `neighbors` and `control_times` to what the drawing calls them."""
+"""Policies of `control`, `neighbors` and `control_times` to what the drawing calls them; those on
+tokens have 10,000 steps where they say none."""
 OURS = ("oat", "oat-pow2")
 LEFT, TOP, WIDTH, HEIGHT = 60, 30, 640, 300
 

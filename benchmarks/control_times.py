@@ -6,7 +6,7 @@
 that moment, so their times do not compare. Here all policies that `benchmarks.control` has trained
 (seed 0, or the first seed that is there) answer for the same observations one after the other,
 again and again, so that other work slows all of them down alike. LeRobot's policies, whose times do
-not depend on their weights, are trained for seconds. Times of rows that are not there stay.
+not depend on their weights, are trained for seconds. A run replaces all times of the one before.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from benchmarks import control, neighbors
 from benchmarks.policy_table import open_with_full_state
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld
+from oatkit.jobs.row_runs import folder_name
 from oatkit.policies import load_policy
 from oatkit.policies.policy import ActingPolicy
 from oatkit.types import Budget, Sampling, budget_name
@@ -65,6 +66,7 @@ class Options:
 
 
 def main(options: Options) -> None:
+    torch.set_num_threads(1)  # as the worker of LeRobot's policies does
     dataset = open_with_full_state(options.data or metaworld())
     queries = dict(ours(options))
     with ExitStack() as open_policies:
@@ -72,10 +74,10 @@ def main(options: Options) -> None:
             opened = open_policies.enter_context(policy)
             queries[kind, None] = partial(milliseconds, opened, None)
         found = time_in_turns(queries, observations(dataset, options.observations), options.repeats)
-    results = read_results(NAME)
+    results: dict[str, dict[str, float]] = {}
     for (name, budget), ms in found.items():
         label = "whole" if budget is None else budget_name(budget)
-        results[name] = {**results.get(name, {}), label: round(ms, 3)}
+        results.setdefault(name, {})[label] = round(ms, 3)
     asked = {"observations": options.observations, "repeats": options.repeats}
     settings = {**asked, "threads": torch.get_num_threads()}
     write_result(NAME, seed=0, settings=settings, results=results)
@@ -100,8 +102,11 @@ def theirs(options: Options, dataset: oatkit.Dataset) -> Iterator[tuple[str, Any
     trials = read_results(neighbors.NAME).get("trials", {}) if options.python.exists() else {}
     arrays = neighbors.write_arrays(dataset, options.out / "demonstrations.npz")
     for kind in (kind for kind in options.kinds if kind in trials):
-        setting = neighbors.SETTINGS[kind][neighbors.best_setting(trials[kind])]
-        folder = options.out / kind
+        name = neighbors.best_setting(trials[kind])
+        setting, folder = (
+            neighbors.SETTINGS[kind][name],
+            options.out / folder_name(f"{kind}-{name}"),
+        )
         neighbors.train(setting, 0, MINUTES, arrays, folder, options.python)
         yield kind, neighbors.served(folder, setting, dataset, options.python)
 

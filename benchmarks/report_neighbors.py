@@ -19,7 +19,12 @@ from benchmarks.report_control import (
 NAMES = {"act": "ACT", "diffusion": "Diffusion Policy"}
 OURS = ("oat, 2500 steps", "oat", "oat-pow2", "quest", "light-flow")
 """Rows of `control` that stand beside them, with all their tokens."""
-CONTROL_RULES = {"16 steps": "half", "8 steps": "8", "4 steps, blended": "4, blended"}
+CONTROL_RULES = {
+    "16 steps": "half",
+    "8 steps": "8",
+    "4 steps": "4",
+    "4 steps, blended": "4, blended",
+}
 """Rules of the neighbors to those of `control`."""
 
 

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from oatkit.evaluation.success_statistics import compare_paired, mcnemar, success_rate, summarize
+from oatkit.evaluation.success_statistics import (
+    compare_paired,
+    compare_pairs,
+    mcnemar,
+    success_rate,
+    summarize,
+)
 from oatkit.types import EpisodeResult
 
 
@@ -70,6 +76,12 @@ def pairs(both: int, only_first: int, only_second: int, neither: int) -> tuple[l
     )
     first = [episode(seed, a) for seed, (a, _) in enumerate(outcomes)]
     return first, [episode(seed, b) for seed, (_, b) in enumerate(outcomes)]
+
+
+def test_no_pairs_are_no_comparison() -> None:
+    with pytest.raises(ValueError, match="there are no episodes to compare"):
+        compare_pairs("a", "b", [])
+    assert compare_paired("a", "b", [episode(0, True)], [episode(1, True)]) is None
 
 
 def test_only_episodes_of_the_same_task_and_seed_are_compared() -> None:

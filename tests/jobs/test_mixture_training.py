@@ -117,6 +117,11 @@ def test_a_stopped_training_goes_on_as_if_it_never_stopped(
         torch.testing.assert_close(one, other, rtol=0, atol=0)
 
 
+def test_overlap_is_not_for_mixtures(mixture: Mixture) -> None:
+    with pytest.raises(ValueError, match="overlap_weight is for one robot"):
+        trained(mixture, "oat", overlap_weight=0.1)
+
+
 def test_a_common_duration_stretches_chunks(mixture: Mixture, tmp_path: Path) -> None:
     found = trained(mixture, "klt", tmp_path / "m", duration=0.8)
     assert {name: t.horizon for name, t in found.items()} == {"small": 8, "large": 16}

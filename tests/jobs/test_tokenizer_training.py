@@ -141,6 +141,12 @@ def test_wrong_arguments(arguments: dict[str, object], message: str, dataset: Da
         train_tokenizer(dataset, **arguments)  # type: ignore[arg-type]
 
 
+def test_overlap_is_for_actions_whose_steps_mean_the_same_anywhere(dataset: Dataset) -> None:
+    represented = oatkit.open_dataset(dataset.path, actions="delta")
+    with pytest.raises(ValueError, match="overlap_weight is for actions .* not for delta:0-"):
+        train_tokenizer(represented, "oat", preset="tiny", overlap_weight=0.1)
+
+
 def test_planning_leaves_the_tokenizer_untrained(dataset: Dataset) -> None:
     training = prepare_tokenizer(dataset, "oat", preset="tiny", **SMALL)
     before = {name: value.clone() for name, value in training.tokenizer.codec.state_dict().items()}

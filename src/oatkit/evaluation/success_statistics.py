@@ -50,6 +50,8 @@ def compare_pairs(
     The interval is Newcombe's for paired proportions (1998, method 10): Wilson's intervals of
     both rates, joined under the correlation of the pairs.
     """
+    if not pairs:
+        raise ValueError("there are no episodes to compare")
     both, only_first = pairs.count((True, True)), pairs.count((True, False))
     only_second, neither = pairs.count((False, True)), pairs.count((False, False))
     a, b = (success_rate(both + only, len(pairs)) for only in (only_first, only_second))

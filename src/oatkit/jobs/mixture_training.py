@@ -95,6 +95,8 @@ def train_mixture_tokenizer(
         show_progress: Whether to print what happens and to show a bar.
         settings: Settings of the kind that differ from the preset's.
     """
+    if settings.get("overlap_weight"):
+        raise ValueError("overlap_weight is for one robot: robots of a mixture differ in a step")
     console = Console(highlight=False, quiet=not show_progress)
     config = resolve_config(train, tokenizer_preset(preset).train)
     train_set, held_out_set = mixture.split(held_out, seed=split_seed)

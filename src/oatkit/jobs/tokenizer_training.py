@@ -144,12 +144,25 @@ def prepare_tokenizer(
         codec_config = tokenizer_config(config, dataset.represented_dim, preset, **settings)
     elif settings:
         raise ValueError(f"{', '.join(settings)} can only change a preset, not a config")
+    _require_steps_alike(codec_config, dataset)
     tokenizer = ActionTokenizer.for_dataset(codec_config, train_set, normalization)
     if published is not None:
         _use_published(tokenizer, Path(published), settings)
     split = {"held_out": held_out, "seed": split_seed}
     parts = (tokenizer, train_set, held_out_set, train_config, split)
     return TokenizerTraining(*parts, is_fitted=published is not None)
+
+
+def _require_steps_alike(config: Any, dataset: Dataset) -> None:
+    """Refuse `overlap_weight` where a chunk moved by a step is not the chunk one step later."""
+    transform = dataset.transform
+    if not getattr(config, "overlap_weight", 0) or transform is None:
+        return
+    if transform.needs_state or transform.has_own_first_step:
+        raise ValueError(
+            f"overlap_weight is for actions whose steps mean the same anywhere in a chunk, not for "
+            f"{transform}: leave one of both out"
+        )
 
 
 def _use_published(tokenizer: ActionTokenizer, folder: Path, settings: Mapping[str, Any]) -> None:
