@@ -21,6 +21,10 @@ TINY_RESULTS = Path("out/bench/tiny-results")
 PACKAGES = ("numpy", "pyarrow", "torch")
 
 
+FORMER_AUTO = "auto, 4 to 8"
+"""The rule "auto" of `control` before it became two to four steps of a chunk of 32."""
+
+
 def _auto_in_rows(rows: dict[str, Any]) -> dict[str, Any]:
     """Rows with "auto" where version 1 had the budget null."""
     return {
@@ -167,7 +171,18 @@ def _neighbors_from_1(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
+def _control_from_1(record: dict[str, Any]) -> dict[str, Any]:
+    """Cells by what `auto` was until then: an eighth to a quarter of a chunk."""
+    cells = {}
+    for key, cell in record["results"]["cells"].items():
+        is_old = cell["rule"] == "auto"
+        rule = FORMER_AUTO if is_old else cell["rule"]
+        cells[f"{cell['row']}/{cell['seed']}/{rule}" if is_old else key] = {**cell, "rule": rule}
+    return record | {"results": {"cells": cells}}
+
+
 UPGRADES = {
+    "control": {1: _control_from_1},
     "neighbors": {1: _neighbors_from_1},
     "policy_table": {1: _policy_table_from_1, 2: _policy_table_from_2, 3: _recipes_in_tables},
     "policy_pusht": {1: _policy_pusht_from_1, 2: _policy_pusht_from_2, 3: _recipes_in_rows},

@@ -8,12 +8,14 @@ from typing import Any
 
 from benchmarks.control import EVERY_BUDGET, ROWS, RULES
 from benchmarks.markdown import paragraph, section, table
+from benchmarks.record import FORMER_AUTO
 from oatkit.evaluation.success_statistics import compare_pairs, success_rate
 
 REFERENCE = "oat"
 """The row that the others are compared with."""
 PAIRED = ("half", "8", "4", "auto")
 """Rules by which they are."""
+ALL_RULES = (*RULES, FORMER_AUTO)
 COMMITTED = (
     " Where actions are committed, the policy is told those that are executed before its late "
     "chunk acts, and the chunk begins with them, as near as its tokens come."
@@ -23,7 +25,7 @@ Cells = Sequence[dict[str, Any]]
 
 def control(record: dict[str, Any]) -> str:
     cells = list(record["results"]["cells"].values())
-    rules = [rule for rule in RULES if any(cell["rule"] == rule for cell in cells)]
+    rules = [rule for rule in ALL_RULES if any(cell["rule"] == rule for cell in cells)]
     found = {cell["row"] for cell in cells}
     names = [name for name in ROWS if name in found]
     return section(
@@ -42,7 +44,8 @@ def control(record: dict[str, Any]) -> str:
             "Wilson's 95 % interval and, where there are several, the percentages of the seeds.",
             '"half" executes 16 of the 32 actions before the policy looks again, the paper\'s '
             'protocol; a number executes so many; "auto" as many as the policy itself finds worth '
-            "it. Blended actions are averaged with those that older chunks planned for the same "
+            f'it, two to four; "{FORMER_AUTO}" is what that was before, four to eight.',
+            "Blended actions are averaged with those that older chunks planned for the same "
             "moment; late chunks act only some steps after they were asked for; of several draws "
             "the one nearest to the plan under way is taken."
             + COMMITTED
@@ -78,7 +81,7 @@ def control(record: dict[str, Any]) -> str:
             [(f"`{name}`", *_row(cells, name, rules, _smoothness)) for name in names],
         ),
         paragraph("Success by budget: tokens, or Euler steps of a flow head."),
-        *(_by_budget(cells, rule) for rule in EVERY_BUDGET if rule in rules),
+        *(_by_budget(cells, rule) for rule in (*EVERY_BUDGET, FORMER_AUTO) if rule in rules),
         script="control",
     )
 

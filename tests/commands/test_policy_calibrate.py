@@ -53,7 +53,7 @@ def test_thresholds_in_words() -> None:
 
 def test_steps_in_words() -> None:
     flat, steep = (0.1,) * 32, (0.5,) * 32
-    assert describe_execution(AutoExecution((), (flat,))) == "execute auto: 8 steps of a chunk"
+    assert describe_execution(AutoExecution((), (flat,))) == "execute auto: 4 steps of a chunk"
     assert describe_execution(AutoExecution((1.0,), (flat, steep))) == (
-        "execute auto: 8 steps of a chunk, 4 where the policy is unsure"
+        "execute auto: 4 steps of a chunk, 2 where the policy is unsure"
     )

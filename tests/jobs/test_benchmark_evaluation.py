@@ -107,10 +107,10 @@ def test_every_task_of_the_preset_is_run_as_the_paper_does(
 def test_the_policy_decides_how_much_is_executed_where_it_knows(
     policy: LightPolicy, tmp_path: Path
 ) -> None:
-    """All steps are as good as the first, so that a quarter is executed: 3 queries in 20 steps."""
+    """All steps are as good as the first, so that an eighth is executed: 5 queries in 20 steps."""
     table = AutoExecution((), ((1.0,) * 32,))
     knows = LightPolicy(policy.net, policy.tokenizer, policy.spec, execution=table)
-    how: dict[str, Any] = {"execute": "auto", "evaluate": Driver(queries=3)}
+    how: dict[str, Any] = {"execute": "auto", "evaluate": Driver(queries=5)}
     record = evaluate_benchmark(knows, "light-metaworld", out=tmp_path, **how)
     assert record.settings["execute"] == "auto"
     assert "as many steps as the policy finds worth it of a chunk" in benchmark_page([record], ())

@@ -143,7 +143,7 @@ def test_wrong_arguments(arguments: dict[str, object], message: str, dataset: Da
 
 def test_overlap_is_for_actions_whose_steps_mean_the_same_anywhere(dataset: Dataset) -> None:
     represented = oatkit.open_dataset(dataset.path, actions="delta")
-    with pytest.raises(ValueError, match="overlap_weight is for actions .* not for delta:0-"):
+    with pytest.raises(ValueError, match=r"overlap_weight is for actions .* not for delta:0-"):
         train_tokenizer(represented, "oat", preset="tiny", overlap_weight=0.1)
 
 

@@ -124,7 +124,7 @@ def test_auto_asks_for_each_environment_when_it_is_due(
     policy = make_policy(dataset, make_config(tokenizer_path, n_action_steps="auto", blend=0.1))
     steps = frames(dataset, 9, num_rows=3)
     entropy_B = first_entropy(policy, steps)
-    unsure, sure = (1.0,) * HORIZON, (0.1,) * HORIZON  # 1 step and 2, a quarter of the chunk
+    unsure, sure = (1.0,) * HORIZON, (0.1,) * HORIZON  # 2 steps and 4
     policy.light.execution = AutoExecution((entropy_B.median().item(),), (sure, unsure))
     asked: list[int] = []
     predict = policy.light.predict_action_chunk

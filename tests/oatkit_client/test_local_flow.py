@@ -141,6 +141,6 @@ def test_it_says_how_much_to_execute_as_the_policy_does(dataset: Dataset, tmp_pa
     assert main(["export", str(tmp_path)]) == 0
     wanted = policy.predict_action_chunk(tiny.batch(policy, dataset, 1)).execute_steps[0]
     local = LocalPolicy(tmp_path / "onnx", sampling=GREEDY)
-    assert local.infer(OBSERVATION)["execute_steps"] == wanted == tiny.HORIZON // 4
+    assert local.infer(OBSERVATION)["execute_steps"] == wanted == tiny.HORIZON // 2
     actions = ChunkQueue(local, execute="auto")
     assert actions.step(OBSERVATION).shape == (3,)

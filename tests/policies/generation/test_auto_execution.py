@@ -18,6 +18,7 @@ from oatkit.policies.generation.auto_execution import (
     AutoExecution,
     calibrate_execution,
     mean_entropy,
+    step_bounds,
 )
 from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.types import Tokens
@@ -45,7 +46,8 @@ def test_tables_are_whole_and_never_run_past_the_chunk(
     asked = torch.tensor([-1.0, *entropy_B, 99.0])
     steps_B = table.steps(asked)
     assert steps_B.dtype == torch.int64
-    least, most = max(1, horizon // 8), max(1, horizon // 4)
+    least, most = step_bounds(horizon)
+    assert 1 <= least <= most <= horizon
     assert (steps_B >= least).all()
     assert (steps_B <= most).all()
     assert AutoExecution.from_json(json.loads(json.dumps(table.to_json()))) == table
@@ -61,8 +63,15 @@ def test_unsure_chunks_are_executed_for_fewer_steps() -> None:
     table = AutoExecution.fit(entropy_B, 0.1 + slope_B[:, None] * np.arange(32))
     assert table.entropy_bits == (0.0, 1.0, 2.0)
     steps = table.steps(torch.tensor([0.0, 0.5, 1.5, 2.5, 7.0])).tolist()
-    assert steps[:2] == [8, 8]
-    assert steps[3] == steps[4] == 4
+    assert steps[:2] == [4, 4]
+    assert steps[3] == steps[4] == 2
+
+
+@pytest.mark.parametrize(
+    ("horizon", "bounds"), [(1, (1, 1)), (3, (2, 3)), (8, (2, 4)), (100, (6, 12))]
+)
+def test_short_chunks_are_executed_for_a_few_steps(horizon: int, bounds: tuple[int, int]) -> None:
+    assert step_bounds(horizon) == bounds
 
 
 def test_only_tokens_that_are_decoded_count() -> None:
@@ -97,7 +106,7 @@ def test_a_policy_says_how_many_steps(kind: str, dataset: Dataset, tmp_path: Pat
     assert (back.execution, back.digest) == (policy.execution, policy.digest)
     frame = {key: values[0, -1] for key, values in observation.items() if "state" in key}
     one = back.predict_action_chunk(frame | {"task": tiny.TASKS[0]}, generator=seeded())
-    assert 1 <= int(one.execute_steps) <= tiny.HORIZON // 4
+    assert 1 <= int(one.execute_steps) <= step_bounds(tiny.HORIZON)[1]
 
 
 def test_the_error_is_in_normalized_units(dataset: Dataset) -> None:

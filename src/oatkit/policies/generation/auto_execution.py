@@ -3,8 +3,9 @@
 The error of a chunk grows with its steps, faster where the policy is unsure. Held-out observations
 show how fast: their chunks are sorted into bins by the mean entropy of their tokens, and the error
 of each step is averaged in each bin. A chunk is executed up to the last step whose expected error
-is no more than that of first steps on average, and for an eighth to a quarter of its length: what
-demonstrations cannot show is how far a robot drifts that executes a chunk blindly.
+is no more than that of first steps on average, and for two to four steps, of chunks longer than 32
+a sixteenth to an eighth: what demonstrations cannot show is how far a robot drifts that executes a
+chunk blindly.
 
 Shape letters: B batch, T step in the chunk, A action dimension, K token slot, C bin of entropy.
 """
@@ -25,11 +26,11 @@ from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.observation.observations import Observations
 from oatkit.tokenizers import ActionTokenizer
 
-LEAST_PART = 8
-"""Part of a chunk that is executed at least, an eighth, and over which the error of first steps is
-taken."""
-LARGEST_PART = 4
-"""Part of a chunk that is executed at most, a quarter."""
+LEAST_STEPS, LEAST_PART = 2, 16
+"""Steps of a chunk that are executed at least, or a sixteenth of it where that is more; the error
+of first steps is the mean over these."""
+MOST_STEPS, LARGEST_PART = 4, 8
+"""Steps of a chunk that are executed at most, or an eighth of it where that is more."""
 NUM_BINS = 4
 MIN_ROWS = 16
 """Smallest number of held-out chunks in a bin, where there are several."""
@@ -82,7 +83,7 @@ class AutoExecution:
     def bin_steps(self) -> tuple[int, ...]:
         """Number of steps to execute of a chunk of each bin."""
         error_CT = np.asarray(self.error)
-        least, most = (max(1, error_CT.shape[1] // part) for part in (LEAST_PART, LARGEST_PART))
+        least, most = step_bounds(error_CT.shape[1])
         steps_C = (error_CT <= error_CT[:, :least].mean()).sum(axis=1)
         return tuple(steps_C.clip(least, most).tolist())
 
@@ -106,6 +107,12 @@ class AutoExecution:
     def from_json(cls, values: Mapping[str, Any]) -> AutoExecution:
         error = tuple(tuple(row) for row in values["error"])
         return cls(tuple(values["entropy_bits"]), error)
+
+
+def step_bounds(horizon: int) -> tuple[int, int]:
+    """Numbers of steps that are executed at least and at most of a chunk of so many."""
+    least, most = max(LEAST_STEPS, horizon // LEAST_PART), max(MOST_STEPS, horizon // LARGEST_PART)
+    return min(least, horizon), min(most, horizon)
 
 
 def mean_entropy(generated: GeneratedChunks) -> Tensor:
