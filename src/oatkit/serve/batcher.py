@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from oatkit.policies.observation.observation_spec import blank_observation
 from oatkit.policies.observation.observations import Observations
 from oatkit.serve.latency_table import LatencyTable, deadline_budgets
 from oatkit.serve.request import Request
-from oatkit.types import Budget
+from oatkit.types import Budget, Prediction
 
 PATIENCE_S = 1.0
 """Time after which a request without a deadline is due."""
@@ -180,9 +181,7 @@ class Batcher:
 
     def _run(self, is_warm: threading.Event) -> None:
         try:
-            self.latencies.measure(self._predict_blank)
-            if takes_committed(self._policy):  # which takes another time, measured here
-                self._predict_blank(1, None, num_committed=1)
+            self._warm_up()
         except Exception as error:  # noqa: BLE001  handed to whoever called start
             self._failure = error
             return
@@ -200,13 +199,26 @@ class Batcher:
                 self._answer(batch, budget)
                 self._busy_since = None
 
-    def _predict_blank(self, batch_size: int, budget: int | None, num_committed: int = 0) -> None:
-        committed_PA = np.zeros((num_committed, self._policy.tokenizer.action_dim), np.float32)
-        self._policy.predict_action_chunk(
-            blank_observation(self._policy.spec, batch_size),
+    def _warm_up(self) -> None:
+        """Measure how long predictions take, for every robot and every number of rows, so that no
+        request has to wait for that; where actions are committed they take longer."""
+        self.latencies.measure(partial(self._predict_blank, self._policy))
+        if not self.latencies.budgets:  # deadlines are ignored
+            return
+        for policy in self._robots.values() or (self._policy,):
+            for batch_size in range(1, self.latencies.max_batch + 1):
+                found = self._predict_blank(policy, batch_size)
+                if takes_committed(policy):
+                    self._predict_blank(policy, batch_size, committed=found.chunk[:, :1])
+
+    def _predict_blank(
+        self, policy: Policy, batch_size: int, budget: int | None = None, committed: Any = None
+    ) -> Prediction:
+        return policy.predict_action_chunk(
+            blank_observation(policy.spec, batch_size),
             budget=budget,
             deadline_ms=UNLIMITED_MS if self.latencies.budgets else None,
-            committed=committed_PA if num_committed else None,
+            committed=committed,
         )
 
     def _take(self, now: float) -> tuple[list[_Waiting], Budget]:
