@@ -98,7 +98,9 @@ class FlowPredictor:
         deadline = None
         if options.deadline_ms is not None:
             before = time.perf_counter()
-            step_ms = self.step_ms(len(batch) * options.draws)
+            known_ms = self._steps_ms.get((len(batch) * options.draws, self._net.device))
+            # rows that were never measured: a draw takes at most as long as the batch alone
+            step_ms = known_ms or options.draws * self.step_ms(len(batch))
             latency = Latency((step_ms,) * num_steps, decode_ms=0.0)
             began += time.perf_counter() - before  # measuring is not part of the prediction
             at = began + options.deadline_ms / 1000
