@@ -115,8 +115,8 @@ def require_prefixes(tokenizer: ActionTokenizer) -> None:
 
 def read_committed(
     tokenizer: ActionTokenizer, given: Any, batch_size: int, state_BS: Tensor | None
-) -> Tensor | None:
-    """Committed actions as the tokenizer codes them, (B, P, A); None where there are none.
+) -> Tensor:
+    """Committed actions as the tokenizer codes them, (B, P, A).
 
     Args:
         tokenizer: Tokenizer of the policy.
@@ -135,8 +135,6 @@ def read_committed(
     if not torch.isfinite(actions).all():
         raise ValueError("committed is not finite")
     num_steps = actions.shape[-2]
-    if not num_steps:
-        return None
     actions_BPA = actions.expand(batch_size, -1, -1)
     if tokenizer.normalized_input:
         return actions_BPA

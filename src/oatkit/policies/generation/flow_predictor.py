@@ -89,7 +89,7 @@ class FlowPredictor:
         began = time.perf_counter()
         if options.schedule is not None:
             raise ValueError("a flow expert acts, which has no schedules: leave the schedule out")
-        if options.committed is not None:
+        if options.has_committed:
             raise ValueError(
                 "a flow expert acts, which takes no committed actions: leave committed out"
             )

@@ -90,7 +90,7 @@ class TokenPredictor:
         began = time.perf_counter()
         if options.deadline_ms is not None and not options.deadline_ms > 0:
             raise ValueError(f"deadline_ms is {options.deadline_ms}, expected more than 0")
-        if options.committed is not None:
+        if options.has_committed:
             require_prefixes(self._tokenizer)
         schedule = self._choose_schedule(options.schedule)
         settings = GenerationSettings(
@@ -124,12 +124,10 @@ class TokenPredictor:
         self, batch: Observations, budget: int, options: PredictionOptions
     ) -> CommittedActions | None:
         """Actions that the chunks of all draws have to agree with, if there are any."""
-        if options.committed is None:
+        if not options.has_committed:
             return None
         state_BS = self._start_state(batch)
         actions_BPA = read_committed(self._tokenizer, options.committed, len(batch), state_BS)
-        if actions_BPA is None:
-            return None
         actions_NPA = actions_BPA.repeat(options.draws, 1, 1).to(self._net.device)
         return CommittedActions(self._tokenizer, actions_NPA, budget)
 
