@@ -26,8 +26,9 @@ from oatkit.policies.generation.committed_actions import (
     read_committed,
 )
 from oatkit.policies.generation.early_stop import AutoThresholds
+from oatkit.policies.generation.latency_measurement import REPEATS
 from oatkit.tokenizers import KINDS
-from oatkit.types import Sampling, Tokens
+from oatkit.types import Sampling, Schedule, Tokens
 from tests.policies import tiny
 from tests.policies.tiny import seeded
 
@@ -124,6 +125,39 @@ def test_the_first_actions_come_nearer(
     assert guided <= distance(predict(policy, observation, None, sampling=sampling))
 
 
+@given(
+    kind=st.sampled_from(PREFIXED),
+    seed=st.integers(0, 1000),
+    budgets=st.tuples(st.integers(1, 6), st.integers(1, 6)).map(sorted),
+    schedule=st.sampled_from([(6,), (3, 6), (2, 6), (1, 2, 3, 4, 5, 6)]),
+    sampling=st.sampled_from(SAMPLINGS),
+)
+@quickly
+@pytest.mark.filterwarnings("ignore:the policy was trained to generate")
+def test_a_smaller_budget_gives_a_prefix_of_a_larger_one(
+    varied: dict[str, LightPolicy],
+    dataset: Dataset,
+    kind: str,
+    seed: int,
+    budgets: list[int],
+    schedule: tuple[int, ...],
+    sampling: Sampling,
+) -> None:
+    policy = varied[kind]
+    observation = tiny.batch(policy, dataset, size=12)
+    shuffled = np.random.default_rng(seed).permutation(12)
+    options: dict[str, Any] = {"sampling": sampling}
+    if kind != "oat-pow2":  # which has 8 tokens
+        options["schedule"] = Schedule(schedule)
+    less, more = (
+        predict(
+            policy, observation, observation["action"][shuffled, :3], budget=budget, **options
+        ).ids
+        for budget in budgets
+    )
+    np.testing.assert_array_equal(less[:, : budgets[0]], more[:, : budgets[0]])
+
+
 def slow_choice(
     policy: LightPolicy, logits_K: list[Tensor], committed_PA: Tensor, budget: int
 ) -> list[int]:
@@ -206,11 +240,22 @@ def test_draws_budgets_and_deadlines_go_together(dataset: Dataset) -> None:
     assert predict(policy, observation, steps, deadline_ms=1e6).budget.tolist() == [8] * 3
 
 
-def test_a_stage_takes_longer_where_actions_are_committed(dataset: Dataset) -> None:
+def test_candidates_are_decoded_where_the_latency_of_committed_actions_is_measured(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     policy = tiny.make_policy("oat-pow2", dataset)
+    decode, decoded = policy.tokenizer.decode_normalized, []
+
+    def count(tokens: Tokens) -> Tensor:
+        decoded.append(len(tokens.ids))
+        return decode(tokens)
+
+    monkeypatch.setattr(policy.tokenizer, "decode_normalized", count)
     plain = policy.token_predictor.latency(8)
-    guided = policy.token_predictor.latency(8, is_committed=True)
-    assert sum(guided.stages_ms) > sum(plain.stages_ms)
+    num_plain = len(decoded)
+    policy.token_predictor.latency(8, is_committed=True)
+    assert decoded.count(8) == 2 * num_plain, "chunks are decoded at the end of both"
+    assert decoded[num_plain:].count(8 * NUM_CANDIDATES) == (REPEATS + 1) * NUM_SLOTS
     assert policy.token_predictor.latency(8) is plain
 
 
