@@ -134,7 +134,6 @@ def told(execution: Execution, pilot: Pilot) -> list[Any]:
 def test_the_policy_is_told_what_is_executed_before_its_chunk_acts() -> None:
     assert told(Execution(2, delay=3, commit=True), Dated()) == [None, [[0, 0, 0]], [[0, 1, 1]]]
     assert told(Execution(2, delay=3), Dated()) == [None] * 3
-    assert told(Execution(2, commit=True), Dated()) == [None] * 3
     blended = told(Execution(2, delay=1, blend=0.0, commit=True), Dated())
     assert blended == [None, [[0]], [[0.5]]]
 
