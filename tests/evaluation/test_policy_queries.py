@@ -81,7 +81,7 @@ class Dated(Pilot):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queries = -(MAX_TURNS + 1)
+        self.queries = 0
 
     def spoil(self, chunk_BTA: np.ndarray) -> np.ndarray:
         self.queries += 1
@@ -93,6 +93,8 @@ def executed(execution: Execution, pilot: Pilot) -> list[float]:
     queries = PolicyQueries(pilot, WIDE, replace(ROLLOUT, execution=execution))
     episode = replace(waiting("near"), upcoming=ActionPlan(execution))
     queries.latencies_ms([episode], (4,))
+    if isinstance(pilot, Dated):
+        pilot.queries = 0
     for _ in range(3):
         queries.ask([episode])
     return np.concatenate(episode.actions)[:, 0].tolist()
@@ -125,22 +127,24 @@ def test_the_draw_that_goes_on_with_the_plan_is_executed() -> None:
 def told(execution: Execution, pilot: Pilot) -> list[Any]:
     """What an episode commits at its queries, first dimension, after those that are timed."""
     executed(execution, pilot)
-    committed = [asked["committed"] for asked in pilot.asked[MAX_TURNS + 1 :]]
+    committed = [asked["committed"] for asked in pilot.asked[-3:]]
     return [None if c is None else c[:, :, 0].tolist() for c in committed]
 
 
 def test_the_policy_is_told_what_is_executed_before_its_chunk_acts() -> None:
     assert told(Execution(2, delay=3, commit=True), Dated()) == [None, [[0, 0, 0]], [[0, 1, 1]]]
     assert told(Execution(2, delay=3), Dated()) == [None] * 3
-    assert told(Execution(2, commit=True), Dated()) == [None] * 3
     blended = told(Execution(2, delay=1, blend=0.0, commit=True), Dated())
     assert blended == [None, [[0]], [[0.5]]]
 
 
 def test_timed_queries_commit_too() -> None:
-    pilot = Dated()
+    """What they commit is the beginning of a chunk: zeros may be no action."""
+    pilot = Spoilt(lambda chunk: chunk * 0 + 0.5)
     executed(Execution(2, delay=3, commit=True), pilot)
-    assert {asked["committed"].shape for asked in pilot.asked[: MAX_TURNS + 1]} == {(1, 3, 2)}
+    plain, *timed = (asked["committed"] for asked in pilot.asked[: MAX_TURNS + 2])
+    assert plain is None
+    assert all(np.array_equal(committed, np.full((1, 3, 2), 0.5)) for committed in timed)
 
 
 def test_what_is_told_is_within_bounds() -> None:

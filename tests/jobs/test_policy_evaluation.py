@@ -54,13 +54,10 @@ def test_the_record_says_what_was_done(run: Eval, tmp_path: Path) -> None:
     assert (record.worker_deaths, sum(e.repeats for e in record.episodes)) == (0, 0)
 
 
-def test_committing_without_a_delay_changes_nothing(run: Eval) -> None:
-    """Nothing is executed before such a chunk acts: all numbers are the same, bit for bit."""
-    plain, told = run("a", delay=0), run("b", delay=0, commit=True)
-    assert told.settings == {**plain.settings, "commit": True}
-    assert [replace(e, latency_ms=0.0) for e in told.episodes] == [
-        replace(e, latency_ms=0.0) for e in plain.episodes
-    ]
+def test_committing_without_a_delay_is_refused(run: Eval) -> None:
+    """Nothing is executed before such a chunk acts."""
+    with pytest.raises(ValueError, match="commit is for chunks that act late, and delay is 0"):
+        run("a", commit=True)
 
 
 def test_a_late_chunk_that_is_told_what_is_executed_meanwhile_is_another(run: Eval) -> None:

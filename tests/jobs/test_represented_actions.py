@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from oatkit_client import LocalDecoder, LocalPolicy
+from oatkit_client import Client, LocalDecoder, LocalPolicy
 
 import oatkit
 from oatkit.data import Dataset
@@ -19,6 +19,7 @@ from oatkit.lab import Lab
 from oatkit.measure.policy_metrics import measure_policy
 from oatkit.measure.tokenizer_metrics import measure_tokenizer
 from oatkit.policies import Policy
+from oatkit.serve import ServeConfig, serving
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.types.observation_keys import STATE
 
@@ -141,6 +142,21 @@ def test_a_policy_predicts_raw_actions(words: str, kind: str, arrays: dict[str, 
         np.testing.assert_allclose(decoded, found.chunk, atol=1e-5)
     measured = measure_policy(policy, dataset, max_chunks=16)
     assert measured.budgets[-1].mse is not None
+
+
+@pytest.mark.parametrize("words", [*REPRESENTATIONS, "quaternion-to-6d:3-6"])
+@pytest.mark.parametrize("kind", ["klt", "oat-pow2"])
+def test_a_policy_is_served_and_goes_on_from_committed_actions(
+    words: str, kind: str, arrays: dict[str, Any]
+) -> None:
+    dataset = opened(arrays, words)
+    policy = trained(dataset, "light", fitted(dataset, kind=kind), history=1)
+    given = {"observation/state": arrays["observation.state"][0][3]}
+    with serving(policy, ServeConfig(port=0, max_batch=1)) as url, Client(url) as client:
+        first = client.infer(given, deadline_ms=10_000)["actions"]
+        found = client.infer(given, deadline_ms=10_000, committed=first[:2])["actions"]
+    assert found.shape == (HORIZON, 8)
+    assert np.isfinite(found).all()
 
 
 def test_a_prediction_moves_with_the_state_that_it_is_relative_to(arrays: dict[str, Any]) -> None:

@@ -251,6 +251,25 @@ def test_lerobots_real_time_chunking(dataset: Dataset, tokenizer_path: str) -> N
     assert torch.equal(chunk(prev_chunk_left_over=None, inference_delay=2), chunk())
 
 
+@pytest.mark.parametrize("kind", ["bin", "quest", "acodec"])
+def test_real_time_chunking_of_tokens_without_prefixes_warns_once(
+    dataset: Dataset, kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tiny.make_tokenizer(kind, dataset).save_pretrained(tmp_path / kind)
+    policy = make_policy(dataset, make_config(str(path)))
+    (step,) = frames(dataset, 1)
+    plain = policy.predict_action_chunk(step)
+    for delay, num_warnings in ((0, 0), (None, 0), (2, 1), (3, 1)):
+        policy.reset()
+        told = {"prev_chunk_left_over": plain, "inference_delay": delay}
+        assert torch.equal(policy.predict_action_chunk(step, **told), plain)
+        assert len(caplog.messages) == num_warnings
+    assert caplog.messages[0] == (
+        f"chunks of {kind} do not go on from the one under way, since its tokens have no "
+        "prefixes: expect jumps, or take a tokenizer such as oat"
+    )
+
+
 def test_an_episode_repeats_with_a_seed(dataset: Dataset, tokenizer_path: str) -> None:
     config = make_config(tokenizer_path, temperature=1.0, n_action_steps=1, seed=3)
     policy = make_policy(dataset, config)

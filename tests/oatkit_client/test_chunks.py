@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -177,6 +177,37 @@ def test_real_time_counts_a_late_chunk_by_its_age() -> None:
         assert chunks.step({"x": 0})[0] == pytest.approx(expected)
 
 
+class Committing(Counting):
+    metadata: ClassVar = {"takes_committed": True}
+
+
+class Older(Counting):
+    metadata: ClassVar = {"horizon": 8}
+
+
+class Whole(Counting):
+    metadata: ClassVar = {"takes_committed": False}
+
+
+@pytest.mark.parametrize("kind", [Counting, Older, Whole])
+@pytest.mark.parametrize("limit_ms", [None, 1000])
+@pytest.mark.parametrize("method", ["prepare", "step"])
+def test_a_policy_that_takes_no_committed_actions_is_never_asked(
+    kind: Any, limit_ms: float | None, method: str
+) -> None:
+    policy = kind()
+    said = (
+        "commit is for policies whose metadata has takes_committed, which this one has not: leave "
+        "commit out"
+    )
+    meanwhile: Any = "hold" if limit_ms else "raise"
+    with RealTimeChunks(policy, commit=True, limit_ms=limit_ms, meanwhile=meanwhile) as chunks:
+        for _ in range(2):
+            with pytest.raises(ValueError, match=said):
+                getattr(chunks, method)({"x": 0})
+    assert policy.seen == []
+
+
 def committed(policy: Counting) -> list[Any]:
     """First dimension of what each request committed."""
     told = [request.get("committed") for request in policy.requests]
@@ -185,7 +216,7 @@ def committed(policy: Counting) -> list[Any]:
 
 def test_real_time_tells_what_is_executed_until_the_chunk_comes() -> None:
     """As many steps as the latest of the last replies took; step s observes x = s."""
-    policy = Counting()
+    policy = Committing()
     with RealTimeChunks(policy, execute=3, blend=None, commit=True) as chunks:
         for step in range(4):  # the second request, at step 3, comes 3 steps late
             if step == 3:
@@ -203,7 +234,7 @@ def test_real_time_tells_what_is_executed_until_the_chunk_comes() -> None:
 
 
 def test_what_is_committed_ends_with_the_plan() -> None:
-    policy = Counting(horizon=4)
+    policy = Committing(horizon=4)
     with RealTimeChunks(policy, execute=3, blend=None, commit=True) as chunks:
         chunks._background.late_steps.extend([9])
         for step in range(4):

@@ -176,6 +176,34 @@ def test_a_greeting_that_is_none_is_not_taken_for_one() -> None:
                     one()
 
 
+def test_a_server_that_knows_no_draws() -> None:
+    reply = Frame(Opcode.BINARY, pack({"actions": np.zeros((8, 3), np.float32)}))
+    with deaf_server(METADATA, reply, reply) as url, Client(url) as client:
+        with pytest.raises(Refused, match="gives one chunk and not 3: ask without draws"):
+            client.infer(OBSERVATION, draws=3)
+        assert client.infer(OBSERVATION)["actions"].shape == (8, 3)
+
+
+def test_the_scale_of_actions_is_known_while_a_request_is_under_way(policy: SlowPolicy) -> None:
+    with (
+        serving(policy, ServeConfig(port=0, max_batch=1)) as url,
+        Client(url) as client,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        told = client.metadata["normalization"]["action"]["scale"]
+        policy.gate.clear()
+        policy.has_begun.clear()
+        asked = pool.submit(client.infer, OBSERVATION)
+        policy.has_begun.wait()
+        scale = pool.submit(lambda: client.action_scale)
+        try:
+            np.testing.assert_array_equal(scale.result(timeout=5), told)
+            assert not asked.done()
+        finally:
+            policy.gate.set()
+        assert asked.result()["actions"].shape == (8, 3)
+
+
 def test_an_address_that_is_none() -> None:
     with pytest.raises(Refused, match="expected ws://host:port"):
         Client("http://127.0.0.1").infer(OBSERVATION)

@@ -128,7 +128,7 @@ def test_a_row_is_the_same_in_any_batch(policy: SlowPolicy, start: Start, ask: A
 def test_draws_and_committed_actions_are_answered_row_by_row(
     policy: SlowPolicy, light: LightPolicy, start: Start, ask: Ask
 ) -> None:
-    batcher = start()
+    batcher = start(max_batch=6)
     committed = np.linspace(-1, 1, 12, dtype=np.float32).reshape(2, 2, 3)
 
     def submit(row: int) -> asyncio.Future[Answer]:
@@ -161,6 +161,69 @@ def test_draws_and_committed_actions_are_answered_row_by_row(
         assert answer.draws is not None
         np.testing.assert_array_equal(answer.draws[0], answer.actions)
         np.testing.assert_allclose(answer.draws, alone.draws[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("draws", "batches"), [(1, [4, 2]), (2, [2] * 3), (3, [1] * 6)])
+def test_draws_count_as_rows_of_a_batch(
+    policy: SlowPolicy, start: Start, ask: Ask, draws: int, batches: list[int]
+) -> None:
+    batcher = start(max_batch=4)
+
+    async def main() -> None:
+        futures = [await held(policy, batcher, ask)]
+        futures += [batcher.submit(replace(ask(i), draws=draws)) for i in range(6)]
+        policy.gate.set()
+        await asyncio.gather(*futures)
+
+    run(main())
+    assert policy.batches == [1, *batches]
+
+
+def test_draws_take_the_time_of_as_many_rows(policy: SlowPolicy, start: Start, ask: Ask) -> None:
+    """20 ms a row and stage: of 200 ms a request gets the tokens that its draws leave time for."""
+    batcher = start(max_batch=4)
+    latencies = batcher.latencies
+    for size, budget in latencies.table_ms:
+        latencies.table_ms[size, budget] = 20.0 * size * (latencies.budgets.index(budget) + 1)
+    latencies.slowness = latencies.reply_ms = 1.0
+
+    async def main() -> list[Any]:
+        first = await held(policy, batcher, ask)
+        budgets = []
+        for draws in (1, 2, 4, 8):
+            now = time.perf_counter()
+            batcher.submit(replace(ask(within_s=0.21, now=now), draws=draws))
+            with batcher._changed:
+                budgets.append(batcher._take(now)[1])
+        policy.gate.set()
+        await first
+        return budgets
+
+    assert run(main()) == [8, 8, 2, 1]
+
+
+def test_every_robot_and_row_count_is_measured_before_the_first_request(
+    tmp_path: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    robots = {name: make_policy(tmp_path / name) for name in ("a", "b")}
+    batcher = Batcher(robots["a"], max_batch=2, max_queue=9, robots=dict(robots))
+    batcher.start()
+
+    def fail(*parts: Any, **options: Any) -> None:
+        raise AssertionError("a request waits for a measurement")
+
+    monkeypatch.setattr("oatkit.policies.generation.token_predictor.measure_latency", fail)
+    steps = np.zeros((1, 3), np.float32)
+
+    async def main() -> None:
+        for robot in robots:
+            for draws in (1, 2, 3, 9):
+                for committed in (None, steps):
+                    options = {"embodiment": robot, "draws": draws, "committed": committed}
+                    await batcher.submit(replace(ask(within_s=9), **options))
+
+    run(main())
+    batcher.close()
 
 
 def test_every_row_says_how_many_of_its_steps_are_worth_executing(

@@ -33,6 +33,10 @@ def test_the_goal_is_the_largest_budget_that_fits(table: LatencyTable) -> None:
     assert table.largest_budget(1, 1, 1000) == 1
 
 
+def test_more_rows_than_were_measured_take_as_many_times_as_long(table: LatencyTable) -> None:
+    assert [table.expected_ms(rows, 2) for rows in (2, 3, 6)] == [22, 33, 66]
+
+
 def test_a_slower_machine_is_noticed_at_once_and_forgotten_slowly(table: LatencyTable) -> None:
     for _ in range(10):
         table.add_prediction(1, 8, 36.0)

@@ -146,6 +146,7 @@ def test_committed_actions_are_for_tokens_with_prefixes(tmp_path: Path) -> None:
     )
     with pytest.raises(ValueError, match=problem):
         read(whole, message)
+    assert read(whole, message | {"committed": COMMITTED[:0]}).committed is None
 
 
 @pytest.mark.parametrize(

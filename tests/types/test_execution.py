@@ -32,6 +32,11 @@ def test_half_a_chunk_by_default() -> None:
         ({"blend": -0.1}, "blend is -0.1, expected 0 or more"),
         ({"blend": float("nan")}, "blend is nan, expected 0 or more"),
         ({"draws": 0}, "draws is 0, expected 1 or more"),
+        (
+            {"commit": True},
+            "commit is for chunks that act late, and delay is 0: give a delay of 1 or more, or "
+            "leave commit out",
+        ),
     ],
 )
 def test_bad_settings(values: dict[str, Any], message: str) -> None:

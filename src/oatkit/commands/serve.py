@@ -63,7 +63,8 @@ class Serve:
     a CPU with the plain way, but not yet run on a GPU."""
     dtype: DtypeFlag = None
     max_batch: int = 8
-    """Maximum number of requests that are answered together."""
+    """Maximum number of requests that are answered together; each counts as often as it has
+    draws."""
     max_queue: int = 64
     """Maximum number of requests that wait; others are answered that the server is busy."""
     max_connections: int = 128

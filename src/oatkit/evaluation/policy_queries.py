@@ -102,11 +102,13 @@ class PolicyQueries:
         """Median time of a query for one episode alone; None where none of them gave a chunk.
 
         Budgets take turns, so that what else the machine does for a moment slows all of them down.
-        Where episodes will commit actions, these queries commit as many of value 0.
+        Where episodes will commit actions, these queries commit as many of a predicted chunk.
         """
-        execution, num_dims = self._rollout.execution, len(self._simulator.bounds[0])
-        num_steps = execution.delay if execution.commit else 0
-        committed_BPA = np.zeros((1, num_steps, num_dims), np.float32)
+        execution = self._rollout.execution
+        committed_BPA = np.zeros((1, 0, len(self._simulator.bounds[0])), np.float32)
+        if execution.commit and execution.delay:
+            found = self._predict(episodes[:1], budgets[0], committed_BPA)
+            committed_BPA = np.asarray(found.chunk, np.float32)[:, : execution.delay]
         times: dict[Budget, list[float]] = {budget: [] for budget in budgets}
         began = time.monotonic()
         for turn in range(MAX_TURNS + 1):  # the first warms up

@@ -10,11 +10,14 @@ for one to fill. A request without a deadline counts as due `PATIENCE_S` after i
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -28,7 +31,7 @@ from oatkit.policies.observation.observation_spec import blank_observation
 from oatkit.policies.observation.observations import Observations
 from oatkit.serve.latency_table import LatencyTable, deadline_budgets
 from oatkit.serve.request import Request
-from oatkit.types import Budget
+from oatkit.types import Budget, Prediction
 
 PATIENCE_S = 1.0
 """Time after which a request without a deadline is due."""
@@ -99,7 +102,8 @@ class Batcher:
 
     Args:
         policy: Policy that answers; only this thread calls it.
-        max_batch: Maximum number of requests that are answered together.
+        max_batch: Maximum number of chunks that are generated together: of requests, where each is
+            for one draw. A request for more draws is answered alone.
         max_queue: Maximum number of requests that wait.
         robots: Policies of all robots by their names, around one network, where requests name
             theirs; `policy` is one of them.
@@ -180,9 +184,7 @@ class Batcher:
 
     def _run(self, is_warm: threading.Event) -> None:
         try:
-            self.latencies.measure(self._predict_blank)
-            if takes_committed(self._policy):  # which takes another time, measured here
-                self._predict_blank(1, None, num_committed=1)
+            self._warm_up()
         except Exception as error:  # noqa: BLE001  handed to whoever called start
             self._failure = error
             return
@@ -200,13 +202,26 @@ class Batcher:
                 self._answer(batch, budget)
                 self._busy_since = None
 
-    def _predict_blank(self, batch_size: int, budget: int | None, num_committed: int = 0) -> None:
-        committed_PA = np.zeros((num_committed, self._policy.tokenizer.action_dim), np.float32)
-        self._policy.predict_action_chunk(
-            blank_observation(self._policy.spec, batch_size),
+    def _warm_up(self) -> None:
+        """Measure how long predictions take, for every robot and every number of rows, so that no
+        request has to wait for that; where actions are committed they take longer."""
+        self.latencies.measure(partial(self._predict_blank, self._policy))
+        if not self.latencies.budgets:  # deadlines are ignored
+            return
+        for policy in self._robots.values() or (self._policy,):
+            for batch_size in range(1, self.latencies.max_batch + 1):
+                found = self._predict_blank(policy, batch_size)
+                if takes_committed(policy):
+                    self._predict_blank(policy, batch_size, committed=found.chunk[:, :1])
+
+    def _predict_blank(
+        self, policy: Policy, batch_size: int, budget: int | None = None, committed: Any = None
+    ) -> Prediction:
+        return policy.predict_action_chunk(
+            blank_observation(policy.spec, batch_size),
             budget=budget,
             deadline_ms=UNLIMITED_MS if self.latencies.budgets else None,
-            committed=committed_PA if num_committed else None,
+            committed=committed,
         )
 
     def _take(self, now: float) -> tuple[list[_Waiting], Budget]:
@@ -218,11 +233,13 @@ class Batcher:
             return [], None
         first = queue[0].request
         together = [w for w in queue if w.request.batch_key == first.batch_key]
-        batch, budget = together[: self.latencies.max_batch], first.budget
+        most = max(1, self.latencies.max_batch // first.draws)
+        batch, budget = together[:most], first.budget
         if first.deadline is not None and self.latencies.budgets:
             batch = batch[: self._size_in_time(batch, now)]
-            planned = self._plan_budget(batch[0], len(batch), queue, now)
-            batch = [w for w in batch if self._plan_budget(w, len(batch), queue, now) == planned]
+            rows = len(batch) * first.draws
+            planned = self._plan_budget(batch[0], rows, queue, now)
+            batch = [w for w in batch if self._plan_budget(w, rows, queue, now) == planned]
             budget = budget if budget == "auto" else planned
         taken = set(map(id, batch))
         self._waiting = [w for w in queue if id(w) not in taken]
@@ -233,25 +250,29 @@ class Batcher:
         trained budget before its deadline; all of them if it is already too late."""
         latencies, left_ms = self.latencies, self._left_ms(batch[0].due, now)
         sizes = range(len(batch), 0, -1)
-        in_time = (n for n in sizes if latencies.expected_ms(n, latencies.budgets[0]) <= left_ms)
+        draws, first = batch[0].request.draws, latencies.budgets[0]
+        in_time = (n for n in sizes if latencies.expected_ms(n * draws, first) <= left_ms)
         return next(in_time, len(batch))
 
     def _plan_budget(
-        self, one: _Waiting, batch_size: int, queue: Sequence[_Waiting], now: float
+        self, one: _Waiting, num_rows: int, queue: Sequence[_Waiting], now: float
     ) -> int:
-        """The largest budget in time for this request that leaves all others time for their
-        smallest trained budget."""
+        """The largest budget in time for this request, in a batch of so many generated rows, that
+        leaves all others time for their smallest trained budget."""
         budget, latencies = one.request.budget, self.latencies
         allowed_ms = self._left_ms(one.due, now)
         first_ms = latencies.expected_ms(latencies.max_batch, latencies.budgets[0])
         with_deadline = [w for w in queue if w.request.deadline is not None]
-        later = with_deadline[latencies.max_batch :: latencies.max_batch]
-        for number, other in enumerate(later, start=1):
-            spare_ms = self._left_ms(other.due, now) - number * first_ms
-            if spare_ms > 0:  # a request that is already too late does not limit the others
+        ends = list(accumulate(w.request.draws for w in with_deadline))
+        now_rows = max(latencies.max_batch, ends[0])
+        for other, end in zip(with_deadline, ends, strict=True):
+            num_batches = math.ceil((end - now_rows) / latencies.max_batch)  # after this one
+            spare_ms = self._left_ms(other.due, now) - num_batches * first_ms
+            # a request that is already too late does not limit the others
+            if num_batches > 0 and spare_ms > 0:
                 allowed_ms = min(allowed_ms, spare_ms)
         most = budget if isinstance(budget, int) else None
-        return latencies.largest_budget(batch_size, most, allowed_ms)
+        return latencies.largest_budget(num_rows, most, allowed_ms)
 
     def _left_ms(self, due: float, now: float) -> float:
         """Time until the prediction must be done."""

@@ -19,7 +19,8 @@ class LatencyTable:
     """Durations of whole predictions by batch size and budget, corrected by what is seen later.
 
     Args:
-        max_batch: Maximum number of requests in a batch.
+        max_batch: Maximum number of rows in a batch that are measured; more take as many times as
+            long.
         budgets: Trained budgets, or numbers of Euler steps, in growing order; empty where
             generation cannot stop early.
 
@@ -73,7 +74,8 @@ class LatencyTable:
     def _measured_ms(self, batch_size: int, budget: int | None) -> float:
         longest = self.budgets[-1] if self.budgets else None
         at_least = (b for b in self.budgets if budget is not None and b >= budget)
-        return self.table_ms[batch_size, next(at_least, longest)]
+        measured_ms = self.table_ms[min(batch_size, self.max_batch), next(at_least, longest)]
+        return measured_ms * max(1.0, batch_size / self.max_batch)
 
 
 def deadline_budgets(policy: Policy) -> tuple[int, ...]:

@@ -296,12 +296,14 @@ def _read_committed(value: Any, policy: Policy) -> NDArray[np.float32] | None:
     """The committed actions of a request, (steps, action_dim); None where there are none."""
     if value is None:
         return None
+    actions = _array("committed", value)
+    if not actions.size:
+        return None
     if not takes_committed(policy):
         raise ValueError(
             "this policy takes no committed actions, which are for tokens whose prefixes decode, "
             "such as those of oat: ask without committed"
         )
-    actions = _array("committed", value)
     horizon, dim = policy.tokenizer.horizon, policy.tokenizer.action_dim
     if actions.ndim != 2 or actions.shape[1] != dim or len(actions) > horizon:
         raise ValueError(
@@ -309,7 +311,7 @@ def _read_committed(value: Any, policy: Policy) -> NDArray[np.float32] | None:
         )
     if not np.isfinite(actions).all():
         raise ValueError("committed is not finite")
-    return actions.astype(np.float32) if len(actions) else None
+    return actions.astype(np.float32)
 
 
 def _read_flag(key: str, value: Any) -> bool:

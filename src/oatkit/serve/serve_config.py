@@ -21,7 +21,8 @@ class ServeConfig:
     tls: ssl.SSLContext | None = None
     """Certificate with its key, for `wss://`; None for `ws://`."""
     max_batch: int = 8
-    """Maximum number of requests that are answered together."""
+    """Maximum number of requests that are answered together; each counts as often as it has
+    draws."""
     max_queue: int = 64
     """Maximum number of requests that wait; to others the server says that it is busy."""
     max_connections: int = 128

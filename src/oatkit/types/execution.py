@@ -30,7 +30,8 @@ class Execution:
         draws: Number of chunks that are generated for an observation. The one nearest to the plan
             under way is taken; where there is none, the one nearest to the others.
         commit: Whether a query tells the policy the actions that are executed before its chunk
-            acts, `delay` of them, so that the chunk begins with them.
+            acts, `delay` of them, so that the chunk begins with them; without a delay that is a
+            ValueError.
     """
 
     steps: ExecuteSteps = None
@@ -51,6 +52,11 @@ class Execution:
             raise ValueError(f"delay is {self.delay}, expected 0 or more")
         if self.draws < 1:
             raise ValueError(f"draws is {self.draws}, expected 1 or more")
+        if self.commit and not self.delay:
+            raise ValueError(
+                "commit is for chunks that act late, and delay is 0: give a delay of 1 or more, or "
+                "leave commit out"
+            )
 
     def within(self, horizon: int) -> Execution:
         """The same for chunks of so many steps, half a chunk as a number.

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from oatkit.data import Dataset
 from oatkit.data.action_transform import ActionTransform
+from oatkit.errors import DecodeError
 from oatkit.policies import LightPolicy, Prediction
 from oatkit.policies.generation.committed_actions import (
     NUM_CANDIDATES,
@@ -25,7 +26,9 @@ from oatkit.policies.generation.committed_actions import (
     read_committed,
 )
 from oatkit.policies.generation.early_stop import AutoThresholds
-from oatkit.types import Sampling, Tokens
+from oatkit.policies.generation.latency_measurement import REPEATS
+from oatkit.tokenizers import KINDS
+from oatkit.types import Sampling, Schedule, Tokens
 from tests.policies import tiny
 from tests.policies.tiny import seeded
 
@@ -47,7 +50,7 @@ def assert_same(found: Prediction, wanted: Prediction) -> None:
 
 
 @given(
-    kind=st.sampled_from(PREFIXED),
+    kind=st.sampled_from(sorted({*KINDS} - {"fast"})),
     sampling=st.sampled_from(SAMPLINGS),
     budget=st.integers(1, 6),
     draws=st.integers(1, 3),
@@ -66,9 +69,18 @@ def test_conditioning_on_nothing_equals_no_conditioning(
     policy = policies[kind]
     observation = tiny.batch(policy, dataset)
     nothing = np.zeros((3, 0, tiny.ACTION_DIM) if has_rows else (0, tiny.ACTION_DIM))
-    options = {"sampling": sampling, "budget": budget, "draws": draws}
+    options = {"sampling": sampling, "draws": draws}
+    if kind in PREFIXED:
+        options["budget"] = budget
     without = predict(policy, observation, None, **options)
     assert_same(predict(policy, observation, nothing, **options), without)
+
+
+def test_nothing_is_no_error_of_fast(policies: dict[str, LightPolicy], dataset: Dataset) -> None:
+    """Its random sequences do not decode, with nothing committed as without."""
+    observation = tiny.batch(policies["fast"], dataset)
+    with pytest.raises(DecodeError, match="did not decode in 10 attempts"):
+        predict(policies["fast"], observation, np.zeros((0, tiny.ACTION_DIM)))
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +123,39 @@ def test_the_first_actions_come_nearer(
 
     guided = distance(predict(policy, observation, committed, sampling=sampling))
     assert guided <= distance(predict(policy, observation, None, sampling=sampling))
+
+
+@given(
+    kind=st.sampled_from(PREFIXED),
+    seed=st.integers(0, 1000),
+    budgets=st.tuples(st.integers(1, 6), st.integers(1, 6)).map(sorted),
+    schedule=st.sampled_from([(6,), (3, 6), (2, 6), (1, 2, 3, 4, 5, 6)]),
+    sampling=st.sampled_from(SAMPLINGS),
+)
+@quickly
+@pytest.mark.filterwarnings("ignore:the policy was trained to generate")
+def test_a_smaller_budget_gives_a_prefix_of_a_larger_one(
+    varied: dict[str, LightPolicy],
+    dataset: Dataset,
+    kind: str,
+    seed: int,
+    budgets: list[int],
+    schedule: tuple[int, ...],
+    sampling: Sampling,
+) -> None:
+    policy = varied[kind]
+    observation = tiny.batch(policy, dataset, size=12)
+    shuffled = np.random.default_rng(seed).permutation(12)
+    options: dict[str, Any] = {"sampling": sampling}
+    if kind != "oat-pow2":  # which has 8 tokens
+        options["schedule"] = Schedule(schedule)
+    less, more = (
+        predict(
+            policy, observation, observation["action"][shuffled, :3], budget=budget, **options
+        ).ids
+        for budget in budgets
+    )
+    np.testing.assert_array_equal(less[:, : budgets[0]], more[:, : budgets[0]])
 
 
 def slow_choice(
@@ -195,11 +240,22 @@ def test_draws_budgets_and_deadlines_go_together(dataset: Dataset) -> None:
     assert predict(policy, observation, steps, deadline_ms=1e6).budget.tolist() == [8] * 3
 
 
-def test_a_stage_takes_longer_where_actions_are_committed(dataset: Dataset) -> None:
+def test_candidates_are_decoded_where_the_latency_of_committed_actions_is_measured(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     policy = tiny.make_policy("oat-pow2", dataset)
+    decode, decoded = policy.tokenizer.decode_normalized, []
+
+    def count(tokens: Tokens) -> Tensor:
+        decoded.append(len(tokens.ids))
+        return decode(tokens)
+
+    monkeypatch.setattr(policy.tokenizer, "decode_normalized", count)
     plain = policy.token_predictor.latency(8)
-    guided = policy.token_predictor.latency(8, is_committed=True)
-    assert sum(guided.stages_ms) > sum(plain.stages_ms)
+    num_plain = len(decoded)
+    policy.token_predictor.latency(8, is_committed=True)
+    assert decoded.count(8) == 2 * num_plain, "chunks are decoded at the end of both"
+    assert decoded[num_plain:].count(8 * NUM_CANDIDATES) == (REPEATS + 1) * NUM_SLOTS
     assert policy.token_predictor.latency(8) is plain
 
 
@@ -233,7 +289,6 @@ def test_actions_are_coded_as_those_of_a_chunk(dataset: Dataset) -> None:
         tokenizer.normalizer = normalizer
         whole = normalizer.normalize(torch.from_numpy(chunks), state_BS)
         found = read_committed(tokenizer, chunks[:, :3], 4, state_BS)
-        assert found is not None
         torch.testing.assert_close(found, whole[:, :3])
 
 
@@ -273,3 +328,5 @@ def test_a_flow_head_refuses(dataset: Dataset) -> None:
     said = "a flow expert acts, which takes no committed actions: leave committed out"
     with pytest.raises(ValueError, match=said):
         policy.predict_action_chunk(tiny.batch(policy, dataset), committed=np.zeros((1, 3)))
+    nothing = policy.predict_action_chunk(tiny.batch(policy, dataset), committed=np.zeros((0, 3)))
+    assert nothing.chunk.shape == (3, tiny.HORIZON, tiny.ACTION_DIM)

@@ -9,6 +9,7 @@ import torch
 from oatkit.data import Dataset
 from oatkit.policies import LightFlowPolicy
 from oatkit.policies.generation.flow_predictor import FlowNet
+from oatkit.policies.observation.observations import Observations
 from oatkit.types import Sampling
 from tests.policies import tiny
 from tests.policies.tiny import seeded
@@ -101,6 +102,22 @@ def test_the_time_of_a_step_is_measured_once(policy: LightFlowPolicy) -> None:
     first = predictor.step_ms(2)
     assert first > 0
     assert predictor.step_ms(2) is first
+
+
+def test_draws_that_were_never_measured_take_as_many_times_as_long(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predictor = tiny.make_flow_policy(dataset).flow_predictor
+    measured: list[int] = []
+
+    def measure(observations: Observations) -> float:
+        measured.append(len(observations))
+        return 5.0
+
+    monkeypatch.setattr(predictor, "_measure_step", measure)
+    assert [predictor._step_ms_of_draws(2, draws) for draws in (3, 1)] == [15.0, 5.0]
+    assert measured == [2]
+    assert predictor.step_ms(6) == predictor._step_ms_of_draws(2, 3) == 5.0
 
 
 def test_a_light_network_is_a_flow_network(policy: LightFlowPolicy) -> None:

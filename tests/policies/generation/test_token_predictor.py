@@ -13,6 +13,7 @@ from torch import Tensor
 from oatkit.data import Dataset
 from oatkit.errors import DecodeError
 from oatkit.policies import LightPolicy, Prediction
+from oatkit.policies.generation.deadline import Latency
 from oatkit.policies.observation.observations import Observations
 from oatkit.storage.artifact import UNTRAINED
 from oatkit.types import Sampling, Schedule, Tokens
@@ -120,6 +121,23 @@ def test_relaxed_fast_mends_instead(dataset: Dataset) -> None:
     with pytest.raises(ValueError, match="fast decodes only all of its tokens: budget auto"):
         policy.predict_action_chunk(tiny.batch(policy, dataset), budget="auto")
     assert len(policy.token_predictor.latency().stages_ms) == policy.schedule.calls
+
+
+def test_draws_that_were_never_measured_take_as_many_times_as_long(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy, measured = tiny.make_policy("oat", dataset), []
+
+    def measure(net: Any, tokenizer: Any, schedule: Any, batch: Any, *_: Any, **__: Any) -> Latency:
+        measured.append(len(batch))
+        return Latency((1.0, 2.0), 0.5)
+
+    monkeypatch.setattr("oatkit.policies.generation.token_predictor.measure_latency", measure)
+    predictor, rest = policy.token_predictor, (policy.schedule, False)
+    assert predictor._latency_of_draws(2, 3, *rest) == Latency((3.0, 6.0), 1.5)
+    assert predictor._latency_of_draws(2, 1, *rest) == Latency((1.0, 2.0), 0.5)
+    assert measured == [2]
+    assert predictor.latency(6) is predictor._latency_of_draws(2, 3, *rest)
 
 
 @pytest.mark.parametrize("kind", PREFIXED)

@@ -33,6 +33,7 @@ def test_a_blank_observation_can_be_read(dataset: Dataset) -> None:
     assert read.state.shape == (3, 2, tiny.STATE_DIM)
     assert read.images[0].shape == (3, 2, 3, tiny.HEIGHT, tiny.WIDTH)
     assert not read.is_single_frame
+    assert not read.state.any(), "the state amid the training data"
 
 
 def test_only_what_the_policy_reads_is_selected(dataset: Dataset) -> None:

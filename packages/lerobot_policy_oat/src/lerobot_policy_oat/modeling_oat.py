@@ -26,6 +26,7 @@ from oatkit.evaluation.action_plan import ActionPlan
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.weight_loading import WithoutWeights, place_weights
 from oatkit.policies import LightPolicy, Prediction
+from oatkit.policies.generation.committed_actions import takes_committed
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.storage.artifact import CONFIG_BESIDE_LEROBOT, replacing
@@ -69,6 +70,7 @@ class OATPolicy(PreTrainedPolicy):
         self.net: nn.Module = self.light.net
         self.config = _completed(config, self.light)
         self._keys = {_camera_key(key): key for key in config.image_features}
+        self._has_warned = False
         self.reset()
 
     def get_optim_params(self) -> Iterator[nn.Parameter]:
@@ -100,11 +102,16 @@ class OATPolicy(PreTrainedPolicy):
 
         LeRobot's real-time chunking gives `prev_chunk_left_over`, what is left of the chunk under
         way, and `inference_delay`, how many steps of it are executed before the new chunk acts;
-        the new chunk then begins with these.
+        the new chunk then begins with these. A policy that cannot do that warns once. The draws of
+        the configuration are for `select_action`.
         """
         self._history.add(self._observation(batch))
         left, delay = kwargs.get("prev_chunk_left_over"), kwargs.get("inference_delay")
-        return self._predict(committed=None if left is None else left[..., : delay or 0, :]).chunk
+        committed = left[..., :delay, :] if left is not None and delay else None
+        if committed is not None and not takes_committed(self.light):
+            self._warn_of_jumps()
+            committed = None
+        return self._predict(committed=committed).chunk
 
     @torch.no_grad()
     def select_action(self, batch: dict[str, Any], **kwargs: Any) -> Tensor:
@@ -122,6 +129,15 @@ class OATPolicy(PreTrainedPolicy):
         self._num_left = [num_left - 1 for num_left in self._num_left]
         actions_BA = np.concatenate([plan.take(1)[0] for plan in self._plans])
         return torch.from_numpy(actions_BA).to(tensor.device)
+
+    def _warn_of_jumps(self) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "chunks of %s do not go on from the one under way, since its tokens have no "
+                "prefixes: expect jumps, or take a tokenizer such as oat",
+                self.light.tokenizer.kind,
+            )
 
     def _observation(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """What the policy reads of a batch, under oatkit's keys."""

@@ -21,6 +21,7 @@ class BackgroundPlan:
         policy: Client or local policy that gives the chunks.
         plan: What the chunks so far planned.
         limit: How long a step may take.
+        commit: Whether requests will hold committed actions.
 
     Attributes:
         plan: What the chunks so far planned.
@@ -32,9 +33,11 @@ class BackgroundPlan:
         late_steps: How many steps were taken until each of the last replies came.
     """
 
-    def __init__(self, policy: ChunkSource, plan: PlannedActions, limit: StepLimit) -> None:
+    def __init__(
+        self, policy: ChunkSource, plan: PlannedActions, limit: StepLimit, *, commit: bool = False
+    ) -> None:
         self.plan = plan
-        self._requests = ChunkRequests(policy)
+        self._requests = ChunkRequests(policy, commit=commit)
         self._limit = limit
         self._is_plan_stale = False
         self.reply: Mapping[str, Any] = {}

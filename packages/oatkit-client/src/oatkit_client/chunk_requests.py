@@ -23,13 +23,16 @@ class ChunkRequests:
 
     Args:
         policy: Client or local policy that gives the chunks.
+        commit: Whether requests will hold committed actions; a policy that does not take them
+            fails the first request, before the robot moves.
 
     Attributes:
         asked_at: Step of the plan at which the last request was made.
     """
 
-    def __init__(self, policy: ChunkSource) -> None:
+    def __init__(self, policy: ChunkSource, *, commit: bool = False) -> None:
         self._policy = policy
+        self._is_unsure = commit
         self._asker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="oatkit-client")
         self._pending: Future[Reply] | None = None
         self._last: Future[Any] | None = None
@@ -54,7 +57,7 @@ class ChunkRequests:
             request: Further arguments of `infer`.
         """
         assert self._pending is None
-        self._last = self._pending = self._asker.submit(self._policy.infer, obs, **request)
+        self._last = self._pending = self._asker.submit(self._infer, obs, request)
         self.asked_at = asked_at
 
     def take(self, timeout_s: float | None) -> Reply | None:
@@ -84,7 +87,23 @@ class ChunkRequests:
         self._drop()
         self._asker.shutdown()
 
+    def _infer(self, obs: Mapping[str, Any], request: Mapping[str, Any]) -> Reply:
+        if self._is_unsure:  # here and not in a step: to read the metadata may take long
+            _require_committed(self._policy)
+            self._is_unsure = False
+        return self._policy.infer(obs, **request)
+
     def _drop(self) -> None:
         if self._pending is not None:
             self._pending.cancel()
         self._pending = None
+
+
+def _require_committed(policy: ChunkSource) -> None:
+    """Raise unless the policy says that it takes committed actions."""
+    told: Mapping[str, Any] = getattr(policy, "metadata", {})
+    if not told.get("takes_committed", False):
+        raise ValueError(
+            "commit is for policies whose metadata has takes_committed, which this one has not: "
+            "leave commit out"
+        )

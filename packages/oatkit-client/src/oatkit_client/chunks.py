@@ -158,7 +158,8 @@ class RealTimeChunks(_ChunkExecution):
             way is always finished first.
         commit: Whether a request tells the policy which actions will be executed until its chunk
             comes, so that the chunk begins with them: those of as many steps as the latest of the
-            last four replies took, one at least. The server's metadata must have `takes_committed`.
+            last four replies took, one at least. It is for policies whose metadata has
+            `takes_committed`; the first request of others, and of a `LocalPolicy`, raises.
         request: Further arguments of `infer`, such as `budget`, `deadline_ms` or `draws`.
 
     Attributes:
@@ -178,7 +179,7 @@ class RealTimeChunks(_ChunkExecution):
         **request: Any,
     ) -> None:
         plan, limit = PlannedActions(execute, blend), StepLimit(limit_ms, meanwhile)
-        super().__init__(BackgroundPlan(policy, plan, limit), request)
+        super().__init__(BackgroundPlan(policy, plan, limit, commit=commit), request)
         self._rate_hz = rate_hz
         self._commit = commit
         self.num_waits = 0

@@ -119,11 +119,9 @@ class Client:
     def action_scale(self) -> Any:
         """Raw units in a normalized one of each action dimension, (action_dim,), in which chunks
         are compared; 1 for a server that does not tell them."""
-        told: Mapping[str, Any] = self.metadata
-        told = told.get("embodiments", {}).get(self._embodiment, told)
-        return np.asarray(
-            told["normalization"]["action"]["scale"] if "normalization" in told else 1.0
-        )
+        told = self._metadata or self.metadata  # known without waiting for a request under way
+        scale = told["normalization"]["action"]["scale"] if "normalization" in told else 1.0
+        return np.asarray(scale)
 
     def get_server_metadata(self) -> Metadata:
         """The same as `metadata`, by the name that openpi's client has for it."""
@@ -185,6 +183,8 @@ class Client:
         if self._decoder is not None:
             state = _state(obs) if self._decoder.state_dim else None
             reply["actions"] = self._decoder.decode(reply["tokens"], state=state)
+        if draws > 1 and "draws" not in reply:
+            raise Refused(f"{self.url} gives one chunk and not {draws}: ask without draws")
         return reply
 
     def ask(self, message: Mapping[str, Any]) -> Reply:

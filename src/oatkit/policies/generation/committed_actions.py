@@ -51,7 +51,8 @@ class CommittedActions:
     Attributes:
         tokenizer: Decodes the candidates.
         actions: (N, P, A) the committed actions as the tokenizer codes them, normalized units.
-        budget: Largest number of tokens that a chunk will be decoded from.
+        budget: Largest number of tokens that a chunk will be decoded from; those after it are not
+            chosen by the committed actions.
     """
 
     tokenizer: ActionTokenizer
@@ -64,7 +65,8 @@ class CommittedActions:
         """Ids of a stage, (N, G), chosen slot by slot.
 
         The slots after the one that is chosen hold what they would without committed actions, so
-        that a stage is decoded as a whole, as the tokenizer was trained.
+        that a stage is decoded as a whole, as the tokenizer was trained, whatever the budget: a
+        smaller one gives a prefix of what a larger one does.
 
         Args:
             ids_NK: Ids of the stages before.
@@ -87,7 +89,7 @@ class CommittedActions:
 
     def _misfit(self, ids_NCK: Tensor) -> Tensor:
         """How unlikely the committed actions are after each sequence, (N, C) in nats."""
-        tokens = Tokens.full(ids_NCK[..., : self.budget].flatten(0, 1))
+        tokens = Tokens.full(ids_NCK.flatten(0, 1))
         chunks_MTA = self.tokenizer.decode_normalized(tokens)
         decoded_NCTA = chunks_MTA.reshape(*ids_NCK.shape[:2], *chunks_MTA.shape[1:])
         away_NCPA = decoded_NCTA[:, :, : self.actions.shape[1]] - self.actions[:, None]
@@ -115,8 +117,8 @@ def require_prefixes(tokenizer: ActionTokenizer) -> None:
 
 def read_committed(
     tokenizer: ActionTokenizer, given: Any, batch_size: int, state_BS: Tensor | None
-) -> Tensor | None:
-    """Committed actions as the tokenizer codes them, (B, P, A); None where there are none.
+) -> Tensor:
+    """Committed actions as the tokenizer codes them, (B, P, A).
 
     Args:
         tokenizer: Tokenizer of the policy.
@@ -135,8 +137,6 @@ def read_committed(
     if not torch.isfinite(actions).all():
         raise ValueError("committed is not finite")
     num_steps = actions.shape[-2]
-    if not num_steps:
-        return None
     actions_BPA = actions.expand(batch_size, -1, -1)
     if tokenizer.normalized_input:
         return actions_BPA

@@ -23,6 +23,10 @@ class Latency:
     stages_ms: tuple[float, ...]
     decode_ms: float
 
+    def scaled(self, factor: float) -> Latency:
+        """The same where everything takes so many times as long."""
+        return Latency(tuple(factor * ms for ms in self.stages_ms), factor * self.decode_ms)
+
 
 @dataclass(frozen=True)
 class Deadline:

@@ -89,7 +89,7 @@ class FlowPredictor:
         began = time.perf_counter()
         if options.schedule is not None:
             raise ValueError("a flow expert acts, which has no schedules: leave the schedule out")
-        if options.committed is not None:
+        if options.has_committed:
             raise ValueError(
                 "a flow expert acts, which takes no committed actions: leave committed out"
             )
@@ -98,7 +98,7 @@ class FlowPredictor:
         deadline = None
         if options.deadline_ms is not None:
             before = time.perf_counter()
-            step_ms = self.step_ms(len(batch) * options.draws)
+            step_ms = self._step_ms_of_draws(len(batch), options.draws)
             latency = Latency((step_ms,) * num_steps, decode_ms=0.0)
             began += time.perf_counter() - before  # measuring is not part of the prediction
             at = began + options.deadline_ms / 1000
@@ -182,6 +182,13 @@ class FlowPredictor:
             blank = self._episode.read(blank_observation(self._spec, batch_size))
             self._steps_ms[key] = self._measure_step(blank.to(self._net.device))
         return self._steps_ms[key]
+
+    def _step_ms_of_draws(self, batch_size: int, draws: int) -> float:
+        """How long an Euler step of a batch takes, or of so many draws of it: where as many rows
+        were never measured, every draw counts as long as the batch alone."""
+        if (batch_size * draws, self._net.device) in self._steps_ms:
+            return self.step_ms(batch_size * draws)
+        return draws * self.step_ms(batch_size)
 
     @torch.inference_mode()
     def _measure_step(self, observations: Observations) -> float:

@@ -1,4 +1,4 @@
-"""How long a policy takes here, measured with black images and zero states."""
+"""How long a policy takes here, measured with blank observations."""
 
 from __future__ import annotations
 
@@ -114,7 +114,9 @@ def _time_parts(
         times += after_stage(entropies)
     if can_stop_early(tokenizer):  # otherwise nobody asks how long decoding takes
         transform = tokenizer.normalizer.transform
-        state_NS = None if transform is None else torch.ones(num_rows, transform.state_dim)
+        state_NS = None
+        if transform is not None:  # numbers that are a rotation in every form
+            state_NS = torch.arange(1.0, transform.state_dim + 1).repeat(num_rows, 1)
         tokens = replace(Tokens.full(torch.cat(ids, dim=1)), state=state_NS)
         ChunkDecoder(tokenizer, correct, context).decode(tokens)
     times.append(read_clock(net.device))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from oatkit.nn.device import read_clock
@@ -31,7 +32,7 @@ class PredictionOptions:
         thresholds: Thresholds of "auto"; None where they were not calibrated.
         execution: How many steps are worth executing; None where that was not calibrated.
         draws: Number of chunks for each observation.
-        committed: Actions that chunks have to begin with; None where nothing is committed.
+        committed: Actions that chunks have to begin with; None or no steps where nothing is.
     """
 
     budget: Budget = None
@@ -43,6 +44,11 @@ class PredictionOptions:
     execution: AutoExecution | None = None
     draws: int = 1
     committed: Any = None
+
+    @property
+    def has_committed(self) -> bool:
+        """Whether there are actions that chunks have to begin with."""
+        return self.committed is not None and 0 not in np.shape(self.committed)
 
 
 def to_prediction(

@@ -90,7 +90,7 @@ class TokenPredictor:
         began = time.perf_counter()
         if options.deadline_ms is not None and not options.deadline_ms > 0:
             raise ValueError(f"deadline_ms is {options.deadline_ms}, expected more than 0")
-        if options.committed is not None:
+        if options.has_committed:
             require_prefixes(self._tokenizer)
         schedule = self._choose_schedule(options.schedule)
         settings = GenerationSettings(
@@ -104,7 +104,7 @@ class TokenPredictor:
         if options.deadline_ms is not None and self._can_stop_early():
             before = time.perf_counter()
             is_committed = settings.committed is not None
-            latency = self.latency(len(batch) * options.draws, schedule, is_committed=is_committed)
+            latency = self._latency_of_draws(len(batch), options.draws, schedule, is_committed)
             began += time.perf_counter() - before  # measuring is not part of the prediction
             deadline = Deadline(began + options.deadline_ms / 1000, latency, self._net.device)
             settings = replace(settings, deadline=deadline)
@@ -124,12 +124,10 @@ class TokenPredictor:
         self, batch: Observations, budget: int, options: PredictionOptions
     ) -> CommittedActions | None:
         """Actions that the chunks of all draws have to agree with, if there are any."""
-        if options.committed is None:
+        if not options.has_committed:
             return None
         state_BS = self._start_state(batch)
         actions_BPA = read_committed(self._tokenizer, options.committed, len(batch), state_BS)
-        if actions_BPA is None:
-            return None
         actions_NPA = actions_BPA.repeat(options.draws, 1, 1).to(self._net.device)
         return CommittedActions(self._tokenizer, actions_NPA, budget)
 
@@ -216,12 +214,27 @@ class TokenPredictor:
         is_committed: bool = False,
     ) -> Latency:
         """How long each stage and decoding take here; measured when it is first asked for."""
-        key = (batch_size, schedule or self._schedule, self._net.device, is_committed)
+        key = self._latency_key(batch_size, schedule, is_committed)
         if key not in self._latencies:
             blank = self._episode.read(blank_observation(self._spec, batch_size))
             parts = (self._net, self._tokenizer, key[1], blank, self._correct)
             self._latencies[key] = measure_latency(*parts, is_committed=is_committed)
         return self._latencies[key]
+
+    def _latency_of_draws(
+        self, batch_size: int, draws: int, schedule: Schedule, is_committed: bool
+    ) -> Latency:
+        """The latency of a batch, or of so many draws of it: where as many rows were never
+        measured, every draw counts as long as the batch alone, which is the most that it takes."""
+        known = self._latencies.get(self._latency_key(batch_size * draws, schedule, is_committed))
+        if known is not None:
+            return known
+        return self.latency(batch_size, schedule, is_committed=is_committed).scaled(draws)
+
+    def _latency_key(
+        self, batch_size: int, schedule: Schedule | None, is_committed: bool
+    ) -> tuple[int, Schedule, torch.device, bool]:
+        return batch_size, schedule or self._schedule, self._net.device, is_committed
 
     def calibrate(
         self,

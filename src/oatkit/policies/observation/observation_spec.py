@@ -135,11 +135,11 @@ class ObservationSpec:
 
 
 def blank_observation(spec: ObservationSpec, batch_size: int) -> dict[str, Any]:
-    """A batch of black images and zero states, to measure time with."""
+    """A batch of black images and of the state amid the training data, to measure time with."""
     shape = (batch_size, spec.history)
     blank: dict[str, Any] = {TASK: [spec.tasks[0] if spec.tasks else "act"] * batch_size}
-    if spec.state_dim:
-        blank[STATE] = np.zeros((*shape, spec.state_dim), np.float32)
+    if spec.state is not None:  # not 0, which is no rotation where a state has a quaternion
+        blank[STATE] = np.tile(spec.state.offset.astype(np.float32), (*shape, 1))
     for camera, size in spec.cameras.items():
         blank[f"{IMAGES}{camera}"] = np.zeros((*shape, *size, 3), np.uint8)
     return blank
