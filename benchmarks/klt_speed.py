@@ -91,7 +91,7 @@ def encoding_speed(codec: Klt) -> dict[str, float]:
 def use_of_vocabulary(codec: Klt) -> dict[str, Any]:
     """Share of the vocabulary that new chunks use in each slot, and that random ids would use."""
     ids_BK = codec.encode(smooth_chunks(ENCODED, SEED + 1)).ids
-    used = [len(ids_B.unique()) / codec.vocab_size for ids_B in ids_BK.unbind(1)]
+    used = [len(set(ids_B.tolist())) / codec.vocab_size for ids_B in ids_BK.unbind(1)]
     at_random = 1 - (1 - 1 / codec.vocab_size) ** ENCODED
     return {"used": [round(share, 3) for share in used], "used_at_random": round(at_random, 3)}
 

@@ -144,8 +144,9 @@ def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, fl
     encoded = encode_chunks(tokenizer, held_out)
     actions_BTA = encoded.actions.numpy()
     train_BTA, *_ = chunks_to_measure(train_set, tokenizer.horizon)
-    shown = [(chunks_BTA / scale).astype(np.float32) for chunks_BTA in (train_BTA, actions_BTA)]
-    spectrum, entropies = eigenvalues(shown[1]), slot_entropies(encoded.tokens)
+    train_BTA = (train_BTA / scale).astype(np.float32)
+    held_out_BTA = (actions_BTA / scale).astype(np.float32)
+    spectrum, entropies = eigenvalues(held_out_BTA), slot_entropies(encoded.tokens)
     rows = []
     for budget in tokenizer.budgets:
         kept = encoded.tokens.prefix(budget)
@@ -164,7 +165,9 @@ def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, fl
                     np.square(raw_BTA / scale)[~encoded.is_pad].mean()
                 ),
                 "gaussian_mse_normalized": gaussian_distortion(spectrum, bits),
-                "fitted_gaussian_mse_normalized": fitted_gaussian_distortion(*shown, bits),
+                "fitted_gaussian_mse_normalized": fitted_gaussian_distortion(
+                    train_BTA, held_out_BTA, bits
+                ),
             }
         )
     return rows

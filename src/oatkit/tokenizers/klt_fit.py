@@ -174,12 +174,13 @@ class TableFitter:
         names = ANALYTIC if self._cells == "auto" else ()
         wanted = self._numbers_of_directions(len(directions_PP))
         found = {name: torch.zeros_like(points.values) for name in (*wanted, *names)}
-        for fold in fold_N.unique().tolist():
+        for fold in sorted(set(fold_N.tolist())):
             is_held_N = fold_N == fold
             held, others = points.part(is_held_N), points.part(~is_held_N)
             for count in wanted if len(others.values) else ():
-                how = (self._num_rows, directions_PP[:, :count], FOLD_ROUNDS)
-                found[count][is_held_N] = vector_cells(*others[:2], *how).of(held.values)
+                directions_PC = directions_PP[:, :count]
+                made = vector_cells(*others[:2], self._num_rows, directions_PC, FOLD_ROUNDS)
+                found[count][is_held_N] = made.of(held.values)
             if len(wanted) > 1:
                 outlooks = {n: self._outlook(held, found[n][is_held_N], token) for n in wanted}
                 wanted = [min(outlooks, key=outlooks.__getitem__)]
