@@ -79,6 +79,7 @@ WAYS = {
     "16 paths": Way(paths=16),
     "cells chosen by their own error, all folds": Way(ChosenAlone),
     "cells chosen by their own error, one fold": Way(ChosenAloneOnOneFold),
+    "vector cells without a margin": Way(constants=((klt_fit, "MARGIN", 0.0),)),
     "drawn vectors as they are drawn": Way(constants=((klt_cells, "GAUSSIAN_ROUNDS", 0),)),
     "drawn vectors with the lengths of means": Way(constants=(MEAN_LENGTHS,)),
 }

@@ -49,6 +49,9 @@ LOSSES = 2
 """Number of tokens in a row after which vector cells, which take longest, are not tried again."""
 EFFICIENCY = 0.8
 """Share of the bits of the tokens to come that counts when an ideal code stands for them."""
+MARGIN = 0.01
+"""Share by which the outlook of vector cells has to be better than that of others: paths gain more
+with those, which the outlook does not see."""
 CHUNKS_PER_GAIN = 4
 """Number of chunks that an id must have left for its gain to be half its own."""
 MAX_LOG_GAIN = 2.0
@@ -149,6 +152,7 @@ class TableFitter:
         if best in ("auto", "vector"):
             tried = self._tried(points, fold_N, token, directions_PP)
             outlooks = {name: self._outlook(points, tried[name], token) for name in tried}
+            outlooks |= {name: outlooks[name] + MARGIN for name in tried if isinstance(name, int)}
             best = min(outlooks, key=outlooks.__getitem__)
         self.chosen.append(best)
         self._lost = 0 if isinstance(best, int) else min(self._lost + 1, LOSSES)
