@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -27,6 +28,7 @@ from oatkit.data.statistics import compute_statistics
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.tokenizers.klt import Klt, KltConfig
+from oatkit.tokenizers.klt_paths import NUM_GROUPS
 
 SEED = 0
 THREADS = 2
@@ -44,6 +46,7 @@ def main() -> None:
     results = {
         "fit": fitting,
         "encode": encoding_speed(codec),
+        "encode_most_paths": encoding_speed(with_paths(codec, NUM_GROUPS)),
         **use_of_vocabulary(codec),
         **artifact(codec),
         "peak_mb": {str(count): peak_in_new_process(count) for count in STREAMED},
@@ -73,6 +76,13 @@ def fitted() -> tuple[Klt, dict[str, float]]:
     chunks = smooth_chunks(CHUNKS, SEED)
     codec = Klt(KltConfig(HORIZON, ACTION_DIM))
     return codec, seconds_of(lambda: codec.fit(lambda: iter(torch.split(chunks, CHUNKS_PER_BLOCK))))
+
+
+def with_paths(codec: Klt, paths: int) -> Klt:
+    """The same tables, searched by another number of paths."""
+    other = Klt(replace(codec.config, paths=paths))
+    other.load_state_dict(codec.state_dict())
+    return other
 
 
 @torch.inference_mode()
