@@ -103,6 +103,19 @@ def test_few_chunks_are_enough(cells: CellsName, count: int) -> None:
     assert all(table.rows.isfinite().all() for table in tables)
 
 
+def test_later_tokens_of_many_numbers_try_no_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    centers = 5 * noise(300, 8)
+    points = centers[torch.arange(900) % 300] + 0.1 * noise(900, 8)
+    monkeypatch.setattr(klt_fit, "VECTOR_TOKENS", 1)
+    found = []
+    for many in (900 * 8, 900 * 8 - 1):
+        monkeypatch.setattr(klt_fit, "MANY_NUMBERS", many)
+        fitter = TableFitter("auto", (8, 4), (1, 2))
+        list(fitter.fit(points, 2))
+        found.append([isinstance(name, int) for name in fitter.chosen])
+    assert found == [[True, True], [True, False]]
+
+
 def test_folds_are_made_of_long_blocks() -> None:
     for count in (1000, 30_000):
         changes = torch.nonzero(klt_fit._folds(count).diff()).flatten()

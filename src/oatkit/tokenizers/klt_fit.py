@@ -47,6 +47,9 @@ KMEANS_ROUNDS = 3
 FOLD_ROUNDS = 2
 LOSSES = 2
 """Number of tokens in a row after which vector cells, which take longest, are not tried again."""
+MANY_NUMBERS = 1 << 22
+VECTOR_TOKENS = 4
+"""Number of tokens that try vector cells where points have more numbers than that, for time."""
 EFFICIENCY = 0.8
 """Share of the bits of the tokens to come that counts when an ideal code stands for them."""
 MARGIN = 0.01
@@ -155,7 +158,7 @@ class TableFitter:
             outlooks |= {name: outlooks[name] + MARGIN for name in tried if isinstance(name, int)}
             best = min(outlooks, key=outlooks.__getitem__)
         self.chosen.append(best)
-        self._lost = 0 if isinstance(best, int) else min(self._lost + 1, LOSSES)
+        self._lost = 0 if isinstance(best, int) else self._lost + 1
         if not isinstance(best, int):
             how = (variances_P, directions_PP, token)
             return self._analytic(best, points.values, points.weights, *how), None
@@ -176,7 +179,9 @@ class TableFitter:
         first fold decides between these, all folds between cells.
         """
         names = ANALYTIC if self._cells == "auto" else ()
-        wanted = self._numbers_of_directions(len(directions_PP))
+        is_short = points.values.numel() <= MANY_NUMBERS or token <= VECTOR_TOKENS
+        may_be_vectors = self._cells == "vector" or (is_short and self._lost < LOSSES)
+        wanted = self._numbers_of_directions(len(directions_PP)) if may_be_vectors else []
         found = {name: torch.zeros_like(points.values) for name in (*wanted, *names)}
         for fold in sorted(set(fold_N.tolist())):
             is_held_N = fold_N == fold
@@ -197,8 +202,6 @@ class TableFitter:
 
     def _numbers_of_directions(self, most: int) -> list[int]:
         """Numbers of directions that vector cells are tried with."""
-        if self._cells != "vector" and self._lost == LOSSES:
-            return []
         most = min(MAX_DIRECTIONS, most)
         count = min(most, self._num_directions)
         return sorted({max(1, count // 2), count, min(most, 2 * count)})
