@@ -1,9 +1,10 @@
-"""Time, size and memory of `klt` on chunks as a humanoid has them: 32 steps of 26 dimensions.
+"""Time, size, memory and use of the vocabulary of `klt` on 32 steps of 26 dimensions.
 
     python -m benchmarks.klt_speed
 
-Chunks are smooth and random: every dimension is a mixture of a few slow waves. Seconds of the
-processor, of all threads together, stand beside those of the clock, which counts what else runs.
+Chunks have the shape of a humanoid's and are smooth and random: every dimension is a mixture of a
+few slow waves. Seconds of the processor, of all threads together, stand beside those of the clock,
+which counts what else runs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -26,6 +28,7 @@ from oatkit.data.statistics import compute_statistics
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.tokenizers.klt import Klt, KltConfig
+from oatkit.tokenizers.klt_paths import NUM_GROUPS
 
 SEED = 0
 THREADS = 2
@@ -43,10 +46,13 @@ def main() -> None:
     results = {
         "fit": fitting,
         "encode": encoding_speed(codec),
+        "encode_most_paths": encoding_speed(with_paths(codec, NUM_GROUPS)),
+        **use_of_vocabulary(codec),
         **artifact(codec),
         "peak_mb": {str(count): peak_in_new_process(count) for count in STREAMED},
     }
     settings = {"chunks": CHUNKS, "shape": [HORIZON, ACTION_DIM], "threads": THREADS}
+    settings["encoded"] = ENCODED
     write_result("klt_speed", seed=SEED, settings=settings, results=results)
 
 
@@ -72,6 +78,13 @@ def fitted() -> tuple[Klt, dict[str, float]]:
     return codec, seconds_of(lambda: codec.fit(lambda: iter(torch.split(chunks, CHUNKS_PER_BLOCK))))
 
 
+def with_paths(codec: Klt, paths: int) -> Klt:
+    """The same tables, searched by another number of paths."""
+    other = Klt(replace(codec.config, paths=paths))
+    other.load_state_dict(codec.state_dict())
+    return other
+
+
 @torch.inference_mode()
 def encoding_speed(codec: Klt) -> dict[str, float]:
     """The fastest of five times."""
@@ -82,6 +95,15 @@ def encoding_speed(codec: Klt) -> dict[str, float]:
         "chunks_per_s": round(ENCODED / min(each["wall_s"] for each in took)),
         "chunks_per_processor_s": round(ENCODED / min(each["processor_s"] for each in took)),
     }
+
+
+@torch.inference_mode()
+def use_of_vocabulary(codec: Klt) -> dict[str, Any]:
+    """Share of the vocabulary that new chunks use in each slot, and that random ids would use."""
+    ids_BK = codec.encode(smooth_chunks(ENCODED, SEED + 1)).ids
+    used = [len(set(ids_B.tolist())) / codec.vocab_size for ids_B in ids_BK.unbind(1)]
+    at_random = 1 - (1 - 1 / codec.vocab_size) ** ENCODED
+    return {"used": [round(share, 3) for share in used], "used_at_random": round(at_random, 3)}
 
 
 def artifact(codec: Klt) -> dict[str, float]:

@@ -48,6 +48,7 @@ SECTIONS = {
     "token_predictability": report_tokenizers.token_predictability,
     "oat_convergence": report_tokenizers.oat_convergence,
     "oat_curves": report_tokenizers.oat_curves,
+    "klt_variants": report_tokenizers.klt_variants,
     "klt_speed": report_tokenizers.klt_speed,
     "tokenizer_speed": report_tokenizers.tokenizer_speed,
     "fast_speed": report_tokenizers.fast_speed,

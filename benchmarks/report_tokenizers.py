@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 from benchmarks.markdown import paragraph, said, section, table
@@ -12,7 +13,8 @@ DATASETS = {
     "metaworld": "MetaWorld, scripted experts on the paper's four tasks, 50 episodes each",
     "pusht": "PushT, human demonstrations",
     "cr5": "Dobot CR5, a real arm guided by hand",
-    "robosuite": "robosuite, a Sawyer arm teleoperated in few episodes, of which one is held out",
+    "robosuite": "robosuite, a Sawyer arm teleoperated in two episodes, of which one is held out",
+    "panda": "robosuite, a Panda arm teleoperated in five tasks, an episode each; one is held out",
 }
 BUDGETS = (1, 2, 4, 8, 16)
 
@@ -72,7 +74,12 @@ def tokenizer_rate_distortion(record: dict[str, Any]) -> str:
             f"trained for {' or '.join(map(str, trained))} steps, as the table says, where the "
             f"preset now has {_usual_steps(measured)}.",
             '"Gaussian" is the error that an ideal linear code of a Gaussian source of the same '
-            "covariance leaves at the same bits.",
+            "covariance leaves at the same bits; the covariance is that of the held-out chunks, "
+            "which no code can know beforehand.",
+            '"Gaussian, fitted" takes mean, directions and the bits of each from the training '
+            "chunks instead, as a fitted code has to.",
+            "Bits are those of the vocabulary, and the entropy of the ids that the held-out "
+            "chunks have in each slot: with few chunks it is bounded by their number.",
             "`fast` is fitted on the same data, whereas the paper uses the published universal "
             "tokenizer.",
             "Other rows were trained at the same time, so only the order of magnitude of the "
@@ -80,7 +87,7 @@ def tokenizer_rate_distortion(record: dict[str, Any]) -> str:
         )
     ]
     for data, rows in record["results"].items():
-        parts += [f"### {DATASETS[data]}", _rate_distortion_table(rows)]
+        parts += [f"### {DATASETS[data]}", _rate_distortion_table(rows), *_bits_table(rows)]
         if "splits" in rows:
             parts += [
                 "A tail of tables (`klt`) after the first tokens of the trained `oat`:",
@@ -110,6 +117,9 @@ def _rate_distortion_table(rows: dict[str, Any]) -> str:
     reference = next(row for row in kinds.values() if len(row["budgets"]) == len(BUDGETS))
     gaussian = _thousandths(b["gaussian_mse_normalized"] for b in reference["budgets"])
     lines = [("Gaussian", "", "", *gaussian, "")]
+    fitted = [b.get("fitted_gaussian_mse_normalized") for b in reference["budgets"]]
+    if None not in fitted:
+        lines.append(("Gaussian, fitted", "", "", *_thousandths(fitted), ""))
     for name, row in kinds.items():
         found = {b["budget"]: b["mse_normalized"] for b in row["budgets"]}
         cells, other = [""] * len(BUDGETS), ""
@@ -121,6 +131,48 @@ def _rate_distortion_table(rows: dict[str, Any]) -> str:
         steps = str(row["steps"] or "")
         lines.append((f"`{name}`", steps, f"{row['seconds']:.0f}", *cells, other))
     return table(("kind", "steps", "seconds", *map(str, BUDGETS), "other budgets"), lines)
+
+
+def _bits_table(rows: dict[str, Any]) -> list[str]:
+    """Bits of the vocabulary, and the entropy of the kinds of which it was measured."""
+    lines: dict[str, list[str]] = {}
+    for name, row in rows.items():
+        budgets = [] if name == "splits" else row["budgets"]
+        if len(budgets) == len(BUDGETS) and "entropy_bits" in budgets[0]:
+            lines.setdefault("vocabulary", [f"{b['bits']:.1f}" for b in budgets])
+            lines[f"entropy of `{name}`"] = [f"{b['entropy_bits']:.1f}" for b in budgets]
+    headings = ("bits", *map(str, BUDGETS))
+    return [table(headings, ((name, *cells) for name, cells in lines.items()))] if lines else []
+
+
+def klt_variants(record: dict[str, Any]) -> str:
+    """Ways to fit and to encode `klt`, by dataset."""
+    parts = []
+    for data, rows in record["results"].items():
+        shown = (
+            (name, f"{row['processor_s']:.0f}", *_thousandths(row["mse"]), _runs(row["cells"]))
+            for name, row in rows.items()
+        )
+        headings = ("way", "seconds", *map(str, BUDGETS), "cells of the tokens")
+        parts += [f"{DATASETS[data]}:", table(headings, shown)]
+    return section(
+        "Ways to fit and to encode `klt`",
+        paragraph(
+            "Error x 1000 in normalized units on held-out episodes at each budget, as in the "
+            "section on rate and distortion; the first row is `klt` as it is.",
+            "Seconds are of the processor, of fitting.",
+            "The last column says what the tokens chose to be, one after the other; a number is "
+            "that of the directions of vector cells.",
+        ),
+        *parts,
+        script="klt_variants",
+    )
+
+
+def _runs(names: list[str | int]) -> str:
+    """Names, with how often each comes in a row."""
+    counted = [(name, len(list(same))) for name, same in groupby(names)]
+    return ", ".join(str(name) if n == 1 else f"{n} x {name}" for name, n in counted)
 
 
 def token_predictability(record: dict[str, Any]) -> str:
@@ -216,10 +268,25 @@ def klt_speed(record: dict[str, Any]) -> str:
             f"The artifact has {found['artifact_mb']} MB (target 10) and opens in "
             f"{found['open_ms']} ms (target 100).",
         ),
+        *_use_and_paths(found, settings),
         "Largest resident memory of fitting two tokens on chunks that come in blocks:",
         table(("chunks", "MB"), peaks),
         script="klt_speed",
     )
+
+
+def _use_and_paths(found: dict[str, Any], settings: dict[str, Any]) -> list[str]:
+    """The use of the vocabulary and the speed with most paths, where they were measured."""
+    if "used" not in found:
+        return []
+    return [
+        paragraph(
+            f"With `--paths 16` it does {found['encode_most_paths']['chunks_per_s']:,}.",
+            f"Of the vocabulary, {settings['encoded']:,} chunks that were not fitted on use "
+            f"{min(found['used']):.0%} to {max(found['used']):.0%} in a slot; as many ids drawn at "
+            f"random would use {found['used_at_random']:.0%}.",
+        )
+    ]
 
 
 def tokenizer_speed(record: dict[str, Any]) -> str:

@@ -1,11 +1,12 @@
 """Rate and distortion of every kind on held-out episodes: the table of the paper's appendix.
 
     python -m benchmarks.tokenizer_rate_distortion [--only metaworld/oat ...]
-        [--scale small] [--steps N] [--pusht PATH] [--cr5 PATH] [--robosuite PATH]
+        [--scale small] [--steps N] [--pusht PATH] [--cr5 PATH] [--robosuite PATH] [--panda PATH]
 
 Rows are those of `oatkit reproduce rate-distortion`, made in the same way, and measured in units
 that all kinds share. MetaWorld demonstrations (four tasks, 50 each) are made if they are not there.
-PushT, CR5 and robosuite's Sawyer are measured if their paths are given. Rows are saved one by one:
+PushT, CR5, robosuite's Sawyer and a folder of its Panda files are measured if their paths are
+given. Rows are saved one by one:
 the same command again resumes, also within a row, and skips finished rows; `--again` measures them
 again.
 """
@@ -32,8 +33,13 @@ from oatkit.jobs.paper_tables import paper_table
 from oatkit.jobs.reproduction_scales import SCALES, Place
 from oatkit.jobs.row_runs import RowRuns
 from oatkit.jobs.tokenizer_training import normalized_chunks
-from oatkit.measure.encoded_chunks import decode_prefix, encode_chunks
-from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
+from oatkit.measure.encoded_chunks import chunks_to_measure, decode_prefix, encode_chunks
+from oatkit.measure.gaussian import (
+    eigenvalues,
+    fitted_gaussian_distortion,
+    gaussian_distortion,
+)
+from oatkit.measure.tokenizer_metrics import slot_entropies
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.oat import Oat
@@ -64,11 +70,12 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--pusht", type=Path)
     parser.add_argument("--cr5", type=Path)
     parser.add_argument("--robosuite", type=Path)
+    parser.add_argument("--panda", type=Path)
     parser.add_argument("--again", action="store_true")
     args = parser.parse_args(argv)
     keep_apart(args.scale == "tiny")
     datasets = {"metaworld": args.metaworld or metaworld(), "pusht": args.pusht, "cr5": args.cr5}
-    datasets["robosuite"] = args.robosuite
+    datasets |= {"robosuite": args.robosuite, "panda": args.panda}
     runs = row_runs(args.scale, args.steps)
     for data, path in datasets.items():
         for name in (*ROWS, "splits") if path is not None else ():
@@ -142,7 +149,10 @@ def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, fl
     scale = Normalizer.fit(train_set.action_statistics(), "min_max").scale
     encoded = encode_chunks(tokenizer, held_out)
     actions_BTA = encoded.actions.numpy()
-    spectrum = eigenvalues((actions_BTA / scale).astype(np.float32))
+    train_BTA, *_ = chunks_to_measure(train_set, tokenizer.horizon)
+    train_BTA = (train_BTA / scale).astype(np.float32)
+    held_out_BTA = (actions_BTA / scale).astype(np.float32)
+    spectrum, entropies = eigenvalues(held_out_BTA), slot_entropies(encoded.tokens)
     rows = []
     for budget in tokenizer.budgets:
         kept = encoded.tokens.prefix(budget)
@@ -154,12 +164,16 @@ def measure_budgets(tokenizer: ActionTokenizer, path: Path) -> list[dict[str, fl
                 "budget": budget,
                 "tokens": mean_tokens,
                 "bits": bits,
+                "entropy_bits": sum(entropies[:budget]),
                 "mse": float(np.square(raw_BTA).mean()),
                 "mse_normalized": float(np.square(raw_BTA / scale).mean()),
                 "mse_normalized_without_padding": float(
                     np.square(raw_BTA / scale)[~encoded.is_pad].mean()
                 ),
                 "gaussian_mse_normalized": gaussian_distortion(spectrum, bits),
+                "fitted_gaussian_mse_normalized": fitted_gaussian_distortion(
+                    train_BTA, held_out_BTA, bits
+                ),
             }
         )
     return rows

@@ -13,7 +13,7 @@ from oatkit.envs.simulator_table import SIMULATORS
 from oatkit.jobs import step_planning
 from tests.evaluation.plane import PLANE, TASKS
 
-WITHOUT_TINY = {"fit_streams", "oat_curves", "real_data"}
+WITHOUT_TINY = {"fit_streams", "klt_variants", "oat_curves", "real_data"}
 """Benchmarks of the folder below that have no tiny scale."""
 
 

@@ -21,9 +21,14 @@ def test_rows_of_the_papers_table_are_measured_and_skipped(
     assert set(rows) == set(names)
     assert (rows["oat"]["steps"], rows["klt"]["steps"]) == (2, 0)
     assert [b["budget"] for b in rows["oat"]["budgets"]] == [1, 2, 4, 8, 16]
+    for row in rows["klt"]["budgets"]:
+        assert 0 < row["entropy_bits"] <= row["bits"]
+        assert row["fitted_gaussian_mse_normalized"] >= 0.999 * row["gaussian_mse_normalized"]
     folders = Path("out/bench/reproduction/tiny/metaworld/tokenizers")
     assert (folders / "tiny-oat-horizon32-num_tokens16-levels8865-steps2/config.json").exists()
-    assert "`klt`" in report.section("tokenizer_rate_distortion")
+    page = report.section("tokenizer_rate_distortion")
+    assert "| entropy of `klt` |" in page
+    assert "| Gaussian, fitted |" in page
     benchmark.main(command)
     assert "metaworld/oat is finished" in capsys.readouterr().out
 

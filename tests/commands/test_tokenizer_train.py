@@ -116,9 +116,10 @@ def test_a_learned_prefix_with_an_analytic_tail(data: Path, tmp_path: Path) -> N
     assert refined[1] < 0.5 * learned
     log = (tmp_path / "t/train.jsonl").read_text().splitlines()
     assert "mse@4" not in json.loads(log[-1]), "only learned tokens are trained"
-    flags = ("--kind", "klt", "--cells", "scalar")
+    flags = ("--kind", "klt", "--cells", "scalar", "--paths", "5")
     assert train(data, tmp_path / "k", *flags) == 0
-    assert json.loads((tmp_path / "k/config.json").read_text())["codec"]["cells"] == "scalar"
+    written = json.loads((tmp_path / "k/config.json").read_text())["codec"]
+    assert (written["cells"], written["paths"]) == ("scalar", 5)
 
 
 def test_a_correction_is_fitted_and_its_worth_is_said(

@@ -6,10 +6,11 @@ import math
 from pathlib import Path
 
 import pytest
+import torch
 
 from oatkit.measure.encoded_chunks import encode_chunks
-from oatkit.measure.tokenizer_metrics import measure_tokenizer
-from oatkit.types import TokenizerMeasurement
+from oatkit.measure.tokenizer_metrics import measure_tokenizer, slot_entropies
+from oatkit.types import TokenizerMeasurement, Tokens
 from tests.measure.walks import make_tokenizer, walks
 
 
@@ -71,3 +72,11 @@ def test_chunks_that_are_encoded_already_give_the_same_numbers(tmp_path: Path) -
     assert found.budgets == again.budgets
     assert found.slots == again.slots
     assert found.robustness == again.robustness
+
+
+def test_the_entropy_of_a_slot_counts_the_chunks_that_reach_it() -> None:
+    ids = torch.tensor([[0, 5], [1, 5], [2, 6], [3, 0]])
+    tokens = Tokens(ids, torch.tensor([2, 2, 2, 1]))
+    share_of_5 = 2 / 3
+    second = -(share_of_5 * math.log2(share_of_5) + math.log2(1 / 3) / 3)
+    assert slot_entropies(tokens) == pytest.approx((2.0, 3 / 4 * second))

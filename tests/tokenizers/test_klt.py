@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -70,6 +71,22 @@ def test_looking_ahead_takes_more_off() -> None:
         with_one_path = advance(with_one_path, codec.vector_tables()[token], 1)
     greedy = float(with_one_path.left.square().mean())
     assert errors(codec, unseen)[4] < greedy
+
+
+def test_more_paths_take_more_off_and_decode_by_the_same_tables() -> None:
+    codec, unseen = fitted("drawn"), clusters(300, seed=2)
+    found = {}
+    for paths in (1, 3, 16):
+        codec.config = replace(codec.config, paths=paths)
+        found[paths] = errors(codec, unseen)
+    assert found[1][4] > found[3][4] > found[16][4]
+    assert found[1][:3] == found[16][:3]  # budgets 1 and 2 have nothing between them
+
+
+@pytest.mark.parametrize("paths", [0, 17])
+def test_numbers_of_paths_that_no_search_can_keep(paths: int) -> None:
+    with pytest.raises(ValueError, match=f"^paths is {paths}, expected 1 to 16$"):
+        KltConfig(4, 2, paths=paths)
 
 
 def test_a_chunk_unlike_most_is_followed_by_larger_steps() -> None:

@@ -33,8 +33,9 @@ from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.types import Decoding, NormalizationMode
 
 SETTINGS = (
-    *("num_tokens", "levels", "budgets", "groups", "refine", "cells", "vocab_size", "scale"),
-    *("reconstruction", "dropout", "decoding", "early_weight", "overlap_weight"),
+    *("num_tokens", "levels", "budgets", "groups", "refine", "cells", "paths"),
+    *("vocab_size", "scale", "reconstruction", "dropout", "decoding"),
+    *("early_weight", "overlap_weight"),
 )
 """Flags that are settings of some kinds and not of others; None or () leaves the default."""
 
@@ -104,6 +105,10 @@ class TrainTokenizer:
     cells: Annotated[
         CellsName | None,
         arg(help=kind_help("cells", "How the vectors that a token looks up are found")),
+    ] = None
+    paths: Annotated[
+        int | None,
+        arg(help=kind_help("paths", "Paths that encoding keeps between two budgets")),
     ] = None
     correct: Annotated[
         bool,

@@ -46,11 +46,7 @@ def measure_tokenizer(
     encoded = encoded or encode_chunks(tokenizer, dataset)
     count = len(encoded.tokens)
     slot_ids = _ids_of_slots(encoded.tokens)
-    slot_entropy_bits = [_entropy_bits(ids) for ids in slot_ids]
-    # weight each slot's entropy by the share of sequences long enough to have it
-    mean_bits = tuple(
-        len(ids) / count * bits for ids, bits in zip(slot_ids, slot_entropy_bits, strict=True)
-    )
+    mean_bits = slot_entropies(encoded.tokens)
     size = min(count, BLOCK)
     block = encoded.tokens.rows(slice(size))
     assert isinstance(tokenizer.codec, nn.Module)
@@ -67,8 +63,8 @@ def measure_tokenizer(
         num_parameters=sum(p.numel() for p in tokenizer.codec.parameters()),
         budgets=tuple(_measure_budgets(tokenizer, encoded, mean_bits)),
         slots=tuple(
-            SlotMeasurement(len(np.unique(ids)) / tokenizer.vocab_size, 2.0**bits)
-            for ids, bits in zip(slot_ids, slot_entropy_bits, strict=True)
+            SlotMeasurement(len(np.unique(ids)) / tokenizer.vocab_size, 2.0 ** _entropy_bits(ids))
+            for ids in slot_ids
         ),
         robustness=measure_robustness(tokenizer, encoded.tokens, seed),
         encode_chunks_per_s=_chunks_per_s(
@@ -76,6 +72,12 @@ def measure_tokenizer(
         ),
         decode_chunks_per_s=_chunks_per_s(lambda: tokenizer.decode(block), size),
     )
+
+
+def slot_entropies(tokens: Tokens) -> tuple[float, ...]:
+    """Entropy in bits of the ids of each slot, times the share of sequences that reach it."""
+    slot_ids = _ids_of_slots(tokens)
+    return tuple(len(ids) / len(tokens) * _entropy_bits(ids) for ids in slot_ids)
 
 
 def _measure_budgets(

@@ -14,7 +14,7 @@ one budget to the next a few paths are kept, and the one that is best at the nex
 
     token      1   2   3   4   5   6   7   8   9 ...
     budget     1   2       4               8
-    paths      1   1   3   1   3   3   3   1   3 ...
+    paths      1   1   3   1   3   3   3   1   3 ...   (`--paths`)
 
 How tables are made is in `klt_fit.py`; artifacts of before are read by `klt_tables.py`.
 """
@@ -33,7 +33,7 @@ from torch.nn import functional as F  # noqa: N812
 from oatkit.nn.weight_versions import weight_versions
 from oatkit.tokenizers.codec import UNWRITTEN_DEFAULT, doubling, no_progress, not_fitted
 from oatkit.tokenizers.klt_fit import MAX_CHUNKS, CellsName, TableFitter, fit_basis, thinned
-from oatkit.tokenizers.klt_paths import VectorTable, gain_of, search
+from oatkit.tokenizers.klt_paths import NUM_GROUPS, NUM_PATHS, VectorTable, gain_of, search
 from oatkit.tokenizers.klt_tables import SummedTables
 from oatkit.types import Schedule, Tokens
 
@@ -52,6 +52,8 @@ class KltConfig:
     """How tables are made; every token chooses by default."""
     correct: bool = field(default=False, metadata=UNWRITTEN_DEFAULT)
     """Whether a small network corrects what the tables decode to; see `corrected.py`."""
+    paths: int = field(default=NUM_PATHS, metadata=UNWRITTEN_DEFAULT)
+    """Number of paths that encoding keeps between two budgets: more leave less and take longer."""
 
     def __post_init__(self) -> None:
         for name in ("horizon", "action_dim", "num_tokens"):
@@ -59,6 +61,8 @@ class KltConfig:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
         if not self.levels or min(self.levels) < 2:
             raise ValueError(f"levels are {list(self.levels)}, expected one or more of at least 2")
+        if not 1 <= self.paths <= NUM_GROUPS:
+            raise ValueError(f"paths is {self.paths}, expected 1 to {NUM_GROUPS}")
 
 
 class KeptTables(NamedTuple):
@@ -81,6 +85,7 @@ class Klt(nn.Module):
     is_fixed_length = True
     has_prefixes = True
     max_chunks = MAX_CHUNKS
+    fitter: Callable[..., TableFitter] = TableFitter
     mean: Tensor
     basis: Tensor
     directions: Tensor
@@ -120,7 +125,7 @@ class Klt(nn.Module):
         basis = fit_basis(chunks_ND, self.max_tokens * math.log2(self.vocab_size))
         points_NP = (chunks_ND - basis.mean) @ basis.directions
         del chunks_ND
-        fitter = TableFitter(self.config.cells, self.config.levels, self.budgets)
+        fitter = self.fitter(self.config.cells, self.config.levels, self.budgets)
         tables = []
         for table in fitter.fit(points_NP, self.max_tokens):
             tables.append(table)
@@ -139,7 +144,8 @@ class Klt(nn.Module):
         centered_BD = actions_BTA.flatten(1) - self.mean
         if self.summed_tables is not None:
             return self.summed_tables.encode(centered_BD)
-        return Tokens.full(search(centered_BD @ self.basis, self.vector_tables(), self.budgets))
+        how = (self.vector_tables(), self.budgets, self.config.paths)
+        return Tokens.full(search(centered_BD @ self.basis, *how))
 
     def decode(self, tokens: Tokens) -> Tensor:
         if self.summed_tables is not None:

@@ -7,7 +7,8 @@
     product   the points are cut along several principal directions at once, into more cells where
               the variance is larger
     drawn     random vectors, whose variance along every principal direction is what reverse
-              water-filling gives it at the bits of one token: the code of Shannon's proof
+              water-filling gives it at the bits of one token, the code of Shannon's proof; turned
+              by two rounds of k-means on random Gaussian points, so that they lie further apart
 
 Vectors of the first two follow the data, those of the last two only its variances: these cannot
 learn points by heart, and are the better ones once what is left is close to noise.
@@ -35,6 +36,13 @@ LLOYD_ROUNDS = 30
 SPREAD = 0.25
 """Standard deviation of the logarithm of the lengths of drawn vectors: some fit points that are
 larger than most."""
+GAUSSIAN_POINTS = 8192
+"""Largest number of random points that drawn vectors are turned towards."""
+GAUSSIAN_PER_POINT = 8
+"""Largest number of them for each point that there is, so that few points take no time."""
+GAUSSIAN_ROUNDS = 2
+LENGTH_CHANGE = (0.5, 2.0)
+"""Bounds of the factor by which a mean of such points is brought to the length of its vector."""
 
 
 class Vectors(NamedTuple):
@@ -200,8 +208,15 @@ def _thresholds(centers_V: Tensor) -> Tensor:
 # Drawn vectors
 
 
-def drawn_cells(variances_P: Tensor, directions_PP: Tensor, num_rows: int, seed: int) -> Vectors:
-    """Random vectors; row 0 is zero."""
+def drawn_cells(
+    points_NP: Tensor,
+    weights_N: Tensor,
+    num_rows: int,
+    variances_P: Tensor,
+    directions_PP: Tensor,
+    seed: int,
+) -> Vectors:
+    """Random vectors, turned apart; row 0 is zero."""
     largest_C = variances_P[:MAX_DIRECTIONS].double()
     level = water_level(largest_C, math.log2(num_rows))
     deviations_C = (largest_C - level).clamp_min(0).sqrt().float()
@@ -210,7 +225,27 @@ def drawn_cells(variances_P: Tensor, directions_PP: Tensor, num_rows: int, seed:
     rows_VC = torch.randn(num_rows, len(deviations_C), generator=generator) * deviations_C
     rows_VC *= torch.exp(SPREAD * torch.randn(num_rows, 1, generator=generator))
     rows_VC[0] = 0
-    return Vectors(directions_PP[:, : len(deviations_C)], rows_VC)
+    size_N = points_NP.norm(dim=1) / variances_P.sum().sqrt().clamp_min(1e-30)
+    count = min(GAUSSIAN_POINTS, GAUSSIAN_PER_POINT * len(points_NP))
+    chosen_N = torch.multinomial(weights_N, count, replacement=True, generator=generator)
+    gaussian_NC = torch.randn(count, len(deviations_C), generator=generator)
+    gaussian_NC *= largest_C[: len(deviations_C)].sqrt().float() * size_N[chosen_N, None]
+    return Vectors(directions_PP[:, : len(deviations_C)], _turned_apart(rows_VC, gaussian_NC))
+
+
+def _turned_apart(rows_VC: Tensor, points_NC: Tensor) -> Tensor:
+    """Rows of the same lengths, each towards the mean of the points that it is nearest to.
+
+    With the lengths of the means, which are all alike, chunks larger than most are left further.
+    """
+    length_V, weights_N = rows_VC.norm(dim=1), torch.ones(len(points_NC))
+    for _ in range(GAUSSIAN_ROUNDS):
+        row_N, _ = nearest(points_NC, rows_VC)
+        means_VC, count_V = _means(points_NC, weights_N, row_N, len(rows_VC))
+        rows_VC = torch.where((count_V > 0)[:, None], means_VC, rows_VC)
+        rows_VC[0] = 0
+    change_V = length_V / rows_VC.norm(dim=1).clamp_min(1e-9)
+    return rows_VC * change_V.clamp(*LENGTH_CHANGE)[:, None]
 
 
 def water_level(variances_P: Tensor, bits: float) -> float:

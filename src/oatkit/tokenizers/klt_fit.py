@@ -31,6 +31,8 @@ from oatkit.tokenizers.klt_paths import Paths, VectorTable, advance, gain_of, ke
 
 CellsName = Literal["auto", "vector", "scalar", "product", "drawn"]
 """How tables are made; "auto" tries all."""
+ANALYTIC = ("scalar", "product", "drawn")
+"""Cells that have too few numbers to learn points by heart."""
 MAX_CHUNKS = 32_768
 """Largest number of chunks to fit on; more are thinned out evenly."""
 MAX_BASIS = 192
@@ -45,6 +47,14 @@ KMEANS_ROUNDS = 3
 FOLD_ROUNDS = 2
 LOSSES = 2
 """Number of tokens in a row after which vector cells, which take longest, are not tried again."""
+MANY_NUMBERS = 1 << 22
+VECTOR_TOKENS = 4
+"""Number of tokens that try vector cells where points have more numbers than that, for time."""
+EFFICIENCY = 0.8
+"""Share of the bits of the tokens to come that counts when an ideal code stands for them."""
+MARGIN = 0.01
+"""Share by which the outlook of vector cells has to be better than that of others: paths gain more
+with those, which the outlook does not see."""
 CHUNKS_PER_GAIN = 4
 """Number of chunks that an id must have left for its gain to be half its own."""
 MAX_LOG_GAIN = 2.0
@@ -68,6 +78,10 @@ class Points(NamedTuple):
     """Squared units, (N,)."""
     scale: Tensor
     """Mean unit, ()."""
+
+    def part(self, is_kept_N: Tensor) -> Points:
+        """Some of the points."""
+        return Points(self.values[is_kept_N], self.weights[is_kept_N], self.scale)
 
 
 def thinned(chunks: Callable[[], Iterator[Tensor]]) -> Tensor:
@@ -112,6 +126,8 @@ class TableFitter:
         self._budgets = budgets
         self._num_directions = MAX_DIRECTIONS
         self._lost = 0
+        self.chosen: list[str | int] = []
+        """What every token so far is: the name of its cells, or the directions of vector cells."""
 
     def fit(self, points_NP: Tensor, num_tokens: int) -> Iterator[VectorTable]:
         """The tables, made from points in the basis."""
@@ -133,53 +149,75 @@ class TableFitter:
             yield VectorTable(found.directions, rows_VC, points.scale, gains_V)
 
     def _vectors(self, points: Points, fold_N: Tensor, token: int) -> tuple[Vectors, Tensor | None]:
-        """Vectors of the cells that leave least, and the honest ones of all points, (N, P)."""
+        """Vectors of the cells with the best outlook, and the honest ones of all points, (N, P)."""
         variances_P, directions_PP = principal_directions(points.values, points.weights)
-        tried = self._tried(points, fold_N, token, directions_PP)
-        best = min(tried, key=lambda name: tried[name][0])
+        best: str | int = self._cells
+        if best in ("auto", "vector"):
+            tried = self._tried(points, fold_N, token, directions_PP)
+            outlooks = {name: self._outlook(points, tried[name], token) for name in tried}
+            outlooks |= {name: outlooks[name] + MARGIN for name in tried if isinstance(name, int)}
+            best = min(outlooks, key=outlooks.__getitem__)
+        self.chosen.append(best)
         self._lost = 0 if isinstance(best, int) else self._lost + 1
         if not isinstance(best, int):
             how = (variances_P, directions_PP, token)
             return self._analytic(best, points.values, points.weights, *how), None
         self._num_directions = best
         directions_PC = directions_PP[:, :best]
-        honest_NP = torch.empty_like(points.values)
-        honest_NP[fold_N == 0] = tried[best][1]
-        for fold in range(1, FOLDS):
-            honest_NP[fold_N == fold] = self._from_others(points, fold_N, fold, directions_PC)
         # The share of the vectors that holds for chunks they were not made from.
-        share = _share(honest_NP, points)
+        share = share_that_holds(tried[best], points)
         made = vector_cells(*points[:2], self._num_rows, directions_PC, KMEANS_ROUNDS)
-        return Vectors(directions_PC, share * made.rows), share * honest_NP
+        return Vectors(directions_PC, share * made.rows), share * tried[best]
 
     def _tried(
         self, points: Points, fold_N: Tensor, token: int, directions_PP: Tensor
-    ) -> dict[str | int, tuple[float, Tensor]]:
-        """Error on the first fold, and its vectors, of all cells that may be chosen.
+    ) -> dict[str | int, Tensor]:
+        """Honest vectors of all points, (N, P), of all cells that may be chosen.
 
         The name of vector cells is the number of their directions: half and double those of the
-        previous token are tried, because few average noise out and many tell chunks apart.
+        previous token are tried, because few average noise out and many tell chunks apart. The
+        first fold decides between these, all folds between cells.
         """
-        is_held_N = fold_N == 0
-        held = Points(points.values[is_held_N], points.weights[is_held_N], points.scale)
-        others = (
-            points
-            if is_held_N.all()
-            else Points(points.values[~is_held_N], points.weights[~is_held_N], points.scale)
-        )
-        found: dict[str | int, Tensor] = {}
-        if self._cells in ("auto", "vector") and self._lost < LOSSES:
-            most = min(MAX_DIRECTIONS, len(directions_PP))
-            count = min(most, self._num_directions)
-            for wanted in sorted({max(1, count // 2), count, min(most, 2 * count)}):
-                found[wanted] = self._from_others(points, fold_N, 0, directions_PP[:, :wanted])
-        if self._cells != "vector":
-            variances_P, own_PP = principal_directions(others.values, others.weights)
-            names = ("scalar", "product", "drawn") if self._cells == "auto" else (self._cells,)
+        names = ANALYTIC if self._cells == "auto" else ()
+        is_short = points.values.numel() <= MANY_NUMBERS or token <= VECTOR_TOKENS
+        may_be_vectors = self._cells == "vector" or (is_short and self._lost < LOSSES)
+        wanted = self._numbers_of_directions(len(directions_PP)) if may_be_vectors else []
+        found = {name: torch.zeros_like(points.values) for name in (*wanted, *names)}
+        for fold in sorted(set(fold_N.tolist())):
+            is_held_N = fold_N == fold
+            held, others = points.part(is_held_N), points.part(~is_held_N)
+            for count in wanted if len(others.values) else ():
+                directions_PC = directions_PP[:, :count]
+                made = vector_cells(*others[:2], self._num_rows, directions_PC, FOLD_ROUNDS)
+                found[count][is_held_N] = made.of(held.values)
+            if len(wanted) > 1:
+                outlooks = {n: self._outlook(held, found[n][is_held_N], token) for n in wanted}
+                wanted = [min(outlooks, key=outlooks.__getitem__)]
+            others = others if len(others.values) else points
+            own = principal_directions(*others[:2])
             for name in names:
-                how = (others.values, others.weights, variances_P, own_PP, token)
-                found[name] = self._analytic(name, *how).of(held.values)
-        return {name: (_error(held, vectors), vectors) for name, vectors in found.items()}
+                made = self._analytic(name, *others[:2], *own, token)
+                found[name][is_held_N] = made.of(held.values)
+        return {name: found[name] for name in (*wanted, *names)}
+
+    def _numbers_of_directions(self, most: int) -> list[int]:
+        """Numbers of directions that vector cells are tried with."""
+        most = min(MAX_DIRECTIONS, most)
+        count = min(most, self._num_directions)
+        return sorted({max(1, count // 2), count, min(most, 2 * count)})
+
+    def _outlook(self, points: Points, honest_NP: Tensor, token: int) -> float:
+        """Mean logarithm of the errors to expect at the budgets that this token is a part of.
+
+        An ideal code of what it leaves stands for the tokens to come: of cells that take off the
+        same, those are better that leave it in few directions.
+        """
+        left_NP = points.values - share_that_holds(honest_NP, points) * honest_NP
+        variances_P, _ = principal_directions(left_NP, points.weights)
+        ends = [budget for budget in self._budgets if budget >= token]
+        bits = (EFFICIENCY * (end - token) * math.log2(self._num_rows) for end in ends)
+        errors = (float(variances_P.clamp(max=water_level(variances_P, b)).sum()) for b in bits)
+        return sum(math.log(max(error, 1e-30)) for error in errors) / len(ends)
 
     def _analytic(
         self,
@@ -193,22 +231,8 @@ class TableFitter:
         """Vectors that have too few numbers to learn points by heart."""
         if name == "scalar":
             return scalar_cells(points_NP, weights_N, self._levels)
-        how = (variances_P, directions_PP)
-        if name == "product":
-            return product_cells(points_NP, weights_N, self._num_rows, *how)
-        return drawn_cells(*how, self._num_rows, seed=token)
-
-    def _from_others(
-        self, points: Points, fold_N: Tensor, fold: int, directions_PC: Tensor
-    ) -> Tensor:
-        """The vector of each point of a fold, from a table that was made without the fold."""
-        is_other_N = fold_N != fold
-        values_NP = points.values[~is_other_N]
-        if not is_other_N.any():
-            return torch.zeros_like(values_NP)
-        others = (points.values[is_other_N], points.weights[is_other_N])
-        made = vector_cells(*others, self._num_rows, directions_PC, FOLD_ROUNDS)
-        return made.of(values_NP)
+        how = (points_NP, weights_N, self._num_rows, variances_P, directions_PP)
+        return product_cells(*how) if name == "product" else drawn_cells(*how, seed=token)
 
 
 def _folds(count: int) -> Tensor:
@@ -224,16 +248,11 @@ def _normalized(paths: Paths) -> Points:
     return Points(left_NP / (scale * gain_N)[:, None], gain_N.square(), scale)
 
 
-def _share(vectors_NP: Tensor, points: Points) -> float:
+def share_that_holds(vectors_NP: Tensor, points: Points) -> float:
+    """The multiple of the vectors that leaves least of the points."""
     weighted_NP = vectors_NP * points.weights[:, None]
     length = (weighted_NP * vectors_NP).sum().clamp_min(1e-30)
     return float((weighted_NP * points.values).sum() / length)
-
-
-def _error(points: Points, vectors_NP: Tensor) -> float:
-    """What is left when the share of the vectors that holds is taken off."""
-    error_N = (points.values - _share(vectors_NP, points) * vectors_NP).square().sum(dim=1)
-    return float((error_N * points.weights).sum())
 
 
 def _with_honest(paths: Paths, points: Points, table: VectorTable, honest_NP: Tensor) -> Paths:

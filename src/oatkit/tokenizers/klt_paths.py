@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 NUM_PATHS = 3
-"""Number of paths that are kept between two budgets."""
+"""Number of paths that are kept between two budgets while fitting, and if no other is asked for."""
 NUM_GROUPS = 16
 """Number of groups of a table. A path goes on by the nearest vectors of its nearest groups, which
 are found much faster than the nearest of all vectors, and whose first is the same."""
@@ -118,19 +118,24 @@ def gain_of(log_gain: Tensor) -> Tensor:
     return log_gain.clamp(*LOG_GAINS).exp()
 
 
-def kept_paths(budgets: Sequence[int], token: int) -> int:
+def kept_paths(budgets: Sequence[int], token: int, most: int = NUM_PATHS) -> int:
     """Number of paths that are kept after a token, the first of which is 1."""
-    return 1 if token in budgets else NUM_PATHS
+    return 1 if token in budgets else most
 
 
-def search(points_BP: Tensor, tables: Sequence[VectorTable], budgets: Sequence[int]) -> Tensor:
+def search(
+    points_BP: Tensor,
+    tables: Sequence[VectorTable],
+    budgets: Sequence[int],
+    num_paths: int = NUM_PATHS,
+) -> Tensor:
     """Ids of the best paths through all tables, (B, K)."""
-    size = max(1, DISTANCES_PER_BLOCK // (len(tables[0].rows) * NUM_PATHS))
+    size = max(1, DISTANCES_PER_BLOCK // (len(tables[0].rows) * num_paths))
     found = []
     for block in torch.split(points_BP, size):  # what a block needs stays in the processor's cache
         paths = Paths.start(block)
         for token, table in enumerate(tables, start=1):
-            paths = _advance(paths, table, kept_paths(budgets, token))
+            paths = _advance(paths, table, kept_paths(budgets, token, num_paths))
         found.append(paths.ids[:, 0])
     return torch.cat(found)
 

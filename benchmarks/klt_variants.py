@@ -1,0 +1,166 @@
+"""Ways to fit and to encode `klt` that were considered: what each leaves of held-out episodes.
+
+    python -m benchmarks.klt_variants --data pusht=PATH cr5=PATH ... [--only "16 paths" ...]
+
+Each row changes one thing of the first. Rows that were measured before stay, unless named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import oatkit
+from benchmarks.record import read_results, write_result
+from oatkit.data import Normalizer
+from oatkit.measure.encoded_chunks import chunks_to_measure
+from oatkit.tokenizers import klt_cells, klt_fit
+from oatkit.tokenizers.klt import Klt, KltConfig
+from oatkit.tokenizers.klt_fit import Points, TableFitter
+from oatkit.tokenizers.klt_paths import NUM_PATHS
+
+NAME = "klt_variants"
+SEED = 0
+HORIZON = 32
+
+
+class ChosenAlone(TableFitter):
+    """Cells are chosen by what this token alone leaves."""
+
+    def _outlook(self, points: Points, honest_NP: Tensor, token: int) -> float:
+        left_NP = points.values - klt_fit.share_that_holds(honest_NP, points) * honest_NP
+        return float((left_NP.square().sum(dim=1) * points.weights).sum())
+
+
+class ChosenAloneOnOneFold(ChosenAlone):
+    """The same on a quarter of the chunks alone."""
+
+    def _outlook(self, points: Points, honest_NP: Tensor, token: int) -> float:
+        is_held_N = self.fold_N == 0
+        if len(points.values) != len(is_held_N):  # it is a fold
+            return super()._outlook(points, honest_NP, token)
+        return super()._outlook(points.part(is_held_N), honest_NP[is_held_N], token)
+
+    def _tried(self, points: Points, fold_N: Tensor, *how: Any) -> dict[str | int, Tensor]:
+        self.fold_N = fold_N
+        return super()._tried(points, fold_N, *how)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How tables are fitted, and with how many paths chunks are encoded.
+
+    Attributes:
+        fitter: What makes the tables.
+        paths: Number of paths.
+        constants: Module and name of constants with other values.
+    """
+
+    fitter: type[TableFitter] = TableFitter
+    paths: int = NUM_PATHS
+    constants: tuple[tuple[ModuleType, str, Any], ...] = ()
+
+
+MEAN_LENGTHS = (klt_cells, "LENGTH_CHANGE", (1.0, 1.0))
+WAYS = {
+    "as it is": Way(),
+    "1 path": Way(paths=1),
+    "8 paths": Way(paths=8),
+    "16 paths": Way(paths=16),
+    "cells chosen by their own error, all folds": Way(ChosenAlone),
+    "cells chosen by their own error, one fold": Way(ChosenAloneOnOneFold),
+    "vector cells without a margin": Way(constants=((klt_fit, "MARGIN", 0.0),)),
+    "drawn vectors as they are drawn": Way(constants=((klt_cells, "GAUSSIAN_ROUNDS", 0),)),
+    "drawn vectors with the lengths of means": Way(constants=(MEAN_LENGTHS,)),
+}
+
+
+class Chunks(NamedTuple):
+    """Normalized chunks, (N, T, A)."""
+
+    train: Tensor
+    held_out: Tensor
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", required=True, metavar="NAME=PATH")
+    parser.add_argument("--only", nargs="*", default=[], choices=list(WAYS))
+    args = parser.parse_args(argv)
+    for each in args.data:
+        data, _, path = each.partition("=")
+        known = read_results(NAME).get(data, {})
+        wanted = args.only or [name for name in WAYS if name not in known]
+        rows = known | measure(Path(path), wanted)
+        found = {name: rows[name] for name in WAYS if name in rows}
+        results = read_results(NAME) | {data: found}
+        write_result(NAME, seed=SEED, settings={"horizon": HORIZON}, results=results)
+
+
+def measure(path: Path, names: list[str]) -> dict[str, Any]:
+    """Rows of a dataset; ways that are fitted alike are fitted once."""
+    chunks = open_chunks(path)
+    fitted: dict[Way, tuple[Klt, dict[str, Any]]] = {}
+    rows = {}
+    for name in names:
+        print(f"{path.name}: {name}", flush=True)
+        way = WAYS[name]
+        alike = replace(way, paths=NUM_PATHS)
+        if alike not in fitted:
+            fitted[alike] = fit(alike, chunks.train)
+        codec, facts = fitted[alike]
+        codec.config = replace(codec.config, paths=way.paths)
+        rows[name] = {"mse": errors(codec, chunks.held_out), **facts}
+    return rows
+
+
+def open_chunks(path: Path) -> Chunks:
+    """Chunks of the episodes that `benchmarks.tokenizer_rate_distortion` fits and measures on."""
+    train_set, held_out = oatkit.open_dataset(path).split(0.1, seed=0)
+    normalizer = Normalizer.fit(train_set.action_statistics(), "min_max")
+    train = train_set.chunks(HORIZON)
+    train_BTA = train.actions(np.arange(len(train)))[0]
+    held_out_BTA, *_ = chunks_to_measure(held_out, HORIZON)
+    both = (torch.from_numpy(normalizer.normalize(each)) for each in (train_BTA, held_out_BTA))
+    return Chunks(*both)
+
+
+def fit(way: Way, chunks_BTA: Tensor) -> tuple[Klt, dict[str, Any]]:
+    """A codec, and what was seen while it was fitted."""
+    made: list[TableFitter] = []
+
+    def watched(*args: Any) -> TableFitter:
+        made.append(way.fitter(*args))
+        return made[0]
+
+    codec = Klt(KltConfig(HORIZON, chunks_BTA.shape[2]))
+    codec.fitter = watched
+    start = time.process_time()
+    with ExitStack() as changed:
+        for module, name, value in way.constants:
+            changed.enter_context(patch.object(module, name, value))
+        codec.fit(lambda: iter([chunks_BTA]))
+    seconds = time.process_time() - start
+    return codec, {"processor_s": round(seconds, 1), "cells": made[0].chosen}
+
+
+@torch.inference_mode()
+def errors(codec: Klt, chunks_BTA: Tensor) -> list[float]:
+    """Mean squared error at each budget."""
+    tokens = codec.encode(chunks_BTA)
+    decoded = (codec.decode(tokens.prefix(budget)) for budget in codec.budgets)
+    return [float((each_BTA - chunks_BTA).double().square().mean()) for each_BTA in decoded]
+
+
+if __name__ == "__main__":
+    main()
