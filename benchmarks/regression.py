@@ -62,7 +62,7 @@ def main(argv: list[str] | None = None) -> None:
         1, Normalizer.fit(train_set.state_statistics(), "mean_std"), {}, dataset.tasks
     )
     for seed in args.seeds:
-        if str(seed) in read_results(NAME):
+        if STEPS.keys() <= read_results(NAME).get(str(seed), {}).get("rules", {}).keys():
             print(f"seed {seed} is finished")
             continue
         net, seconds = train(samples(train_set, spec), seed, args.steps)

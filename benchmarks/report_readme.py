@@ -85,7 +85,19 @@ def _rivals(cells: dict[str, Any]) -> str:
     is_ahead = _success(cells, "oat", "8", 8) > max(rivals.values())
     return (
         f"Under that rule {', '.join(first)} and {last}: ordered tokens are "
-        f"{'' if is_ahead else 'not '}ahead in closed loop."
+        f"{'' if is_ahead else 'not '}ahead in closed loop. {_often(cells)}"
+    )
+
+
+def _often(cells: dict[str, Any]) -> str:
+    """What is solved where policies look again after 4 steps."""
+    num_seeds = len({c["seed"] for c in cells.values() if (c["row"], c["rule"]) == ("oat", "4")})
+    rows = read_results("regression").values()
+    rules = [row["rules"]["4 steps"]["success"] for row in rows if "4 steps" in row["rules"]]
+    plain = f", the plain network {_together(rules):g} %" if rules else ""
+    return (
+        f"Where it looks after every 4 steps, `oat` solves {_success(cells, 'oat', '4', 8):g} %"
+        f"{plain} ({num_seeds} and {len(rules)} trainings)."
     )
 
 

@@ -13,8 +13,8 @@ def regression(record: dict[str, Any]) -> str:
     rows = list(record["results"].values())
     first = rows[0]
     lines = []
-    for name in first["rules"]:
-        found = [row["rules"][name] for row in rows]
+    for name in dict.fromkeys(name for row in rows for name in row["rules"]):
+        found = [row["rules"][name] for row in rows if name in row["rules"]]
         by_task = zip(
             *([task["success"]["rate"] for task in f["tasks"]] for f in found), strict=True
         )
