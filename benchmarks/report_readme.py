@@ -43,17 +43,23 @@ def _policy() -> str:
     by_budget = " / ".join(f"{_success(cells, 'oat', '8', budget):g}" for budget in (1, 2, 4, 8))
     own = [cell for cell in cells.values() if cell["row"] == "oat"]
     minutes = fmean((cell["seconds"] + cell["tokenizer_seconds"]) / 60 for cell in own)
-    num_seeds = len({cell["seed"] for cell in own})
     return (
-        f"**{_success(cells, 'oat', 'auto', 'auto'):g} % success** on the paper's four MetaWorld "
-        f"tasks from 50 demonstrations each, after {minutes:.0f} minutes of training on one busy "
-        "CPU core: a light policy on `oat` tokens that corrects decoded chunks by what it sees and "
-        "decides itself how many it generates and when to look again. "
-        f"{_success(cells, 'oat', 'half', 8):g} % with all tokens where it executes half a chunk "
-        "before it looks, the paper's rule. Where it looks after every 8 steps, 1 / 2 / 4 / 8 "
-        f"tokens solve {by_budget} % ({num_seeds} trainings of 200 episodes each). "
-        f"{_rivals(cells)}"
+        f"**{_success(cells, 'oat', 'auto', 8):g} % success** on the paper's four MetaWorld tasks "
+        f"from 50 demonstrations each, after {minutes:.0f} minutes of training on one busy CPU "
+        "core: a light policy on `oat` tokens that corrects decoded chunks by what it sees and "
+        f"decides itself when to look again ({_trainings(cells, 'auto')}); "
+        f"{_success(cells, 'oat', '4', 8):g} % where it looks after every 4 steps "
+        f"({_trainings(cells, '4')}), {_success(cells, 'oat', 'half', 8):g} % where it executes "
+        f"half a chunk blindly, the paper's rule ({_trainings(cells, 'half')}). Where it looks "
+        f"after every 8 steps, 1 / 2 / 4 / 8 tokens solve {by_budget} % "
+        f"({_trainings(cells, '8')}). {_rivals(cells)}"
     )
+
+
+def _trainings(cells: dict[str, Any], rule: str) -> str:
+    """How many trainings of `oat` a rule was tried with, in words."""
+    count = len({c["seed"] for c in cells.values() if (c["row"], c["rule"]) == ("oat", rule)})
+    return f"{count} training{'s' * (count > 1)} of 200 episodes"
 
 
 def _pusht() -> str:
@@ -85,20 +91,17 @@ def _rivals(cells: dict[str, Any]) -> str:
     is_ahead = _success(cells, "oat", "8", 8) > max(rivals.values())
     return (
         f"Under that rule {', '.join(first)} and {last}: ordered tokens are "
-        f"{'' if is_ahead else 'not '}ahead in closed loop. {_often(cells)}"
+        f"{'' if is_ahead else 'not '}ahead in closed loop. {_often()}"
     )
 
 
-def _often(cells: dict[str, Any]) -> str:
-    """What is solved where policies look again after 4 steps."""
-    num_seeds = len({c["seed"] for c in cells.values() if (c["row"], c["rule"]) == ("oat", "4")})
+def _often() -> str:
+    """What the plain network solves where it looks again after 4 steps, beside `oat`."""
     rows = read_results("regression").values()
     rules = [row["rules"]["4 steps"]["success"] for row in rows if "4 steps" in row["rules"]]
-    plain = f", the plain network {_together(rules):g} %" if rules else ""
-    return (
-        f"Where it looks after every 4 steps, `oat` solves {_success(cells, 'oat', '4', 8):g} %"
-        f"{plain} ({num_seeds} and {len(rules)} trainings)."
-    )
+    if not rules:
+        return "After 4 steps these were not measured."
+    return f"After every 4 steps the plain network solves {_together(rules):g} %."
 
 
 def _success(cells: dict[str, Any], row: str, rule: str, budget: Budget) -> float:
