@@ -15,7 +15,13 @@ TRACKS = 1.25
 COMPACT = 0.5
 """Largest share of tokens in the numbers of a chunk that is compact."""
 SOURCE = "tokenizer_rate_distortion"
-NAMES = {"metaworld": "MetaWorld", "pusht": "PushT", "cr5": "CR5", "robosuite": "robosuite"}
+NAMES = {
+    "metaworld": "MetaWorld",
+    "pusht": "PushT",
+    "cr5": "CR5",
+    "robosuite": "Sawyer",
+    "panda": "Panda",
+}
 """Datasets whose errors decide."""
 KINDS = ("bin", "fast, fitted", "quest", "acodec", "oat", "oat-pow2")
 
