@@ -90,8 +90,6 @@ class TokenPredictor:
         began = time.perf_counter()
         if options.deadline_ms is not None and not options.deadline_ms > 0:
             raise ValueError(f"deadline_ms is {options.deadline_ms}, expected more than 0")
-        if options.has_committed:
-            require_prefixes(self._tokenizer)
         schedule = self._choose_schedule(options.schedule)
         settings = GenerationSettings(
             schedule,
@@ -100,7 +98,9 @@ class TokenPredictor:
             require_thresholds(options.thresholds) if options.budget == "auto" else None,
         )
         batch, is_single_frame = self._episode.batch(observation)
-        settings = replace(settings, committed=self._committed(batch, settings.budget, options))
+        if options.committed is not None:
+            told = self._committed(batch, settings.budget, options)
+            settings = replace(settings, committed=told)
         if options.deadline_ms is not None and self._can_stop_early():
             before = time.perf_counter()
             is_committed = settings.committed is not None
@@ -126,6 +126,7 @@ class TokenPredictor:
         """Actions that the chunks of all draws have to agree with, if there are any."""
         if not options.has_committed:
             return None
+        require_prefixes(self._tokenizer)
         state_BS = self._start_state(batch)
         actions_BPA = read_committed(self._tokenizer, options.committed, len(batch), state_BS)
         actions_NPA = actions_BPA.repeat(options.draws, 1, 1).to(self._net.device)
