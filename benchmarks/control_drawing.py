@@ -51,7 +51,7 @@ def success_and_time() -> str:
         y = at(points[0].ms, percent / 100)[1]
         parts.append(line([(LEFT, y), (LEFT + WIDTH, y)], "grid"))
         parts.append(text(LEFT - 8, y + 4, str(percent), style="small", anchor="end"))
-    for ms in (1, 2, 5, 10, 20, 50, 100, 200, 500):
+    for ms in (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 500):
         if low_ms <= math.log(ms) <= high_ms:
             x = at(ms, 1)[0]
             parts.append(text(x, TOP + HEIGHT + 20, f"{ms} ms", style="small", anchor="middle"))
@@ -61,7 +61,10 @@ def success_and_time() -> str:
         for point in curve:
             ends = [at(point.ms, rate) for rate in (point.success.low, point.success.high)]
             parts.append(line(ends, f"interval {style}"))
-            parts.append(dot(*at(point.ms, point.success.rate), style))
+            x, y = at(point.ms, point.success.rate)
+            parts.append(dot(x, y, style))
+            if point.budget != "whole":
+                parts.append(text(x + 4, y - 8, point.budget, style="soft small"))
         x, y = at(curve[-1].ms, curve[-1].success.rate)
         parts.append(text(x + 8, y + 4, NAMES[name], style="small strong"))
     words = "time of a query, one thread (log)"

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from benchmarks.architecture_drawing import architecture
+from benchmarks.control_drawing import success_and_time
 from benchmarks.record import read_results
 from benchmarks.svg import cell, dot, line, svg, text
 from oatkit.policies.generation.packing import pack
@@ -214,4 +215,5 @@ DRAWINGS = {
     "schedules": schedules,
     "masks": masks,
     "architecture": architecture,
+    "success_and_time": success_and_time,
 }
