@@ -140,6 +140,8 @@ bench: setup
 	$(BIN)/python -m benchmarks.policy_table --only oat oat-pow2 --temperatures 1
 	$(BIN)/python -m benchmarks.policy_sweep
 	$(BIN)/python -m benchmarks.control
+	$(BIN)/python -m benchmarks.control_times
+	$(BIN)/python -m benchmarks.regression
 	$(BIN)/python -m benchmarks.vlm_speed
 	$(BIN)/python -m benchmarks.flow_speed
 	$(BIN)/python -m benchmarks.vlm_memory

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.closed_loop import pooled
 from benchmarks.record import read_results
 from benchmarks.svg import dot, line, svg, text
-from oatkit.evaluation.success_statistics import success_rate
 from oatkit.types import SuccessRate
 
 RULE, NEIGHBOR_RULE = "8", "8 steps"
@@ -88,6 +88,6 @@ def measured() -> dict[str, list[Point]]:
     for (name, budget), rates in found.items():
         ms = times.get(name, {}).get(budget)
         if name in NAMES and ms is not None:
-            counts = (sum(rate[key] for rate in rates) for key in ("successes", "episodes"))
-            curves.setdefault(name, []).append(Point(budget, ms, success_rate(*counts)))
+            together = SuccessRate(**pooled(rates))
+            curves.setdefault(name, []).append(Point(budget, ms, together))
     return {name: sorted(curve, key=lambda p: p.ms) for name, curve in curves.items()}

@@ -99,7 +99,9 @@ def ours(options: Options) -> Iterator[tuple[tuple[str, Budget], Query]]:
 
 def theirs(options: Options, dataset: oatkit.Dataset) -> Iterator[tuple[str, Any]]:
     """Kind of a policy of LeRobot to what opens it, in the setting that won its trials."""
-    trials = read_results(neighbors.NAME).get("trials", {}) if options.python.exists() else {}
+    if not options.python.exists():
+        return
+    trials = read_results(neighbors.NAME).get("trials", {})
     arrays = neighbors.write_arrays(dataset, options.out / "demonstrations.npz")
     for kind in (kind for kind in options.kinds if kind in trials):
         name = neighbors.best_setting(trials[kind])

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
+from benchmarks.closed_loop import pooled
 from benchmarks.control import EVERY_BUDGET, ROWS, RULES
 from benchmarks.markdown import paragraph, section, table
 from benchmarks.record import FORMER_AUTO
-from oatkit.evaluation.success_statistics import compare_pairs, success_rate
+from oatkit.evaluation.success_statistics import compare_pairs
 
 REFERENCE = "oat"
 """The row that the others are compared with."""
@@ -182,8 +183,9 @@ def success_of_seeds(found: Cells) -> str:
     if not found:
         return ""
     rates = [f["success"] for f in found]
-    rate = success_rate(sum(r["successes"] for r in rates), sum(r["episodes"] for r in rates))
-    shown = f"{100 * rate.rate:.1f} ({100 * rate.low:.0f} - {100 * rate.high:.0f})"
+    together = pooled(rates)
+    low, high = (100 * together[end] for end in ("low", "high"))
+    shown = f"{100 * together['rate']:.1f} ({low:.0f} - {high:.0f})"
     each = ", ".join(f"{100 * r['rate']:.1f}" for r in rates)
     return f"{shown}: {each}" if len(rates) > 1 else shown
 

@@ -52,7 +52,7 @@ def test_rows_share_what_they_can() -> None:
 
 
 def test_fast_is_strict_in_the_light_table_and_mended_on_backbones() -> None:
-    """As in the paper, at every scale: presets of smaller ones are strict."""
+    """The paper has it so at every scale, where presets of smaller ones are strict."""
     light = paper_table("light-policies")
     assert light.rows["fast"].decoding == "strict"
     assert light.extras["fast, relaxed"].decoding == "relaxed"

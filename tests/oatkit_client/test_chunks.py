@@ -215,7 +215,7 @@ def committed(policy: Counting) -> list[Any]:
 
 
 def test_real_time_tells_what_is_executed_until_the_chunk_comes() -> None:
-    """As many steps as the latest of the last replies took; step s observes x = s."""
+    """A request commits as many steps as the latest of the last replies took; step s sees x = s."""
     policy = Committing()
     with RealTimeChunks(policy, execute=3, blend=None, commit=True) as chunks:
         for step in range(4):  # the second request, at step 3, comes 3 steps late

@@ -158,7 +158,7 @@ def test_overlap_costs_what_codes_one_step_later_are_away() -> None:
 
 
 def test_overlap_of_a_chunk_that_stands_still_costs_nothing() -> None:
-    """Its codes one step later are the same, so that nothing pulls at them."""
+    """One step later the chunk is the same, and so are its codes: nothing pulls at them."""
     codec = tiny(overlap_weight=1.0)
     still_BTA = torch.randn(8, 1, 3).expand(8, 6, 3)
     loss = codec.loss(still_BTA, SampleRandom(sample_keys(0, 0, torch.arange(8))))

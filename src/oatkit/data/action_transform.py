@@ -71,6 +71,11 @@ class ActionTransform:
             turn.reference == "delta" for turn in self.turns
         )
 
+    @property
+    def depends_on_start(self) -> bool:
+        """Whether the same raw action is represented otherwise in a chunk that starts elsewhere."""
+        return self.needs_state or self.has_own_first_step
+
     def names(self, action_names: Sequence[str]) -> tuple[str, ...]:
         """Names of the dimensions of the representation, of those of the action."""
         found: list[str] = []

@@ -68,7 +68,7 @@ class ConversionPlan:
         kept = _selected(dataset, wanted)
         transform = dataset.transform
         if transform is not None:
-            if transform.needs_state or transform.has_own_first_step:
+            if transform.depends_on_start:
                 raise ValueError(
                     f"{transform} depends on where a chunk starts, which a dataset does not say: "
                     "declare it with --declare, or give --actions when you train"

@@ -156,9 +156,8 @@ def prepare_tokenizer(
 def _require_steps_alike(config: Any, dataset: Dataset) -> None:
     """Refuse `overlap_weight` where a chunk moved by a step is not the chunk one step later."""
     transform = dataset.transform
-    if not getattr(config, "overlap_weight", 0) or transform is None:
-        return
-    if transform.needs_state or transform.has_own_first_step:
+    is_weighed = getattr(config, "overlap_weight", 0) > 0
+    if is_weighed and transform is not None and transform.depends_on_start:
         raise ValueError(
             f"overlap_weight is for actions whose steps mean the same anywhere in a chunk, not for "
             f"{transform}: leave one of both out"

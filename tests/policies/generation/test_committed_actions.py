@@ -77,7 +77,7 @@ def test_conditioning_on_nothing_equals_no_conditioning(
 
 
 def test_nothing_is_no_error_of_fast(policies: dict[str, LightPolicy], dataset: Dataset) -> None:
-    """Its random sequences do not decode, with nothing committed as without."""
+    """Random sequences of `fast` do not decode, whether nothing is committed or left out."""
     observation = tiny.batch(policies["fast"], dataset)
     with pytest.raises(DecodeError, match="did not decode in 10 attempts"):
         predict(policies["fast"], observation, np.zeros((0, tiny.ACTION_DIM)))
