@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from oatkit.train.soap import Soap, as_matrix
+from oatkit.train.soap import Soap, as_matrix, turn_back
 
 
 def descend(optimizer: torch.optim.Optimizer, weight: nn.Parameter, curvature: Tensor) -> float:
@@ -102,3 +102,66 @@ def test_gradients_of_few_rows_and_directions(rank: int) -> None:
             optimizer.step()
         assert weight.isfinite().all()
         assert weight.mul(slope).sum() < 0
+
+
+def slow_steps(
+    start: Tensor, grads: list[Tensor], *, lr: float, betas: tuple[float, float], refresh: int
+) -> Tensor:
+    """SOAP of one matrix with the first moment in the coordinates of the weights, turned anew at
+    every step, as the paper writes it."""
+    weight, mean, square = start.clone(), torch.zeros_like(start), torch.zeros_like(start)
+    decay, slow_decay = betas
+    covariances = [(1 - slow_decay) * g for g in (grads[0] @ grads[0].T, grads[0].T @ grads[0])]
+    left, right = (torch.linalg.eigh(c)[1] for c in covariances)
+    for step, grad in enumerate(grads[1:], start=1):
+        mean = decay * mean + (1 - decay) * grad
+        square = slow_decay * square + (1 - slow_decay) * (left.T @ grad @ right) ** 2
+        scale = (square / (1 - slow_decay**step)).sqrt() + 1e-8
+        turned = left.T @ mean @ right / (1 - decay**step)
+        weight = weight - lr * left @ (turned / scale) @ right.T
+        new = (grad @ grad.T, grad.T @ grad)
+        covariances = [
+            slow_decay * c + (1 - slow_decay) * n for c, n in zip(covariances, new, strict=True)
+        ]
+        if step % refresh == 0:
+            for axis, basis in enumerate((left, right)):
+                image = covariances[axis] @ basis
+                order = (basis * image).sum(0).argsort(descending=True, stable=True)
+                square = square.index_select(axis, order)
+                turned_basis = torch.linalg.qr(image[:, order])[0]
+                left, right = (turned_basis, right) if axis == 0 else (left, turned_basis)
+    return weight
+
+
+def random_grads(count: int) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(5)
+    return [torch.randn(7, 4, generator=generator, dtype=torch.float64) for _ in range(count)]
+
+
+HOW = {"lr": 0.05, "betas": (0.9, 0.95), "refresh": 3}
+
+
+def test_a_mean_that_turns_with_the_bases_is_the_mean_turned_at_every_step() -> None:
+    grads = random_grads(20)
+    weight = nn.Parameter(torch.ones(7, 4, dtype=torch.float64))
+    soap = Soap([weight], **HOW)
+    for grad in grads:
+        weight.grad = grad.clone()
+        soap.step()
+    wanted = slow_steps(torch.ones(7, 4, dtype=torch.float64), grads, **HOW)
+    torch.testing.assert_close(weight.detach(), wanted)
+
+
+def test_a_checkpoint_with_the_mean_in_the_coordinates_of_the_weights_goes_on() -> None:
+    grads, ends = random_grads(20), []
+    for is_old in (False, True):
+        weight = nn.Parameter(torch.ones(7, 4, dtype=torch.float64))
+        soap = Soap([weight], **HOW)
+        for number, grad in enumerate(grads):
+            if is_old and number == 11:
+                state = soap.state[weight]
+                state["mean"] = turn_back(state.pop("turned_mean"), state)
+            weight.grad = grad.clone()
+            soap.step()
+        ends.append(weight.detach())
+    torch.testing.assert_close(ends[0], ends[1])

@@ -1,10 +1,11 @@
 """SOAP: Adam in the slowly turning eigenbasis of each matrix's gradients.
 
     left  L = mean of G G^T      right R = mean of G^T G      (moving averages)
-    G' = Q_L^T G Q_R             Adam's second moment is taken of G', its step turned back
+    G' = Q_L^T G Q_R             Adam's moments are those of G', its step is turned back
 
 Vyas et al., "SOAP: Improving and Stabilizing Shampoo using Adam" (2024). The ordered tokenizers
-need about a third of AdamW's steps with it, at nearly the same cost a step; see `docs/log.md`.
+need about a third of AdamW's steps with it, at nearly the same cost a step; see `docs/log.md`. The
+first moment stays in the basis and turns with it, which is the same and saves two products a step.
 """
 
 from __future__ import annotations
@@ -61,12 +62,15 @@ class Soap(torch.optim.Optimizer):
             # the first gradient only gives the coordinates
             _begin(state, grad, group)
             return
+        if "mean" in state:  # a checkpoint of a version that did not keep it turned
+            state["turned_mean"] = turn(state.pop("mean"), state)
         step = _count(state)
         decay, second_decay = group["betas"]
-        state["mean"].lerp_(grad, 1 - decay)
-        state["square"].lerp_(turn(grad, state).square_(), 1 - second_decay)
+        turned = turn(grad, state)
+        state["turned_mean"].lerp_(turned, 1 - decay)
+        state["square"].lerp_(turned.square_(), 1 - second_decay)
         scale = (state["square"] / (1 - second_decay**step)).sqrt_().add_(group["eps"])
-        update = turn_back(turn(state["mean"], state).div_(scale), state)
+        update = turn_back(state["turned_mean"] / scale, state)
         parameter.mul_(1 - group["lr"] * group["weight_decay"])
         parameter.add_(update.view_as(parameter), alpha=-group["lr"] / (1 - decay**step))
         _learn(state, grad, 1 - second_decay)
@@ -93,7 +97,7 @@ def turn_back(matrix: Tensor, state: dict[str, Tensor]) -> Tensor:
 
 def _begin(state: dict[str, Tensor], grad: Tensor, group: dict[str, Any]) -> None:
     state["step"] = torch.zeros(())
-    state["mean"], state["square"] = torch.zeros_like(grad), torch.zeros_like(grad)
+    state["turned_mean"], state["square"] = torch.zeros_like(grad), torch.zeros_like(grad)
     for side, length in ((LEFT, grad.shape[0]), (RIGHT, grad.shape[1])):
         if min(grad.shape) > 1 and length <= group["largest_side"]:
             state[side] = grad.new_zeros(length, length)
@@ -129,4 +133,7 @@ def _refresh(state: dict[str, Tensor]) -> None:
             image = state[side] @ basis
             order = (basis * image).sum(0).argsort(descending=True, stable=True)
             state["square"] = state["square"].index_select(axis, order)
-            state[f"{side}_basis"] = torch.linalg.qr(image[:, order])[0].contiguous()
+            new_basis = torch.linalg.qr(image[:, order])[0].contiguous()
+            old_to_new, mean = new_basis.T @ basis, state["turned_mean"]
+            state["turned_mean"] = old_to_new @ mean if side == LEFT else mean @ old_to_new.T
+            state[f"{side}_basis"] = new_basis

@@ -16,6 +16,7 @@ import oatkit
 from oatkit.nn.fsq import FiniteScalarQuantizer
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.policies import LightPolicy
+from oatkit.policies.generation import code_smoothing
 from oatkit.policies.generation.blockwise_loss import blockwise_loss
 from oatkit.policies.generation.code_smoothing import CodeSmoothing
 from oatkit.policies.observation.observations import Observations
@@ -31,7 +32,7 @@ def test_shares_are_a_product_of_bells(
 ) -> None:
     grid = FiniteScalarQuantizer(levels)
     true = data.draw(st.integers(0, grid.num_codes - 1))
-    shares = CodeSmoothing(grid.positions(), width)(torch.tensor([[true]]))[0, 0]
+    shares = CodeSmoothing(grid.positions(), width)(torch.tensor([[true]]))[0][0, 0]
     bells = []
     for level, digit in zip(levels, grid.digits(torch.tensor(true)).tolist(), strict=True):
         raw = [math.exp(-((other - digit) ** 2) / (2 * width**2)) for other in range(level)]
@@ -44,9 +45,9 @@ def test_shares_are_a_product_of_bells(
 def test_a_narrow_bell_is_the_true_id_also_at_the_far_end_of_many_bins() -> None:
     positions = torch.arange(4096.0)[:, None]
     ids = torch.tensor([[0, 255, 4095]])
-    shares = CodeSmoothing(positions, 0.1)(ids)
+    shares, _ = CodeSmoothing(positions, 0.1)(ids)
     torch.testing.assert_close(shares, torch.nn.functional.one_hot(ids, 4096).float())
-    wide = CodeSmoothing(positions, 1.0)(ids)
+    wide, _ = CodeSmoothing(positions, 1.0)(ids)
     torch.testing.assert_close(wide[0, 0, 1] / wide[0, 0, 0], torch.tensor(math.exp(-0.5)))
     torch.testing.assert_close(wide[0, 2, -2] / wide[0, 2, -1], torch.tensor(math.exp(-0.5)))
 
@@ -54,10 +55,35 @@ def test_a_narrow_bell_is_the_true_id_also_at_the_far_end_of_many_bins() -> None
 def test_weights_of_half_precision_leave_targets_float32() -> None:
     positions = FiniteScalarQuantizer((8, 5)).positions()
     ids = torch.arange(40)[None]
-    wanted = CodeSmoothing(positions, 1.0)(ids)
-    halved = CodeSmoothing(positions, 1.0).to(torch.bfloat16)(ids)
-    assert halved.dtype == torch.float32
+    wanted, wanted_entropies = CodeSmoothing(positions, 1.0)(ids)
+    halved, entropies = CodeSmoothing(positions, 1.0).to(torch.bfloat16)(ids)
+    assert halved.dtype == entropies.dtype == torch.float32
     assert torch.equal(halved, wanted)
+    assert torch.equal(entropies, wanted_entropies)
+
+
+@pytest.mark.parametrize("width", [0.1, 1.0, 3.0])
+def test_targets_from_the_table_are_those_computed_for_each_call(
+    width: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    positions, ids = FiniteScalarQuantizer((8, 5, 5)).positions(), torch.randint(200, (4, 6))
+    kept = CodeSmoothing(positions, width)(ids)
+    monkeypatch.setattr(code_smoothing, "LARGEST_TABLE", 199)
+    computed = CodeSmoothing(positions, width)(ids)
+    torch.testing.assert_close(kept, computed, atol=1e-7, rtol=1e-6)
+
+
+def test_a_table_that_an_evaluation_began_serves_training_and_follows_the_ids_to_their_device() -> (
+    None
+):
+    smoothing, ids = CodeSmoothing(torch.arange(6.0)[:, None], 1.0), torch.arange(6)[None]
+    with torch.inference_mode():
+        smoothing(ids)
+    logits = torch.zeros(6, 6, requires_grad=True)
+    torch.nn.functional.cross_entropy(logits, smoothing(ids)[0][0]).backward()
+    assert logits.grad is not None
+    shares, entropies = smoothing.to("meta")(ids.to("meta"))
+    assert (shares.device.type, entropies.device.type) == ("meta", "meta")
 
 
 def test_a_perfect_prediction_has_no_loss_and_gradients_are_those_of_cross_entropy() -> None:
@@ -65,7 +91,7 @@ def test_a_perfect_prediction_has_no_loss_and_gradients_are_those_of_cross_entro
     grid = FiniteScalarQuantizer((4, 3))
     smoothing, schedule = CodeSmoothing(grid.positions(), 0.8), Schedule.tokenwise(3)
     tokens = Tokens.full(torch.randint(12, (5, 3)))
-    shares = smoothing(tokens.ids)
+    shares, _ = smoothing(tokens.ids)
     perfect = blockwise_loss(shares.log(), tokens, schedule, None, smoothing)
     torch.testing.assert_close(perfect, torch.tensor(0.0), atol=1e-6, rtol=0)
     logits = torch.randn(5, 3, 12, requires_grad=True)

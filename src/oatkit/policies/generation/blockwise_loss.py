@@ -63,10 +63,13 @@ def blockwise_loss(
             targets is taken off the loss, so that 0 is a perfect prediction either way.
     """
     wanted_BK, counts_BK = targets(tokens, schedule.num_tokens, end_id)
-    wanted = wanted_BK.flatten() if smoothing is None else smoothing(wanted_BK).flatten(0, 1)
-    loss_N = F.cross_entropy(logits_BKV.flatten(0, 1), wanted, reduction="none")
-    if smoothing is not None:
-        loss_N = loss_N - torch.special.entr(wanted).sum(dim=-1)
+    logits_NV = logits_BKV.flatten(0, 1)
+    if smoothing is None:
+        loss_N = F.cross_entropy(logits_NV, wanted_BK.flatten(), reduction="none")
+    else:
+        shares_BKV, entropies_BK = smoothing(wanted_BK)
+        loss_N = F.cross_entropy(logits_NV, shares_BKV.flatten(0, 1), reduction="none")
+        loss_N = loss_N - entropies_BK.flatten()
     loss_BK = loss_N.view_as(wanted_BK)
     if end_id is None:
         return (loss_BK * pack(schedule, loss_BK.device).weights).sum(dim=1).mean()
