@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 from pathlib import Path
 from types import SimpleNamespace
@@ -365,24 +364,6 @@ def test_a_checkpoint_learns_further_tasks(
     assert policy.light.extras["data"]["state_keys"] == ["observation.state"]
     given = batch(dataset, 2) | {"task": ["knock", TASKS[0]]}
     assert torch.isfinite(policy.forward(given)[0])
-
-
-def test_a_drifted_dataset_is_told(
-    dataset: Dataset, tokenizer_path: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    from lerobot_policy_oat.modeling_oat import OATPolicy
-
-    moved = stats(dataset)
-    moved["action"] = {k: 3 * np.asarray(v) for k, v in moved["action"].items()}
-    with caplog.at_level(logging.WARNING):
-        OATPolicy(make_config(tokenizer_path), dataset_stats=moved, dataset_meta=meta(dataset))
-    assert "dimension 0 ('x') drifted" in caplog.text
-    caplog.clear()
-    for key in ("q01", "q99"):  # older datasets have none
-        del moved["action"][key], moved["observation.state"][key]
-    with caplog.at_level(logging.WARNING):
-        OATPolicy(make_config(tokenizer_path), dataset_stats=moved, dataset_meta=meta(dataset))
-    assert "drifted" not in caplog.text
 
 
 def test_mistakes_are_answered_in_a_sentence(

@@ -19,24 +19,22 @@ import numpy as np
 import torch
 from lerobot.configs.policies import PreTrainedConfig
 from lerobot.policies.pretrained import PreTrainedPolicy
-from lerobot.utils.constants import ACTION, OBS_STATE
-from oatkit import load_policy, load_tokenizer
-from oatkit.data import Normalizer, Statistics
+from lerobot.utils.constants import ACTION
+from oatkit import load_policy
 from oatkit.evaluation.action_plan import ActionPlan
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.weight_loading import WithoutWeights, place_weights
 from oatkit.policies import LightPolicy, Prediction
 from oatkit.policies.generation.committed_actions import takes_committed
 from oatkit.policies.observation.frame_history import FrameHistory
-from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.storage.artifact import CONFIG_BESIDE_LEROBOT, replacing
-from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Execution, Tokens
-from oatkit.types.observation_keys import IMAGES, STATE, TASK
+from oatkit.types.observation_keys import STATE, TASK
 from torch import Tensor, nn
 
 from lerobot_policy_oat.checkpoints import checkpoint_folder
 from lerobot_policy_oat.configuration_oat import OATConfig
+from lerobot_policy_oat.new_policy import camera_key, dataset_tasks, new_policy
 
 logger = logging.getLogger(__name__)
 
@@ -66,10 +64,10 @@ class OATPolicy(PreTrainedPolicy):
     ) -> None:
         super().__init__(config)
         config.validate_features()
-        self.light = light or _new_policy(config, dataset_stats or {}, dataset_meta)
+        self.light = light or new_policy(config, dataset_stats or {}, dataset_meta)
         self.net: nn.Module = self.light.net
         self.config = _completed(config, self.light)
-        self._keys = {_camera_key(key): key for key in config.image_features}
+        self._keys = {camera_key(key): key for key in config.image_features}
         self._has_warned = False
         self.reset()
 
@@ -256,7 +254,7 @@ class OATPolicy(PreTrainedPolicy):
         light = load_policy(folder)
         if not isinstance(light, LightPolicy):
             raise ValueError(f"{pretrained_name_or_path} is {light.kind}, expected a light policy")
-        tasks = () if dataset_meta is None else _tasks(dataset_meta)
+        tasks = () if dataset_meta is None else dataset_tasks(dataset_meta)
         if not set(tasks) <= set(light.spec.tasks):
             extras, light = light.extras, light.with_tasks(tasks)
             light.extras = extras
@@ -264,54 +262,6 @@ class OATPolicy(PreTrainedPolicy):
         policy.to(config.device)
         policy.eval()
         return policy
-
-
-def _new_policy(
-    config: OATConfig, stats: Mapping[str, Mapping[str, Any]], dataset_meta: Any
-) -> LightPolicy:
-    """An untrained policy for a dataset."""
-    if dataset_meta is None:
-        raise ValueError(
-            "a new oat policy needs a dataset, for its tasks and statistics: train one with "
-            "lerobot-train, or name a trained one with --policy.path"
-        )
-    tokenizer = load_tokenizer(config.require_tokenizer_path())
-    _compare_actions(tokenizer, stats[ACTION], dataset_meta)
-    state = None
-    if config.robot_state_feature is not None:
-        state = Normalizer.fit(_statistics(stats[OBS_STATE]))
-    cameras = {
-        _camera_key(key).removeprefix(IMAGES): (feature.shape[1], feature.shape[2])
-        for key, feature in config.image_features.items()
-    }
-    spec = ObservationSpec(config.n_obs_steps, state, cameras, _tasks(dataset_meta))
-    policy = LightPolicy.make(config.net, tokenizer, spec)
-    has_state = state is not None
-    policy.extras = {
-        "data": {
-            "fps": dataset_meta.fps,
-            "state_keys": [OBS_STATE] if has_state else [],
-            "state_names": _names(dataset_meta, OBS_STATE) if has_state else [],
-        }
-    }
-    return policy
-
-
-def _compare_actions(
-    tokenizer: ActionTokenizer, stats: Mapping[str, Any], dataset_meta: Any
-) -> None:
-    """Raise where the tokenizer cannot encode the dataset's actions; warn where it was fitted on
-    other ones."""
-    (action_dim,) = dataset_meta.features[ACTION]["shape"]
-    if action_dim != tokenizer.action_dim:
-        raise ValueError(
-            f"the tokenizer is for {tokenizer.action_dim} action dimensions, the dataset has "
-            f"{action_dim}: train a tokenizer on this dataset"
-        )
-    if "q01" in stats:
-        names = _names(dataset_meta, ACTION)
-        for difference in tokenizer.data.drift(_statistics(stats), names, dataset_meta.fps):
-            logger.warning("the tokenizer was fitted on other actions: %s", difference)
 
 
 def _completed(config: OATConfig, light: LightPolicy) -> OATConfig:
@@ -334,30 +284,3 @@ def _completed(config: OATConfig, light: LightPolicy) -> OATConfig:
     config.tokenizer_path, config.chunk_size, config.n_action_steps = None, horizon, steps
     _ = config.execution, config.token_budget  # which raise where they are none
     return config
-
-
-def _camera_key(key: str) -> str:
-    """oatkit's key for LeRobot's `observation.image` or `observation.images.X`."""
-    return IMAGES + key.removeprefix(IMAGES).removeprefix("observation.")
-
-
-def _tasks(dataset_meta: Any) -> tuple[str, ...]:
-    """The instructions of a dataset; LeRobot has them as the index of a table."""
-    return tuple(str(task) for task in dataset_meta.tasks.index)
-
-
-def _names(dataset_meta: Any, key: str) -> list[str]:
-    """Names of the dimensions of a feature."""
-    feature = dataset_meta.features[key]
-    names = feature.get("names") or []
-    if isinstance(names, dict):
-        names = [name for group in names.values() for name in group]
-    (count,) = feature["shape"]
-    return list(names) if len(names) == count else [str(i) for i in range(count)]
-
-
-def _statistics(stats: Mapping[str, Any]) -> Statistics:
-    """LeRobot's statistics; a dataset of a version before 0.4 has no quantiles, and gets its
-    extremes instead."""
-    complete = {"q01": stats["min"], "q99": stats["max"], **stats}
-    return Statistics.from_json({key: np.asarray(v).tolist() for key, v in complete.items()})
