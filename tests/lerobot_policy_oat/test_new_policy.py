@@ -7,8 +7,34 @@ import logging
 import numpy as np
 import pytest
 
+import oatkit
 from oatkit.data import Dataset
-from tests.lerobot_policy_oat.small_oat import make_config, meta, stats
+from oatkit.policies import LightFlowPolicy, LightPolicy
+from tests.lerobot_policy_oat.small_oat import make_config, make_policy, meta, stats
+from tests.policies import tiny
+
+
+@pytest.mark.parametrize(("head", "kind"), [("tokens", LightPolicy), ("flow", LightFlowPolicy)])
+def test_the_head_that_was_asked_for(
+    dataset: Dataset, tokenizer_path: str, head: str, kind: type
+) -> None:
+    light = make_policy(dataset, make_config(tokenizer_path, head=head)).light
+    assert isinstance(light, kind)
+    assert light.tokenizer.digest == oatkit.load_tokenizer(tokenizer_path).digest
+    assert light.extras["data"]["state_keys"] == ["observation.state"]
+
+
+def test_a_flow_head_without_a_tokenizer_normalizes_by_the_dataset(dataset: Dataset) -> None:
+    light = make_policy(dataset, make_config(None, head="flow", chunk_size=5)).light
+    expected = tiny.make_tokenizer("bin", dataset, horizon=5)
+    assert (light.tokenizer.kind, light.tokenizer.horizon) == ("bin", 5)
+    assert light.tokenizer.normalizer.to_json() == expected.normalizer.to_json()
+    facts = light.tokenizer.data
+    assert (facts.action_names, facts.fps, facts.action_keys) == (
+        ("x", "y", "z"),
+        dataset.fps,
+        ("action",),
+    )
 
 
 def test_a_drifted_dataset_is_told(

@@ -1,4 +1,5 @@
-"""oatkit's light policy as a policy of LeRobot: it trains, it acts, and both open its folder.
+"""oatkit's light policy, on tokens or with a flow head, as a policy of LeRobot: it trains, it
+acts, and both open its folder.
 
     config.json          LeRobot's        oatkit.json   oatkit's
     model.safetensors    the weights      tokenizer/    with its normalizer
@@ -25,6 +26,7 @@ from oatkit.evaluation.action_plan import ActionPlan
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.weight_loading import WithoutWeights, place_weights
 from oatkit.policies import LightPolicy, Prediction
+from oatkit.policies.generation.budget_limits import policy_budget
 from oatkit.policies.generation.committed_actions import takes_committed
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.storage.artifact import CONFIG_BESIDE_LEROBOT, replacing
@@ -33,10 +35,13 @@ from oatkit.types.observation_keys import STATE, TASK
 from torch import Tensor, nn
 
 from lerobot_policy_oat.checkpoints import checkpoint_folder
-from lerobot_policy_oat.configuration_oat import OATConfig
-from lerobot_policy_oat.new_policy import camera_key, dataset_tasks, new_policy
+from lerobot_policy_oat.configuration_oat import FLOW_SETTINGS, OATConfig
+from lerobot_policy_oat.new_policy import Light, camera_key, dataset_tasks, make_light, new_policy
 
 logger = logging.getLogger(__name__)
+
+IS_PAD = f"{ACTION}_is_pad"
+"""Key of LeRobot for which steps of a chunk lie past the end of an episode."""
 
 
 class OATPolicy(PreTrainedPolicy):
@@ -60,7 +65,7 @@ class OATPolicy(PreTrainedPolicy):
         dataset_stats: Mapping[str, Mapping[str, Any]] | None = None,
         dataset_meta: Any = None,
         *,
-        light: LightPolicy | None = None,
+        light: Light | None = None,
     ) -> None:
         super().__init__(config)
         config.validate_features()
@@ -84,14 +89,19 @@ class OATPolicy(PreTrainedPolicy):
 
     def forward(self, batch: dict[str, Any]) -> tuple[Tensor, dict[str, float]]:
         """The training loss, and what to log."""
-        actions_BTA = batch[ACTION]
-        device = actions_BTA.device
-        observations = self.light.read(self._observation(batch))
-        random = None
+        light, actions_BTA, is_pad_BT = self.light, batch[ACTION], batch.get(IS_PAD)
+        device, count = actions_BTA.device, len(actions_BTA)
+        observations = light.read(self._observation(batch))
+        tokens = self._tokens(actions_BTA, light.spec.start_state(observations))
+        observations = observations.to(device)
         if self.training:
-            random = SampleRandom(torch.randint(2**62, (len(actions_BTA),), device=device))
-        tokens = self._tokens(actions_BTA, self.light.spec.start_state(observations))
-        loss = self.light.loss(observations.to(device), tokens, actions_BTA, random).total
+            random = SampleRandom(torch.randint(2**62, (count,), device=device))
+            loss = light.loss(observations, tokens, actions_BTA, random, is_pad_BT).total
+        elif isinstance(light, LightPolicy):
+            loss = light.loss(observations, tokens, actions_BTA, None, is_pad_BT).total
+        else:  # the same times and noises at every call
+            random = SampleRandom(torch.arange(count, device=device))
+            loss = light.flow_loss(observations, actions_BTA, random, is_pad_BT)
         return loss, {"loss": loss.item()}
 
     @torch.no_grad()
@@ -129,8 +139,15 @@ class OATPolicy(PreTrainedPolicy):
         return torch.from_numpy(actions_BA).to(tensor.device)
 
     def _warn_of_jumps(self) -> None:
-        if not self._has_warned:
-            self._has_warned = True
+        if self._has_warned:
+            return
+        self._has_warned = True
+        if self.light.head == "flow":
+            logger.warning(
+                "chunks of a flow head do not go on from the one under way: expect jumps, or take "
+                "head=tokens"
+            )
+        else:
             logger.warning(
                 "chunks of %s do not go on from the one under way, since its tokens have no "
                 "prefixes: expect jumps, or take a tokenizer such as oat",
@@ -144,12 +161,15 @@ class OATPolicy(PreTrainedPolicy):
         return self.light.spec.select(named)
 
     def _tokens(self, actions_BTA: Tensor, state_BS: Tensor | None) -> Tokens:
-        """The actions, encoded in full precision, as ordinary tensors that a loss can keep.
+        """The actions, encoded in full precision, as ordinary tensors that a loss can keep; no
+        tokens for a flow head.
 
         Args:
             actions_BTA: Chunks in raw units.
             state_BS: Raw states at which they start, for actions that are relative to them.
         """
+        if self.light.head == "flow":
+            return Tokens.full(torch.zeros(len(actions_BTA), 0, dtype=torch.int64))
         self.light.tokenizer.to(actions_BTA.device)
         with torch.autocast(actions_BTA.device.type, enabled=False):
             tokens = self.light.tokenizer.encode(actions_BTA, state_BS)
@@ -198,7 +218,7 @@ class OATPolicy(PreTrainedPolicy):
         self.light.tokenizer.to(self.light.device)
         return self.light.predict_action_chunk(
             observation,
-            budget=self.config.token_budget,
+            budget=self.config.asked_budget,
             sampling=self.config.sampling,
             generator=self._generator,
             draws=draws,
@@ -218,11 +238,11 @@ class OATPolicy(PreTrainedPolicy):
             (aside / "config.json").rename(aside / CONFIG_BESIDE_LEROBOT)
             self.config._save_pretrained(aside)
 
-    def _light_with(self, state_dict: dict[str, Tensor]) -> LightPolicy:
+    def _light_with(self, state_dict: dict[str, Tensor]) -> Light:
         """A copy of the light policy with the weights of another state of this policy."""
         light = self.light
         with WithoutWeights():
-            copy = LightPolicy.make(light.net.config, light.tokenizer, light.spec)
+            copy = make_light(self.config.light_config, light.tokenizer, light.spec)
         copy.auto, copy.execution, copy.extras = light.auto, light.execution, light.extras
         state = {key.removeprefix("net."): value for key, value in state_dict.items()}
         place_weights(copy.net, state, dtype=None, device=torch.device("cpu"))
@@ -252,7 +272,7 @@ class OATPolicy(PreTrainedPolicy):
                 "--policy.tokenizer_path out"
             )
         light = load_policy(folder)
-        if not isinstance(light, LightPolicy):
+        if not isinstance(light, Light):
             raise ValueError(f"{pretrained_name_or_path} is {light.kind}, expected a light policy")
         tasks = () if dataset_meta is None else dataset_tasks(dataset_meta)
         if not set(tasks) <= set(light.spec.tasks):
@@ -264,7 +284,7 @@ class OATPolicy(PreTrainedPolicy):
         return policy
 
 
-def _completed(config: OATConfig, light: LightPolicy) -> OATConfig:
+def _completed(config: OATConfig, light: Light) -> OATConfig:
     """The configuration with what the policy determines; raises where the two differ."""
     horizon = light.tokenizer.horizon
     if config.chunk_size not in (None, horizon):
@@ -279,8 +299,14 @@ def _completed(config: OATConfig, light: LightPolicy) -> OATConfig:
         raise ValueError(
             f"n_obs_steps is {config.n_obs_steps}, the policy reads {light.spec.history} frames"
         )
-    if config.net != light.net.config:
-        raise ValueError("the policy has its own network: leave --policy.net out")
+    if config.head != light.head:
+        raise ValueError(
+            f"head is {config.head!r}, the policy has {light.head!r}: leave --policy.head out"
+        )
+    if config.light_config != light.net.config:
+        names = ["net", *(FLOW_SETTINGS if config.head == "flow" else ())]
+        flags = ", ".join(f"--policy.{name}" for name in names)
+        raise ValueError(f"the policy has its own network: leave {flags} out")
     config.tokenizer_path, config.chunk_size, config.n_action_steps = None, horizon, steps
-    _ = config.execution, config.token_budget  # which raise where they are none
+    _ = config.execution, policy_budget(light, config.asked_budget)  # which raise if they are none
     return config

@@ -10,27 +10,30 @@ import numpy as np
 from lerobot.utils.constants import ACTION, OBS_STATE
 from oatkit import load_tokenizer
 from oatkit.data import Normalizer, Statistics
-from oatkit.policies import LightPolicy
+from oatkit.policies import LightConfig, LightFlowConfig, LightFlowPolicy, LightPolicy
 from oatkit.policies.observation.observation_spec import ObservationSpec
-from oatkit.tokenizers import ActionTokenizer
+from oatkit.tokenizers import ActionTokenizer, make_codec, make_config
+from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.types.observation_keys import IMAGES
 
 from lerobot_policy_oat.configuration_oat import OATConfig
 
 logger = logging.getLogger(__name__)
 
+Light = LightPolicy | LightFlowPolicy
+"""The light policy, on tokens or with a flow head."""
+
 
 def new_policy(
     config: OATConfig, stats: Mapping[str, Mapping[str, Any]], dataset_meta: Any
-) -> LightPolicy:
+) -> Light:
     """An untrained policy for a dataset."""
     if dataset_meta is None:
         raise ValueError(
             "a new oat policy needs a dataset, for its tasks and statistics: train one with "
             "lerobot-train, or name a trained one with --policy.path"
         )
-    tokenizer = load_tokenizer(config.require_tokenizer_path())
-    _compare_actions(tokenizer, stats[ACTION], dataset_meta)
+    tokenizer = _tokenizer(config, stats[ACTION], dataset_meta)
     state = None
     if config.robot_state_feature is not None:
         state = Normalizer.fit(_statistics(stats[OBS_STATE]))
@@ -39,7 +42,7 @@ def new_policy(
         for key, feature in config.image_features.items()
     }
     spec = ObservationSpec(config.n_obs_steps, state, cameras, dataset_tasks(dataset_meta))
-    policy = LightPolicy.make(config.net, tokenizer, spec)
+    policy = make_light(config.light_config, tokenizer, spec)
     has_state = state is not None
     policy.extras = {
         "data": {
@@ -49,6 +52,28 @@ def new_policy(
         }
     }
     return policy
+
+
+def make_light(
+    settings: LightConfig | LightFlowConfig, tokenizer: ActionTokenizer, spec: ObservationSpec
+) -> Light:
+    """An untrained policy, with the head that the settings are for."""
+    if isinstance(settings, LightConfig):
+        return LightPolicy.make(settings, tokenizer, spec)
+    return LightFlowPolicy.make(settings, tokenizer, spec)
+
+
+def _tokenizer(config: OATConfig, stats: Mapping[str, Any], dataset_meta: Any) -> ActionTokenizer:
+    """The tokenizer; for a flow head without one, a `bin` that only says how long chunks are and
+    how they are normalized."""
+    if not config.needs_no_tokenizer:
+        tokenizer = load_tokenizer(config.require_tokenizer_path())
+        _compare_actions(tokenizer, stats, dataset_meta)
+        return tokenizer
+    statistics, names = _statistics(stats), tuple(_names(dataset_meta, ACTION))
+    codec = make_codec(make_config("bin", horizon=config.horizon, action_dim=statistics.dim))
+    facts = DataFacts(statistics, action_names=names, fps=dataset_meta.fps, action_keys=(ACTION,))
+    return ActionTokenizer(codec, Normalizer.fit(statistics), facts)
 
 
 def _compare_actions(
