@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,25 +68,34 @@ def write_pusht(root: Path) -> Path:
     return root
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which `lerobot-train` trained the plugin for a few steps."""
-    folder = tmp_path_factory.mktemp("run")
-    dataset = oatkit.open_dataset(write_pusht(folder / "data"))
+def write_tokenizer(folder: Path, dataset: oatkit.Dataset) -> None:
     config = make_config("klt", horizon=HORIZON, action_dim=2, num_tokens=4, levels=(5, 4))
     tokenizer = ActionTokenizer.for_dataset(config, dataset)
     actions = dataset.chunks(HORIZON).actions(np.arange(dataset.num_frames))[0]
     chunks = torch.from_numpy(tokenizer.normalizer.normalize(actions))
     tokenizer.codec.fit(lambda: iter([chunks]))
-    tokenizer.save_pretrained(folder / "tokenizer")
+    tokenizer.save_pretrained(folder)
+
+
+@pytest.fixture(scope="module", params=["tokens", "flow"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which `lerobot-train` trained the plugin for a few steps; a flow head has no
+    tokenizer."""
+    folder = tmp_path_factory.mktemp("run")
+    data = write_pusht(folder / "data")
+    settings: dict[str, Any] = {**SMALL, "head": request.param}
+    if request.param == "tokens":
+        write_tokenizer(folder / "tokenizer", oatkit.open_dataset(data))
+        settings["tokenizer_path"] = "tokenizer"
+    else:
+        settings |= {"chunk_size": HORIZON, "mask_padding": True}
     said = lerobot(
         "train",
         folder,
         "--policy.type=oat",
-        "--policy.tokenizer_path=tokenizer",
         "--policy.push_to_hub=false",
         "--policy.device=cpu",
-        *(f"--policy.{name}={value}" for name, value in SMALL.items()),
+        *(f"--policy.{name}={value}" for name, value in settings.items()),
         "--dataset.repo_id=local/data",
         "--dataset.root=data",
         "--dataset.video_backend=pyav",
@@ -107,7 +117,7 @@ def test_lerobot_train_writes_a_policy_that_oatkit_opens(run: Path) -> None:
     policy = oatkit.load_policy(checkpoint(run))
     assert policy.spec.tasks == ("push the T",)
     assert policy.spec.cameras == {"image": (SIZE, SIZE)}
-    assert policy.net.config.width == 16
+    assert getattr(policy.net.config, "sizes", policy.net.config).width == 16
     observation = {
         "observation.state": np.array([256, 256], np.float32),
         "observation.images.image": np.zeros((SIZE, SIZE, 3), np.uint8),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 from pathlib import Path
 from types import SimpleNamespace
@@ -316,10 +315,11 @@ def test_one_folder_for_lerobot_and_oatkit(
 
 
 @pytest.mark.filterwarnings("ignore:FSDP2-wrapped module .* returned a view")  # nothing changes it
+@pytest.mark.parametrize("head", ["tokens", "flow"])
 def test_a_sharded_policy_trains_alike_and_saves_what_was_gathered(
-    dataset: Dataset, tokenizer_path: str, tmp_path: Path
+    dataset: Dataset, tokenizer_path: str, tmp_path: Path, head: str
 ) -> None:
-    policy = make_policy(dataset, make_config(tokenizer_path, CAMERA)).eval()
+    policy = make_policy(dataset, make_config(tokenizer_path, CAMERA, head=head)).eval()
     given, weights = batch(dataset), {k: v.clone() for k, v in policy.state_dict().items()}
     loss, _ = policy(given)
     loss.backward()
@@ -367,24 +367,6 @@ def test_a_checkpoint_learns_further_tasks(
     assert torch.isfinite(policy.forward(given)[0])
 
 
-def test_a_drifted_dataset_is_told(
-    dataset: Dataset, tokenizer_path: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    from lerobot_policy_oat.modeling_oat import OATPolicy
-
-    moved = stats(dataset)
-    moved["action"] = {k: 3 * np.asarray(v) for k, v in moved["action"].items()}
-    with caplog.at_level(logging.WARNING):
-        OATPolicy(make_config(tokenizer_path), dataset_stats=moved, dataset_meta=meta(dataset))
-    assert "dimension 0 ('x') drifted" in caplog.text
-    caplog.clear()
-    for key in ("q01", "q99"):  # older datasets have none
-        del moved["action"][key], moved["observation.state"][key]
-    with caplog.at_level(logging.WARNING):
-        OATPolicy(make_config(tokenizer_path), dataset_stats=moved, dataset_meta=meta(dataset))
-    assert "drifted" not in caplog.text
-
-
 def test_mistakes_are_answered_in_a_sentence(
     dataset: Dataset, tokenizer_path: str, tmp_path: Path
 ) -> None:
@@ -418,18 +400,20 @@ def test_mistakes_are_answered_in_a_sentence(
         reopen(tmp_path, config=make_config(None, net=other, **known))
 
 
-def test_a_robot_out_of_a_mixture(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["light", "light-flow"])
+def test_a_robot_out_of_a_mixture(tmp_path: Path, kind: str) -> None:
     """What was trained for several robots acts, trains further and is saved for one of them."""
     from lerobot.configs.types import FeatureType, PolicyFeature
     from lerobot_policy_oat.configuration_oat import OATConfig
     from lerobot_policy_oat.modeling_oat import OATPolicy
 
     mixture = two_robots()
-    light = trained_policies(mixture, tmp_path / "robots")["small"]
+    light = trained_policies(mixture, tmp_path / "robots", kind)["small"]
     config = OATConfig(
         input_features={"observation.state": PolicyFeature(FeatureType.STATE, (3,))},
         output_features={"action": PolicyFeature(FeatureType.ACTION, (2,))},
-        net=light.net.config,
+        head=light.head,
+        net=light.net.config if kind == "light" else light.net.config.sizes,
         n_obs_steps=light.spec.history,
         device="cpu",
         temperature=0.0,

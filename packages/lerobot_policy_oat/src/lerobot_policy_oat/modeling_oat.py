@@ -1,4 +1,5 @@
-"""oatkit's light policy as a policy of LeRobot: it trains, it acts, and both open its folder.
+"""oatkit's light policy, on tokens or with a flow head, as a policy of LeRobot: it trains, it
+acts, and both open its folder.
 
     config.json          LeRobot's        oatkit.json   oatkit's
     model.safetensors    the weights      tokenizer/    with its normalizer
@@ -19,26 +20,28 @@ import numpy as np
 import torch
 from lerobot.configs.policies import PreTrainedConfig
 from lerobot.policies.pretrained import PreTrainedPolicy
-from lerobot.utils.constants import ACTION, OBS_STATE
-from oatkit import load_policy, load_tokenizer
-from oatkit.data import Normalizer, Statistics
+from lerobot.utils.constants import ACTION
+from oatkit import load_policy
 from oatkit.evaluation.action_plan import ActionPlan
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.weight_loading import WithoutWeights, place_weights
 from oatkit.policies import LightPolicy, Prediction
+from oatkit.policies.generation.budget_limits import policy_budget
 from oatkit.policies.generation.committed_actions import takes_committed
 from oatkit.policies.observation.frame_history import FrameHistory
-from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.storage.artifact import CONFIG_BESIDE_LEROBOT, replacing
-from oatkit.tokenizers import ActionTokenizer
 from oatkit.types import Execution, Tokens
-from oatkit.types.observation_keys import IMAGES, STATE, TASK
+from oatkit.types.observation_keys import STATE, TASK
 from torch import Tensor, nn
 
 from lerobot_policy_oat.checkpoints import checkpoint_folder
-from lerobot_policy_oat.configuration_oat import OATConfig
+from lerobot_policy_oat.configuration_oat import FLOW_SETTINGS, OATConfig
+from lerobot_policy_oat.new_policy import Light, camera_key, dataset_tasks, make_light, new_policy
 
 logger = logging.getLogger(__name__)
+
+IS_PAD = f"{ACTION}_is_pad"
+"""Key of LeRobot for which steps of a chunk lie past the end of an episode."""
 
 
 class OATPolicy(PreTrainedPolicy):
@@ -62,14 +65,14 @@ class OATPolicy(PreTrainedPolicy):
         dataset_stats: Mapping[str, Mapping[str, Any]] | None = None,
         dataset_meta: Any = None,
         *,
-        light: LightPolicy | None = None,
+        light: Light | None = None,
     ) -> None:
         super().__init__(config)
         config.validate_features()
-        self.light = light or _new_policy(config, dataset_stats or {}, dataset_meta)
+        self.light = light or new_policy(config, dataset_stats or {}, dataset_meta)
         self.net: nn.Module = self.light.net
         self.config = _completed(config, self.light)
-        self._keys = {_camera_key(key): key for key in config.image_features}
+        self._keys = {camera_key(key): key for key in config.image_features}
         self._has_warned = False
         self.reset()
 
@@ -86,14 +89,19 @@ class OATPolicy(PreTrainedPolicy):
 
     def forward(self, batch: dict[str, Any]) -> tuple[Tensor, dict[str, float]]:
         """The training loss, and what to log."""
-        actions_BTA = batch[ACTION]
-        device = actions_BTA.device
-        observations = self.light.read(self._observation(batch))
-        random = None
+        light, actions_BTA, is_pad_BT = self.light, batch[ACTION], batch.get(IS_PAD)
+        device, count = actions_BTA.device, len(actions_BTA)
+        observations = light.read(self._observation(batch))
+        tokens = self._tokens(actions_BTA, light.spec.start_state(observations))
+        observations = observations.to(device)
         if self.training:
-            random = SampleRandom(torch.randint(2**62, (len(actions_BTA),), device=device))
-        tokens = self._tokens(actions_BTA, self.light.spec.start_state(observations))
-        loss = self.light.loss(observations.to(device), tokens, actions_BTA, random).total
+            random = SampleRandom(torch.randint(2**62, (count,), device=device))
+            loss = light.loss(observations, tokens, actions_BTA, random, is_pad_BT).total
+        elif isinstance(light, LightPolicy):
+            loss = light.loss(observations, tokens, actions_BTA, None, is_pad_BT).total
+        else:  # the same times and noises at every call
+            random = SampleRandom(torch.arange(count, device=device))
+            loss = light.flow_loss(observations, actions_BTA, random, is_pad_BT)
         return loss, {"loss": loss.item()}
 
     @torch.no_grad()
@@ -131,8 +139,15 @@ class OATPolicy(PreTrainedPolicy):
         return torch.from_numpy(actions_BA).to(tensor.device)
 
     def _warn_of_jumps(self) -> None:
-        if not self._has_warned:
-            self._has_warned = True
+        if self._has_warned:
+            return
+        self._has_warned = True
+        if self.light.head == "flow":
+            logger.warning(
+                "chunks of a flow head do not go on from the one under way: expect jumps, or take "
+                "head=tokens"
+            )
+        else:
             logger.warning(
                 "chunks of %s do not go on from the one under way, since its tokens have no "
                 "prefixes: expect jumps, or take a tokenizer such as oat",
@@ -146,12 +161,15 @@ class OATPolicy(PreTrainedPolicy):
         return self.light.spec.select(named)
 
     def _tokens(self, actions_BTA: Tensor, state_BS: Tensor | None) -> Tokens:
-        """The actions, encoded in full precision, as ordinary tensors that a loss can keep.
+        """The actions, encoded in full precision, as ordinary tensors that a loss can keep; no
+        tokens for a flow head.
 
         Args:
             actions_BTA: Chunks in raw units.
             state_BS: Raw states at which they start, for actions that are relative to them.
         """
+        if self.light.head == "flow":
+            return Tokens.full(torch.zeros(len(actions_BTA), 0, dtype=torch.int64))
         self.light.tokenizer.to(actions_BTA.device)
         with torch.autocast(actions_BTA.device.type, enabled=False):
             tokens = self.light.tokenizer.encode(actions_BTA, state_BS)
@@ -200,7 +218,7 @@ class OATPolicy(PreTrainedPolicy):
         self.light.tokenizer.to(self.light.device)
         return self.light.predict_action_chunk(
             observation,
-            budget=self.config.token_budget,
+            budget=self.config.asked_budget,
             sampling=self.config.sampling,
             generator=self._generator,
             draws=draws,
@@ -220,11 +238,11 @@ class OATPolicy(PreTrainedPolicy):
             (aside / "config.json").rename(aside / CONFIG_BESIDE_LEROBOT)
             self.config._save_pretrained(aside)
 
-    def _light_with(self, state_dict: dict[str, Tensor]) -> LightPolicy:
+    def _light_with(self, state_dict: dict[str, Tensor]) -> Light:
         """A copy of the light policy with the weights of another state of this policy."""
         light = self.light
         with WithoutWeights():
-            copy = LightPolicy.make(light.net.config, light.tokenizer, light.spec)
+            copy = make_light(self.config.light_config, light.tokenizer, light.spec)
         copy.auto, copy.execution, copy.extras = light.auto, light.execution, light.extras
         state = {key.removeprefix("net."): value for key, value in state_dict.items()}
         place_weights(copy.net, state, dtype=None, device=torch.device("cpu"))
@@ -254,9 +272,9 @@ class OATPolicy(PreTrainedPolicy):
                 "--policy.tokenizer_path out"
             )
         light = load_policy(folder)
-        if not isinstance(light, LightPolicy):
+        if not isinstance(light, Light):
             raise ValueError(f"{pretrained_name_or_path} is {light.kind}, expected a light policy")
-        tasks = () if dataset_meta is None else _tasks(dataset_meta)
+        tasks = () if dataset_meta is None else dataset_tasks(dataset_meta)
         if not set(tasks) <= set(light.spec.tasks):
             extras, light = light.extras, light.with_tasks(tasks)
             light.extras = extras
@@ -266,55 +284,7 @@ class OATPolicy(PreTrainedPolicy):
         return policy
 
 
-def _new_policy(
-    config: OATConfig, stats: Mapping[str, Mapping[str, Any]], dataset_meta: Any
-) -> LightPolicy:
-    """An untrained policy for a dataset."""
-    if dataset_meta is None:
-        raise ValueError(
-            "a new oat policy needs a dataset, for its tasks and statistics: train one with "
-            "lerobot-train, or name a trained one with --policy.path"
-        )
-    tokenizer = load_tokenizer(config.require_tokenizer_path())
-    _compare_actions(tokenizer, stats[ACTION], dataset_meta)
-    state = None
-    if config.robot_state_feature is not None:
-        state = Normalizer.fit(_statistics(stats[OBS_STATE]))
-    cameras = {
-        _camera_key(key).removeprefix(IMAGES): (feature.shape[1], feature.shape[2])
-        for key, feature in config.image_features.items()
-    }
-    spec = ObservationSpec(config.n_obs_steps, state, cameras, _tasks(dataset_meta))
-    policy = LightPolicy.make(config.net, tokenizer, spec)
-    has_state = state is not None
-    policy.extras = {
-        "data": {
-            "fps": dataset_meta.fps,
-            "state_keys": [OBS_STATE] if has_state else [],
-            "state_names": _names(dataset_meta, OBS_STATE) if has_state else [],
-        }
-    }
-    return policy
-
-
-def _compare_actions(
-    tokenizer: ActionTokenizer, stats: Mapping[str, Any], dataset_meta: Any
-) -> None:
-    """Raise where the tokenizer cannot encode the dataset's actions; warn where it was fitted on
-    other ones."""
-    (action_dim,) = dataset_meta.features[ACTION]["shape"]
-    if action_dim != tokenizer.action_dim:
-        raise ValueError(
-            f"the tokenizer is for {tokenizer.action_dim} action dimensions, the dataset has "
-            f"{action_dim}: train a tokenizer on this dataset"
-        )
-    if "q01" in stats:
-        names = _names(dataset_meta, ACTION)
-        for difference in tokenizer.data.drift(_statistics(stats), names, dataset_meta.fps):
-            logger.warning("the tokenizer was fitted on other actions: %s", difference)
-
-
-def _completed(config: OATConfig, light: LightPolicy) -> OATConfig:
+def _completed(config: OATConfig, light: Light) -> OATConfig:
     """The configuration with what the policy determines; raises where the two differ."""
     horizon = light.tokenizer.horizon
     if config.chunk_size not in (None, horizon):
@@ -329,35 +299,14 @@ def _completed(config: OATConfig, light: LightPolicy) -> OATConfig:
         raise ValueError(
             f"n_obs_steps is {config.n_obs_steps}, the policy reads {light.spec.history} frames"
         )
-    if config.net != light.net.config:
-        raise ValueError("the policy has its own network: leave --policy.net out")
+    if config.head != light.head:
+        raise ValueError(
+            f"head is {config.head!r}, the policy has {light.head!r}: leave --policy.head out"
+        )
+    if config.light_config != light.net.config:
+        names = ["net", *(FLOW_SETTINGS if config.head == "flow" else ())]
+        flags = ", ".join(f"--policy.{name}" for name in names)
+        raise ValueError(f"the policy has its own network: leave {flags} out")
     config.tokenizer_path, config.chunk_size, config.n_action_steps = None, horizon, steps
-    _ = config.execution, config.token_budget  # which raise where they are none
+    _ = config.execution, policy_budget(light, config.asked_budget)  # which raise if they are none
     return config
-
-
-def _camera_key(key: str) -> str:
-    """oatkit's key for LeRobot's `observation.image` or `observation.images.X`."""
-    return IMAGES + key.removeprefix(IMAGES).removeprefix("observation.")
-
-
-def _tasks(dataset_meta: Any) -> tuple[str, ...]:
-    """The instructions of a dataset; LeRobot has them as the index of a table."""
-    return tuple(str(task) for task in dataset_meta.tasks.index)
-
-
-def _names(dataset_meta: Any, key: str) -> list[str]:
-    """Names of the dimensions of a feature."""
-    feature = dataset_meta.features[key]
-    names = feature.get("names") or []
-    if isinstance(names, dict):
-        names = [name for group in names.values() for name in group]
-    (count,) = feature["shape"]
-    return list(names) if len(names) == count else [str(i) for i in range(count)]
-
-
-def _statistics(stats: Mapping[str, Any]) -> Statistics:
-    """LeRobot's statistics; a dataset of a version before 0.4 has no quantiles, and gets its
-    extremes instead."""
-    complete = {"q01": stats["min"], "q99": stats["max"], **stats}
-    return Statistics.from_json({key: np.asarray(v).tolist() for key, v in complete.items()})
