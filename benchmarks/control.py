@@ -154,6 +154,8 @@ class Options:
     """Training steps of a policy, where its row has none of its own."""
     tokenizer_steps: int = 8000
     """Training steps of a learned tokenizer."""
+    own_steps: bool = True
+    """Whether rows that have training steps of their own keep them."""
     episodes: int = 50
     """Episodes of each task, budget and rule."""
     data: Path | None = None
@@ -164,7 +166,8 @@ class Options:
     """Whether only to show that everything runs."""
 
 
-TINY: dict[str, Any] = {"steps": 4, "tokenizer_steps": 4, "episodes": 1, "seeds": (0,)}
+BRIEF: dict[str, Any] = {"steps": 4, "tokenizer_steps": 4, "own_steps": False}
+TINY: dict[str, Any] = {**BRIEF, "episodes": 1, "seeds": (0,)}
 
 
 def main(options: Options) -> None:
@@ -294,14 +297,12 @@ def tokenizer_folder(options: Options, row: Row) -> Path:
 
 def policy_steps(options: Options, row: Row) -> int:
     """Training steps of a row's policy."""
-    own = None if options.tiny else row.steps
-    return own or options.steps
+    return (options.own_steps and row.steps) or options.steps
 
 
 def tokenizer_steps(options: Options, row: Row) -> int:
     """Training steps of a row's tokenizer."""
-    own = None if options.tiny else row.tokenizer_steps
-    return own or options.tokenizer_steps
+    return (options.own_steps and row.tokenizer_steps) or options.tokenizer_steps
 
 
 def seconds(folder: Path, trained: oatkit.Policy | oatkit.ActionTokenizer) -> float | None:

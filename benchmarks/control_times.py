@@ -5,8 +5,10 @@
 `benchmarks.control` and `benchmarks.neighbors` time a policy beside whatever runs on the machine at
 that moment, so their times do not compare. Here all policies that `benchmarks.control` has trained
 (seed 0, or the first seed that is there) answer for the same observations one after the other,
-again and again, so that other work slows all of them down alike. LeRobot's policies, whose times do
-not depend on their weights, are trained for seconds. A run replaces all times of the one before.
+again and again, so that other work slows all of them down alike. The time of a given number of
+tokens or Euler steps does not depend on the weights: LeRobot's policies, and those of
+`benchmarks.control` that are not there, are trained for seconds, and of the latter only what has a
+fixed length is timed. A run replaces all times of the one before.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import tyro
 
 import oatkit
 from benchmarks import control, neighbors
+from benchmarks.control_drawing import NAMES
 from benchmarks.policy_table import open_with_full_state
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld
@@ -47,8 +50,8 @@ Query = Callable[[Observation], float]
 class Options:
     """What is timed."""
 
-    rows: tuple[str, ...] = tuple(control.ROWS)
-    """Policies of `benchmarks.control`; those that are not trained are left out."""
+    rows: tuple[str, ...] = tuple(name for name in control.ROWS if name in NAMES)
+    """Policies of `benchmarks.control`; those that are drawn by default."""
     kinds: tuple[str, ...] = tuple(neighbors.SETTINGS)
     """Policies of LeRobot, as they were trained; none without its environment."""
     observations: int = 40
@@ -62,13 +65,13 @@ class Options:
     data: Path | None = None
     """Demonstrations; those of `benchmarks.control` by default."""
     out: Path = OUT / NAME
-    """Where the policies of LeRobot are kept."""
+    """Where policies are kept that are trained for seconds."""
 
 
 def main(options: Options) -> None:
     torch.set_num_threads(1)  # as the worker of LeRobot's policies does
     dataset = open_with_full_state(options.data or metaworld())
-    queries = dict(ours(options))
+    queries = dict(ours(options, options.data or metaworld()))
     with ExitStack() as open_policies:
         for kind, policy in theirs(options, dataset):
             opened = open_policies.enter_context(policy)
@@ -83,18 +86,20 @@ def main(options: Options) -> None:
     write_result(NAME, seed=0, settings=settings, results=results)
 
 
-def ours(options: Options) -> Iterator[tuple[tuple[str, Budget], Query]]:
+def ours(options: Options, data: Path) -> Iterator[tuple[tuple[str, Budget], Query]]:
     """Row and budget to how its policy is asked."""
     trained = replace(control.Options(), out=options.policies)
+    brief = replace(trained, out=options.out / "rows", **control.BRIEF)
     for name in options.rows:
         folders = (control.policy_folder(trained, name, seed) for seed in trained.seeds)
         folder = next((f for f in folders if (f / "config.json").exists()), None)
-        if folder is None:
-            continue
-        policy = load_policy(folder)
+        policy = load_policy(folder or control.trained(brief, data, name, seed=0))
         budgets: tuple[Budget, ...] = policy.budgets
-        for budget in (*budgets, "auto") if control.has_auto(policy) else budgets:
-            yield (name, budget), partial(milliseconds, policy, budget)
+        if folder is not None and control.has_auto(policy):
+            budgets = (*budgets, "auto")
+        if folder is not None or policy.head == "flow" or policy.tokenizer.is_fixed_length:
+            for budget in budgets:
+                yield (name, budget), partial(milliseconds, policy, budget)
 
 
 def theirs(options: Options, dataset: oatkit.Dataset) -> Iterator[tuple[str, Any]]:

@@ -232,7 +232,10 @@ def control_times(record: dict[str, Any]) -> str:
             f"{settings['observations']} observations of held-out episodes, one after the other, "
             f"{settings['repeats']} times each, on {settings['threads']} thread, with the "
             "likeliest tokens: the median of an observation, the mean over observations. Columns "
-            'are budgets: tokens, or Euler steps of a flow head; "whole" is a policy of LeRobot.'
+            'are budgets: tokens, or Euler steps of a flow head; "whole" is a policy of LeRobot. '
+            "A given number of either takes as long whatever the weights are, so some were "
+            'trained for seconds; "auto", and `fast`, whose sequences differ in length, were timed '
+            "where the policy was trained as above."
         ),
         table(("policy", *columns), rows),
         "![Success against the milliseconds of a query](drawings/success_and_time.svg)",
