@@ -90,6 +90,7 @@ def ours(options: Options) -> Iterator[tuple[tuple[str, Budget], Query]]:
         folders = (control.policy_folder(trained, name, seed) for seed in trained.seeds)
         folder = next((f for f in folders if (f / "config.json").exists()), None)
         if folder is None:
+            print(f"{name} is not trained: it is left out")
             continue
         policy = load_policy(folder)
         budgets: tuple[Budget, ...] = policy.budgets
