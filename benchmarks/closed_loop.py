@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record import keep_apart
+from benchmarks.timing import trained_seconds
 from benchmarks.tokenizer_rate_distortion import REPRODUCTION
 from oatkit.evaluation.success_statistics import compare_paired, success_rate
 from oatkit.jobs.paper_tables import PaperTable
@@ -23,7 +24,6 @@ from oatkit.jobs.reproduction_scales import SCALES, Place
 from oatkit.jobs.row_runs import RowRuns
 from oatkit.policies import Policy, load_policy
 from oatkit.storage.records import read_record
-from oatkit.train import read_log, training_seconds
 from oatkit.types import Budget, EpisodeResult, PolicyEvaluation, budget_name
 
 CELL = re.compile(r"(?P<name>.+?)(, temperature (?P<temperature>[\d.]+))?(, seed (?P<seed>\d+))?")
@@ -135,7 +135,7 @@ def measure_cell(
 def row_numbers(record: PolicyEvaluation, trained_in: Path) -> dict[str, Any]:
     """Numbers of an evaluation and of the policy's training, for the result file."""
     policy = load_policy(trained_in)
-    train, log = policy.extras["train"], read_log(trained_in)
+    train = policy.extras["train"]
     protocol = ("execute", "horizon", "sampling", "endpoints", "seed")
     return {
         "kind": record.kind,
@@ -143,7 +143,7 @@ def row_numbers(record: PolicyEvaluation, trained_in: Path) -> dict[str, Any]:
         "parameters": sum(p.numel() for p in policy.net.parameters()),
         "steps": train["steps"],
         "batch_size": train["batch_size"],
-        "seconds": round(training_seconds(log, train["batch_size"]), 1),
+        "seconds": trained_seconds(trained_in, policy),
         "tokenizer_steps": policy.tokenizer.extras.get("train", {}).get("steps", 0),
         **policy_recipe(policy),
         "protocol": {name: record.settings.get(name) for name in protocol},

@@ -24,12 +24,12 @@ import tyro
 import oatkit
 from benchmarks.closed_loop import policy_recipe, solved
 from benchmarks.record import keep_apart, read_results, write_result
+from benchmarks.timing import trained_seconds
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.row_runs import folder_name
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies import load_policy
-from oatkit.train import read_log, training_seconds
 from oatkit.types import Budget, Execution, Sampling
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
@@ -228,8 +228,10 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         "tokenizer_steps": policy.tokenizer.extras.get("train", {}).get("steps"),
         "early_weight": getattr(policy.tokenizer.codec.config, "early_weight", 1.0),
         "overlap_weight": getattr(policy.tokenizer.codec.config, "overlap_weight", 0.0),
-        "seconds": seconds(folder, policy),
-        "tokenizer_seconds": seconds(tokenizer_folder(options, ROWS[name]), policy.tokenizer),
+        "seconds": trained_seconds(folder, policy),
+        "tokenizer_seconds": trained_seconds(
+            tokenizer_folder(options, ROWS[name]), policy.tokenizer
+        ),
         "temperature": TEMPERATURE,
         "episodes": options.episodes,
         "budgets": [
@@ -303,14 +305,6 @@ def policy_steps(options: Options, row: Row) -> int:
 def tokenizer_steps(options: Options, row: Row) -> int:
     """Training steps of a row's tokenizer."""
     return (options.own_steps and row.tokenizer_steps) or options.tokenizer_steps
-
-
-def seconds(folder: Path, trained: oatkit.Policy | oatkit.ActionTokenizer) -> float | None:
-    """How long something was trained; None of what was fitted."""
-    settings = trained.extras.get("train")
-    if not settings:
-        return None
-    return round(training_seconds(read_log(folder), settings["batch_size"]), 1)
 
 
 def add(key: str, cell: dict[str, Any]) -> None:

@@ -22,6 +22,8 @@ NAMES = {
 }
 """Policies of `control`, `neighbors` and `control_times` to what the drawing calls them; those on
 tokens have 10,000 steps where they say none."""
+UNTIMED = "they were not timed"
+VARIANT = "they are variants of policies that are drawn"
 OURS = ("oat", "oat-pow2")
 LEFT, TOP, WIDTH, HEIGHT = 60, 30, 640, 300
 
@@ -76,6 +78,27 @@ def success_and_time() -> str:
 def measured() -> dict[str, list[Point]]:
     """Policy to its budgets, the fastest first; seeds count together."""
     times = read_results("control_times")
+    curves: dict[str, list[Point]] = {}
+    for (name, budget), rates in _acted().items():
+        ms = times.get(name, {}).get(budget)
+        if name in NAMES and ms is not None:
+            together = SuccessRate(**pooled(rates))
+            curves.setdefault(name, []).append(Point(budget, ms, together))
+    return {name: sorted(curve, key=lambda p: p.ms) for name, curve in curves.items()}
+
+
+def left_out() -> dict[str, list[str]]:
+    """Why policies that acted are not drawn, to their names."""
+    drawn = measured()
+    found: dict[str, list[str]] = {}
+    for name in dict.fromkeys(name for name, _ in _acted()):
+        if name not in drawn:
+            found.setdefault(UNTIMED if name in NAMES else VARIANT, []).append(name)
+    return found
+
+
+def _acted() -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """Policy and budget to the success of every seed."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for cell in read_results("control")["cells"].values():
         if cell["rule"] == RULE:
@@ -84,10 +107,4 @@ def measured() -> dict[str, list[Point]]:
                 found.setdefault(key, []).append(budget["success"])
     for row in read_results("neighbors")["rows"].values():
         found.setdefault((row["kind"], "whole"), []).append(row["rules"][NEIGHBOR_RULE]["success"])
-    curves: dict[str, list[Point]] = {}
-    for (name, budget), rates in found.items():
-        ms = times.get(name, {}).get(budget)
-        if name in NAMES and ms is not None:
-            together = SuccessRate(**pooled(rates))
-            curves.setdefault(name, []).append(Point(budget, ms, together))
-    return {name: sorted(curve, key=lambda p: p.ms) for name, curve in curves.items()}
+    return found

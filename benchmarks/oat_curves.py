@@ -21,10 +21,10 @@ from torch import nn
 
 import oatkit
 from benchmarks.record import read_results, write_result
+from benchmarks.timing import trained_seconds
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld, normalized_errors
 from oatkit.data import Normalizer
 from oatkit.tokenizers import load_tokenizer
-from oatkit.train import read_log, training_seconds
 
 NAME = "oat_curves"
 NUM_TOKENS, HELD_OUT = 16, 0.1
@@ -98,11 +98,9 @@ def measure(path: Path, row: Row, out: Path) -> dict[str, Any]:
             show_progress=True,
             **row.settings,
         )
-    seconds = time.process_time() - begun
+    fitting_s = round(time.process_time() - begun, 1)
     tokenizer = load_tokenizer(out)
-    train = tokenizer.extras.get("train")
-    if train:  # a run may have been stopped and resumed
-        seconds = training_seconds(read_log(out), train["batch_size"])
+    training_s = trained_seconds(out, tokenizer)  # a run may have been stopped and resumed
     assert isinstance(tokenizer.codec, nn.Module)
     train_set, held_out = dataset.split(HELD_OUT, seed=0)
     scale = Normalizer.fit(train_set.action_statistics(), "min_max").scale
@@ -110,7 +108,7 @@ def measure(path: Path, row: Row, out: Path) -> dict[str, Any]:
         "kind": row.kind,
         "steps": row.steps,
         "parameters": sum(p.numel() for p in tokenizer.codec.parameters()),
-        "seconds": round(seconds, 1),
+        "seconds": fitting_s if training_s is None else training_s,
         "threads": int(os.environ.get("OMP_NUM_THREADS", 0)) or os.cpu_count(),
         "budgets": list(tokenizer.budgets),
         "train": normalized_errors(tokenizer, train_set, scale),

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.closed_loop import pooled
 from benchmarks.control import EVERY_BUDGET, ROWS, RULES
+from benchmarks.control_drawing import left_out
 from benchmarks.markdown import paragraph, section, table
 from benchmarks.record import FORMER_AUTO
 from oatkit.evaluation.success_statistics import compare_pairs
@@ -16,6 +17,8 @@ REFERENCE = "oat"
 """The row that the others are compared with."""
 PAIRED = ("half", "8", "4", "auto")
 """Rules by which they are."""
+TIMED = (*ROWS, "act", "diffusion")
+"""Policies whose queries are timed."""
 ALL_RULES = (*RULES, FORMER_AUTO)
 COMMITTED = (
     " Where actions are committed, the policy is told those that are executed before its late "
@@ -222,13 +225,13 @@ def control_times(record: dict[str, Any]) -> str:
     columns = [*map(str, budgets), "auto", "whole"]
     rows = [
         (f"`{name}`", *(f"{results[name][c]:.2f}" if c in results[name] else "" for c in columns))
-        for name in (*ROWS, "act", "diffusion")
+        for name in TIMED
         if name in results
     ]
     return section(
         "Milliseconds of a query, in turns",
         paragraph(
-            "All policies of the section above answer for the same "
+            "Policies of the section above answer for the same "
             f"{settings['observations']} observations of held-out episodes, one after the other, "
             f"{settings['repeats']} times each, on {settings['threads']} thread, with the "
             "likeliest tokens: the median of an observation, the mean over observations. Columns "
@@ -244,5 +247,14 @@ def control_times(record: dict[str, Any]) -> str:
             "against these milliseconds. Lines join the budgets of a policy; policies on tokens "
             "were trained for 10,000 steps where their name says none.*"
         ),
+        *(
+            paragraph(f"Not drawn, though they acted under that rule: {_listed(names)}; {why}.")
+            for why, names in left_out().items()
+        ),
         script="control_times",
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names of policies in the order of the tables, as the pages write them."""
+    return "; ".join(f"`{name}`" for name in TIMED if name in names)

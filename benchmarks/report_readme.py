@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from benchmarks.closed_loop import pooled
 from benchmarks.record import read_result, read_results
 from oatkit.types import Budget
 
@@ -119,8 +120,7 @@ def _success(cells: dict[str, Any], row: str, rule: str, budget: Budget) -> floa
 
 def _together(rates: list[dict[str, Any]]) -> float:
     """The percentage of all successes, to a tenth."""
-    successes, episodes = (sum(rate[name] for rate in rates) for name in ("successes", "episodes"))
-    return round(100 * successes / episodes, 1)
+    return round(100 * pooled(rates)["rate"], 1)
 
 
 def _serving() -> str:

@@ -1,13 +1,17 @@
-"""How long jobs take, and how fast the machine multiplies matrices."""
+"""How long jobs take and trainings took, and how fast the machine multiplies matrices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from statistics import median
 
 import torch
 
 from oatkit.nn.device import read_clock, resolve_device
+from oatkit.policies import Policy
+from oatkit.tokenizers import ActionTokenizer
+from oatkit.train import read_log, training_seconds
 
 Job = Callable[[], object]
 
@@ -18,6 +22,14 @@ def seconds(job: Job) -> float:
     start = read_clock(device)
     job()
     return read_clock(device) - start
+
+
+def trained_seconds(folder: Path, trained: Policy | ActionTokenizer) -> float | None:
+    """How long an artifact was trained, to a tenth; None for one that was fitted."""
+    settings = trained.extras.get("train")
+    if not settings:
+        return None
+    return round(training_seconds(read_log(folder), settings["batch_size"]), 1)
 
 
 def median_ms_in_turns(

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 import oatkit
 from benchmarks.record import keep_apart, read_results, write_result
+from benchmarks.timing import trained_seconds
 from oatkit.data import Dataset, Normalizer
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.paper_tables import paper_table
@@ -43,7 +44,6 @@ from oatkit.measure.tokenizer_metrics import slot_entropies
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.oat import Oat
-from oatkit.train import read_log, training_seconds
 
 NAME = "tokenizer_rate_distortion"
 SEED = 0
@@ -124,21 +124,19 @@ def measure_once(runs: RowRuns, place: Place, name: str, again: bool) -> None:
 def measure_row(runs: RowRuns, place: Place, name: str) -> dict[str, Any]:
     start = time.perf_counter()
     folder = runs.tokenizer(ROWS[name], place)
-    seconds = time.perf_counter() - start
+    fitting_s = round(time.perf_counter() - start, 1)
     tokenizer = load_tokenizer(folder)
-    train = tokenizer.extras.get("train", {})
-    if train:  # it may have been trained before, by a row of policies
-        seconds = training_seconds(read_log(folder), train["batch_size"])
+    training_s = trained_seconds(folder, tokenizer)  # perhaps before, by a row of policies
     codec = tokenizer.codec
     assert isinstance(codec, nn.Module)
     return {
         "parameters": sum(p.numel() for p in codec.parameters()),
-        "steps": train.get("steps", 0),
+        "steps": tokenizer.extras.get("train", {}).get("steps", 0),
         "settings": {
             **{"preset": runs.preset, "held_out": HELD_OUT, "horizon": place.horizon},
             "tokenizer": dict(ROWS[name].options),
         },
-        "seconds": round(seconds, 1),
+        "seconds": fitting_s if training_s is None else training_s,
         "budgets": measure_budgets(tokenizer, place.data),
     }
 

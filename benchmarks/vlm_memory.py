@@ -23,9 +23,7 @@ from torch import nn
 
 from benchmarks.markdown import table
 from benchmarks.record import write_result
-from benchmarks.vlm_speed import ACTION_DIM, REAL, STATE_DIM
-from oatkit.nn.flow_expert import FlowExpert
-from oatkit.policies.vlm.backbones.family_table import family_named
+from benchmarks.vlm_speed import REAL, STATE_DIM, without_weights
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 
 RANK = 16
@@ -55,19 +53,9 @@ class Counts:
     @classmethod
     def of(cls, name: str) -> Counts:
         """Counts in a model without weights."""
-        family = family_named(REAL[name].family)
+        family, whole, expert = without_weights(name)
+        model = whole.model
         with torch.device("meta"):
-            config = family.model_class.config_class(**REAL[name].config)
-            model = family.model_class._from_config(config).model
-            text = model.config.get_text_config()
-            expert = FlowExpert(
-                ACTION_DIM,
-                width=ExpertConfig().width,
-                num_layers=text.num_hidden_layers,
-                num_heads=text.num_attention_heads,
-                num_kv_heads=text.num_key_value_heads,
-                head_dim=text.head_dim,
-            )
             backbone = count([model])
             multiplied = (nn.Linear, nn.Conv2d, nn.Conv3d)
             matrices = count(module for module in model.modules() if isinstance(module, multiplied))
@@ -78,7 +66,7 @@ class Counts:
             outside, largest = backbone - count(layers), max(count([layer]) for layer in layers)
             adapters = LoraConfig(r=RANK, lora_alpha=2 * RANK, target_modules="all-linear")
             inject_adapter_in_model(adapters, language)
-        width = text.hidden_size
+        width = model.config.get_text_config().hidden_size
         return cls(
             backbone=backbone,
             matrices=matrices,

@@ -33,7 +33,7 @@ from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone import Context
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
-from oatkit.policies.vlm.backbones.family import ScratchSize
+from oatkit.policies.vlm.backbones.family import Family, ScratchSize
 from oatkit.policies.vlm.backbones.family_table import family_named
 from oatkit.policies.vlm.backbones.loading import load_backbone, write_scratch
 from oatkit.policies.vlm.backbones.published import PUBLISHED
@@ -95,20 +95,7 @@ class RealSize:
     @classmethod
     def of(cls, name: str) -> RealSize:
         """Counts in models without weights."""
-        family = family_named(REAL[name].family)
-        with torch.device("meta"):
-            model = family.model_class._from_config(
-                family.model_class.config_class(**REAL[name].config)
-            )
-            text = model.config.get_text_config()
-            expert = FlowExpert(
-                ACTION_DIM,
-                width=ExpertConfig().width,
-                num_layers=text.num_hidden_layers,
-                num_heads=text.num_attention_heads,
-                num_kv_heads=text.num_key_value_heads,
-                head_dim=text.head_dim,
-            )
+        family, model, expert = without_weights(name)
         language = family.language_model(model.model)
         return cls(
             num_parameters(model),
@@ -116,6 +103,25 @@ class RealSize:
             sum(num_parameters(part) for part in family.vision_modules(model.model)),
             num_parameters(expert),
         )
+
+
+def without_weights(name: str) -> tuple[Family, Any, FlowExpert]:
+    """The family of a published backbone, its model and the expert that goes with it, on the meta
+    device."""
+    family = family_named(REAL[name].family)
+    with torch.device("meta"):
+        config = family.model_class.config_class(**REAL[name].config)
+        model = family.model_class._from_config(config)
+        text = model.config.get_text_config()
+        expert = FlowExpert(
+            ACTION_DIM,
+            width=ExpertConfig().width,
+            num_layers=text.num_hidden_layers,
+            num_heads=text.num_attention_heads,
+            num_kv_heads=text.num_key_value_heads,
+            head_dim=text.head_dim,
+        )
+    return family, model, expert
 
 
 def main() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import control, control_drawing, control_times
-from benchmarks.control_drawing import measured, success_and_time
+from benchmarks import control, control_drawing, control_times, report_control
+from benchmarks.control_drawing import UNTIMED, VARIANT, left_out, measured, success_and_time
 from benchmarks.control_times import Options, ours, time_in_turns
 
 
@@ -90,3 +90,19 @@ def test_the_drawing_has_what_was_both_solved_and_timed(monkeypatch: pytest.Monk
     assert ">oat<" in drawn
     assert ">ACT<" in drawn
     assert ">quest<" not in drawn
+
+
+def test_the_page_says_which_policies_are_not_drawn_and_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    results = [{"budget": 8, "success": {"successes": 5, "episodes": 10}}]
+    rows = ("oat", "oat, as first", "klt, 2500 steps", "quest")
+    cells = {row: {"row": row, "rule": "8", "budgets": results} for row in rows}
+    timed = {"oat": {"8": 4.0}, "oat, as first": {"8": 5.0}}
+    stored = {"control": {"cells": cells}, "neighbors": {"rows": {}}, "control_times": timed}
+    monkeypatch.setattr(control_drawing, "read_results", stored.__getitem__)
+    assert left_out() == {UNTIMED: ["klt, 2500 steps", "quest"], VARIANT: ["oat, as first"]}
+    settings = {"observations": 2, "repeats": 2, "threads": 1}
+    page = " ".join(report_control.control_times({"settings": settings, "results": timed}).split())
+    assert f"acted under that rule: `quest`; `klt, 2500 steps`; {UNTIMED}." in page
+    assert f"acted under that rule: `oat, as first`; {VARIANT}." in page

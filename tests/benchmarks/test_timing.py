@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 
-from benchmarks.timing import median_ms_in_turns, seconds
+import oatkit
+from benchmarks.timing import median_ms_in_turns, seconds, trained_seconds
 from tests.nn.pretended_devices import AsynchronousClock
+from tests.policies import tiny
 
 
 def test_jobs_take_turns_and_the_first_rounds_do_not_count() -> None:
@@ -21,6 +25,15 @@ def test_jobs_take_turns_and_the_first_rounds_do_not_count() -> None:
     assert ran == ["a", "b"] * 4
     assert 1 <= found["a"] < 40
     assert found["b"] < found["a"]
+
+
+def test_a_training_took_the_time_of_its_log_and_a_fit_none(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text(json.dumps({"step": 10, "samples_per_s": 12.0}) + "\n")
+    dataset = oatkit.open_dataset(tiny.write_dataset(tmp_path / "data"))
+    tokenizer = tiny.make_tokenizer("oat", dataset)
+    assert trained_seconds(tmp_path, tokenizer) is None
+    tokenizer.extras["train"] = {"batch_size": 4}
+    assert trained_seconds(tmp_path, tokenizer) == 3.3
 
 
 def test_seconds_are_those_of_one_run() -> None:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import oatkit
-from oatkit.tokenizers import KINDS
 from tests.policies import tiny
 
 
@@ -18,8 +16,4 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tokenizers(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tokenizers")
-    dataset = oatkit.open_dataset(data, cache_dir=folder / "cache")
-    for kind in KINDS:
-        tiny.make_tokenizer(kind, dataset).save_pretrained(folder / kind)
-    return folder
+    return tiny.write_tokenizers(tmp_path_factory.mktemp("tokenizers"), data)

@@ -12,6 +12,7 @@ from oatkit_client import LocalDecoder, LocalPolicy
 import oatkit
 from oatkit.cli import main
 from oatkit.data import Dataset
+from tests.oatkit_client.exported import write_exported
 from tests.policies import tiny
 
 
@@ -23,10 +24,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 @pytest.fixture(scope="module")
 def exported(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A policy from state, and its files."""
-    folder = Path(tmp_path_factory.mktemp("export"))
-    tiny.make_policy("oat-pow2", dataset, history=1).save_pretrained(folder / "policy")
-    assert main(["export", str(folder / "policy"), "--out", str(folder / "onnx")]) == 0
-    return folder / "policy", folder / "onnx"
+    return write_exported(tmp_path_factory.mktemp("export"), dataset)
 
 
 def test_a_tokenizers_decoder(

@@ -9,7 +9,7 @@ import pytest
 
 import oatkit
 from oatkit.jobs import token_cache
-from oatkit.tokenizers import KINDS, ActionTokenizer
+from oatkit.tokenizers import ActionTokenizer
 from tests.policies import tiny
 
 
@@ -20,11 +20,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tokenizers(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tokenizers")
-    dataset = oatkit.open_dataset(data, cache_dir=folder / "cache")
-    for kind in KINDS:
-        tiny.make_tokenizer(kind, dataset).save_pretrained(folder / kind)
-    return folder
+    return tiny.write_tokenizers(tmp_path_factory.mktemp("tokenizers"), data)
 
 
 def test_tokens_are_computed_once(

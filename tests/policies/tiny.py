@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
+import oatkit
 from oatkit.data import Dataset
 from oatkit.policies import LightConfig, LightFlowConfig, LightFlowPolicy, LightPolicy, Policy
 from oatkit.policies.generation.auto_execution import AutoExecution
-from oatkit.tokenizers import ActionTokenizer, make_config
+from oatkit.tokenizers import KINDS, ActionTokenizer, make_config
 from oatkit.tokenizers.codec import FittedCodec
 
 HORIZON, ACTION_DIM, STATE_DIM, HEIGHT, WIDTH = 8, 3, 5, 20, 24
@@ -70,6 +71,14 @@ def make_tokenizer(kind: str, dataset: Dataset, **settings: Any) -> ActionTokeni
         chunks = torch.from_numpy(tokenizer.normalizer.normalize(actions))
         tokenizer.codec.fit(lambda: iter([chunks]))
     return tokenizer
+
+
+def write_tokenizers(folder: Path, data: Path) -> Path:
+    """A folder with a tokenizer of every kind, by its name."""
+    dataset = oatkit.open_dataset(data, cache_dir=folder / "cache")
+    for kind in KINDS:
+        make_tokenizer(kind, dataset).save_pretrained(folder / kind)
+    return folder
 
 
 def make_policy(

@@ -202,11 +202,12 @@ def test_draws_take_the_time_of_as_many_rows(policy: SlowPolicy, start: Start, a
     assert run(main()) == [8, 8, 2, 1]
 
 
+@pytest.mark.parametrize("max_batch", [2, 4])
 def test_every_robot_and_row_count_is_measured_before_the_first_request(
-    tmp_path: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch, max_batch: int
 ) -> None:
     robots = {name: make_policy(tmp_path / name) for name in ("a", "b")}
-    batcher = Batcher(robots["a"], max_batch=2, max_queue=9, robots=dict(robots))
+    batcher = Batcher(robots["a"], max_batch=max_batch, max_queue=9, robots=dict(robots))
     batcher.start()
 
     def fail(*parts: Any, **options: Any) -> None:

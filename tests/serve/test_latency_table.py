@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,22 @@ def test_every_batch_size_and_budget_is_measured() -> None:
     whole = LatencyTable(1, ())
     whole.measure(lambda size, budget: None)
     assert set(whole.table_ms) == {(1, None)}
+
+
+def test_doubling_sizes_are_timed_and_others_lie_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row takes 10 ms, and a budget as many times as long; every size runs, timed or not."""
+    table, runs, now = LatencyTable(6, (1, 4)), Counter[tuple[int, int | None]](), [0.0]
+
+    def predict(size: int, budget: int | None) -> None:
+        runs[size, budget] += 1
+        now[0] += 0.01 * size * (budget or 0)
+
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    table.measure(predict)
+    assert table.timed_sizes == (1, 2, 4, 6)
+    assert table.other_sizes == (3, 5)
+    assert {size for (size, _), count in runs.items() if count == 1} == {3, 5}
+    assert table.table_ms == pytest.approx({(n, b): 10.0 * n * b for n, b in runs})
 
 
 def test_the_goal_is_the_largest_budget_that_fits(table: LatencyTable) -> None:

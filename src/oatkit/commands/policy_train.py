@@ -15,6 +15,7 @@ from oatkit.commands.choices import PolicyName, PolicyPresetName, policy_help
 from oatkit.commands.data_cautions import print_cautions
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
+from oatkit.commands.mixture_flags import measure_first, refuse_with_mixture
 from oatkit.commands.sampling_options import DecodingFlag
 from oatkit.commands.text_output import print_lines
 from oatkit.commands.train_options import TrainFlags, TrainOptions
@@ -272,13 +273,8 @@ def _train_on_mixture(
     console: Console,
 ) -> int:
     """Train one policy on several robots, and say how each of them is reached."""
-    for name, value in (
-        ("init", options.init),
-        ("decoding", options.decoding),
-        ("minutes", options.training.minutes),
-    ):
-        if value is not None:
-            raise ValueError(f"--{name} is for one dataset, not for a mixture: leave it out")
+    own = {"init": options.init, "decoding": options.decoding}
+    refuse_with_mixture({**own, "minutes": options.training.minutes})
     if "tokens" in policy_kind(options.policy).heads and options.tokenizer is None:
         raise ValueError("name the folder of the mixture's tokenizers with --tokenizer")
     policies = train_mixture_policy(
@@ -303,9 +299,7 @@ def _train_on_mixture(
     for name, policy in policies.items():
         size = f"{policy.tokenizer.horizon} x {policy.tokenizer.action_dim} actions"
         print_lines(console, f"wrote {options.out / name}: {size}")
-    first = mixture.members[0]
-    out, data = (shlex.quote(str(path)) for path in (options.out / first.name, first.dataset.path))
-    print_lines(console, f"next: oatkit policy measure {out} --data {data}")
+    print_lines(console, measure_first("policy measure", mixture, options.out))
     return 0
 
 

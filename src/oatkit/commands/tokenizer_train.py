@@ -22,6 +22,7 @@ from oatkit.commands.choices import (
 from oatkit.commands.data_cautions import print_cautions
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
+from oatkit.commands.mixture_flags import measure_first, refuse_with_mixture
 from oatkit.commands.text_output import print_lines
 from oatkit.commands.train_options import TrainFlags, TrainOptions
 from oatkit.data import Dataset
@@ -221,13 +222,8 @@ def _train_on_mixture(
     options: TrainTokenizer, mixture: Mixture, device: Device, console: Console
 ) -> int:
     """Train one codec on several robots, and say how each of them is reached."""
-    for name, value in (
-        ("init", options.init),
-        ("published", options.published),
-        ("minutes", options.training.minutes),
-    ):
-        if value is not None:
-            raise ValueError(f"--{name} is for one dataset, not for a mixture: leave it out")
+    own = {"init": options.init, "published": options.published}
+    refuse_with_mixture({**own, "minutes": options.training.minutes})
     tokenizers = train_mixture_tokenizer(
         mixture,
         options.kind,
@@ -247,9 +243,7 @@ def _train_on_mixture(
         last = tokenizer.extras["rate_distortion"][-1]
         size = f"{tokenizer.horizon} x {tokenizer.action_dim} actions"
         print_lines(console, f"wrote {options.out / name}: {size}, MSE {last['mse']:.3g}")
-    first = mixture.members[0]
-    out, data = (shlex.quote(str(path)) for path in (options.out / first.name, first.dataset.path))
-    print_lines(console, f"next: oatkit tokenizer measure {out} --data {data}")
+    print_lines(console, measure_first("tokenizer measure", mixture, options.out))
     return 0
 
 

@@ -56,5 +56,4 @@ def chunks_to_measure(
 @torch.inference_mode()
 def decode_prefix(tokenizer: ActionTokenizer, tokens: Tokens) -> Tensor:
     """Raw chunks of tokens of any length, also of length 0, which `tokenizer.decode` refuses."""
-    decoded_BTA = tokenizer.decode_normalized(tokens)
-    return tokenizer.normalizer.unnormalize(decoded_BTA, tokens.state)
+    return tokenizer.to_raw(tokenizer.decode_normalized(tokens), tokens.state)

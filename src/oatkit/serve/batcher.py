@@ -203,16 +203,23 @@ class Batcher:
                 self._busy_since = None
 
     def _warm_up(self) -> None:
-        """Measure how long predictions take, for every robot and every number of rows, so that no
-        request has to wait for that; where actions are committed they take longer."""
-        self.latencies.measure(partial(self._predict_blank, self._policy))
-        if not self.latencies.budgets:  # deadlines are ignored
+        """Measure how long predictions take, for every robot, so that no request has to wait for
+        that; where actions are committed they take longer.
+
+        A policy measures the sizes that it is asked for first and takes those between them from
+        there, so the others come last.
+        """
+        latencies = self.latencies
+        latencies.measure(partial(self._predict_blank, self._policy))
+        if not latencies.budgets:  # deadlines are ignored
             return
         for policy in self._robots.values() or (self._policy,):
-            for batch_size in range(1, self.latencies.max_batch + 1):
+            for batch_size in latencies.timed_sizes:
                 found = self._predict_blank(policy, batch_size)
                 if takes_committed(policy):
                     self._predict_blank(policy, batch_size, committed=found.chunk[:, :1])
+            for batch_size in latencies.other_sizes:
+                self._predict_blank(policy, batch_size)
 
     def _predict_blank(
         self, policy: Policy, batch_size: int, budget: int | None = None, committed: Any = None

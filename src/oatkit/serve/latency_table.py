@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
+
+import numpy as np
 
 from oatkit.policies import Policy
 from oatkit.policies.generation.budget_limits import can_stop_early
+from oatkit.tokenizers.codec import doubling
 
 REPEATS = 3
 MAX_SLOWNESS = 20.0
@@ -25,7 +29,10 @@ class LatencyTable:
             generation cannot stop early.
 
     Attributes:
-        table_ms: Measured duration by batch size and budget.
+        timed_sizes: Batch sizes that are measured: 1, 2, 4, ... and the largest.
+        other_sizes: Batch sizes between them.
+        table_ms: Duration by batch size and budget; those of the other sizes are on the line
+            between measured ones.
         slowness: Present durations divided by the measured ones.
         reply_ms: Time from the end of a prediction until its reply has left.
     """
@@ -33,20 +40,22 @@ class LatencyTable:
     def __init__(self, max_batch: int, budgets: tuple[int, ...]) -> None:
         self.max_batch = max_batch
         self.budgets = budgets
+        self.timed_sizes = doubling(max_batch)
+        self.other_sizes = tuple(sorted({*range(1, max_batch + 1)} - {*self.timed_sizes}))
         self.table_ms: dict[tuple[int, int | None], float] = {}
         self.slowness = 1.0
         self.reply_ms = 1.0
 
     def measure(self, predict: Callable[[int, int | None], object]) -> None:
-        """Fill the table with the durations of `predict(batch_size, budget)`, which warms it up."""
-        for batch_size in range(1, self.max_batch + 1):
-            for budget in self.budgets or (None,):
-                times = []
-                for _ in range(REPEATS + 1):
-                    began = time.perf_counter()
-                    predict(batch_size, budget)
-                    times.append(1000 * (time.perf_counter() - began))
-                self.table_ms[batch_size, budget] = median(times[1:])
+        """Fill the table with the durations of `predict(batch_size, budget)`, which warms it up:
+        every size runs once at least, because that is when a GPU captures it."""
+        for budget in self.budgets or (None,):
+            measured_ms = [_median_ms(partial(predict, n, budget)) for n in self.timed_sizes]
+            for batch_size in self.other_sizes:
+                predict(batch_size, budget)
+            for batch_size in range(1, self.max_batch + 1):
+                between_ms = np.interp(batch_size, self.timed_sizes, measured_ms)
+                self.table_ms[batch_size, budget] = float(between_ms)
 
     def expected_ms(self, batch_size: int, budget: int | None) -> float:
         """Expected duration of a prediction; a budget between two trained ones takes as long as
@@ -83,6 +92,16 @@ def deadline_budgets(policy: Policy) -> tuple[int, ...]:
     if policy.head == "tokens" and not can_stop_early(policy.tokenizer):
         return ()
     return policy.budgets
+
+
+def _median_ms(run: Callable[[], object]) -> float:
+    """The usual duration of a call, after one that warms up."""
+    times_ms = []
+    for _ in range(REPEATS + 1):
+        began = time.perf_counter()
+        run()
+        times_ms.append(1000 * (time.perf_counter() - began))
+    return median(times_ms[1:])
 
 
 def _average(old: float, new: float) -> float:

@@ -137,9 +137,7 @@ class Quest(nn.Module):
 
     def step_queries(self, embodiment_B: Tensor | None = None) -> Tensor:
         """What asks the decoder for the steps of a chunk, (1 or B, T, D)."""
-        if self.embodiments is None:
-            return self.positions[None]
-        return add_row(self.positions[None], self.embodiments.decoder, self.config, embodiment_B)
+        return add_row(self.positions[None], self.embodiments, "decoder", self.config, embodiment_B)
 
     def _latents(
         self,
@@ -148,8 +146,7 @@ class Quest(nn.Module):
         embodiment_B: Tensor | None = None,
     ) -> Tensor:
         source_BTD = self.embed(actions_BTA)
-        if self.embodiments is not None:
-            source_BTD = add_row(source_BTD, self.embodiments.encoder, self.config, embodiment_B)
+        source_BTD = add_row(source_BTD, self.embodiments, "encoder", self.config, embodiment_B)
         x_BKD = self.convolutions(source_BTD.transpose(1, 2)).transpose(1, 2)
         return self.to_latent(self.encoder(x_BKD + self.positions[: self.max_tokens], random))
 

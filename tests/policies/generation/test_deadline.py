@@ -9,7 +9,7 @@ import torch
 
 from oatkit.data import Dataset
 from oatkit.policies.generation import token_generation
-from oatkit.policies.generation.deadline import Deadline, Latency
+from oatkit.policies.generation.deadline import Deadline, Latency, ms_between
 from oatkit.types import Schedule
 from tests.nn.pretended_devices import AsynchronousClock
 from tests.policies import tiny
@@ -35,6 +35,14 @@ def test_the_budget_to_stop_at(
     monkeypatch.setattr("time.perf_counter", lambda: spent_ms / 1000)
     deadline = Deadline(at_ms / 1000, LATENCY, torch.device("cpu"))
     assert deadline.final_budget(TOKENWISE, num_calls, 6, (1, 2, 4, 6)) == budget
+
+
+def test_times_between_measured_ones_are_on_the_line_between_them() -> None:
+    measured = {4: (2.0, 40.0), 1: (1.0, 10.0), 8: (2.0, 120.0)}
+    assert [ms_between(measured, rows) for rows in (1, 4, 8)] == [[1, 10], [2, 40], [2, 120]]
+    assert ms_between(measured, 2) == pytest.approx([4 / 3, 20])
+    assert ms_between(measured, 7) == [2, 100]
+    assert ms_between(measured, 9) is ms_between({2: (1.0,)}, 1) is ms_between({}, 1) is None
 
 
 def test_a_deadline_takes_the_last_trained_budget_that_fits(

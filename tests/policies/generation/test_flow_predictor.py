@@ -120,6 +120,17 @@ def test_draws_that_were_never_measured_take_as_many_times_as_long(
     assert predictor.step_ms(6) == predictor._step_ms_of_draws(2, 3) == 5.0
 
 
+def test_rows_between_measured_ones_take_a_time_between_theirs(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predictor = tiny.make_flow_policy(dataset).flow_predictor
+    monkeypatch.setattr(predictor, "_measure_step", lambda observations: 10.0 * len(observations))
+    predictor.step_ms(2)
+    predictor.step_ms(4)
+    monkeypatch.setattr(predictor, "_measure_step", pytest.fail)
+    assert predictor._step_ms_of_draws(3, 1) == 30.0
+
+
 def test_a_light_network_is_a_flow_network(policy: LightFlowPolicy) -> None:
     net: FlowNet = policy.net
     assert net.chunk_shape == (tiny.HORIZON, tiny.ACTION_DIM)

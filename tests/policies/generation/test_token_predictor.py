@@ -140,6 +140,25 @@ def test_draws_that_were_never_measured_take_as_many_times_as_long(
     assert predictor.latency(6) is predictor._latency_of_draws(2, 3, *rest)
 
 
+def test_rows_between_measured_ones_take_a_time_between_theirs(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy, measured = tiny.make_policy("oat", dataset), []
+
+    def measure(net: Any, tokenizer: Any, schedule: Any, batch: Any, *_: Any, **__: Any) -> Latency:
+        measured.append(len(batch))
+        return Latency((1.0, 2.0 * len(batch)), 10.0 * len(batch))
+
+    monkeypatch.setattr("oatkit.policies.generation.token_predictor.measure_latency", measure)
+    predictor = policy.token_predictor
+    predictor.latency(2)
+    predictor.latency(4)
+    assert predictor._latency_of_draws(3, 1, policy.schedule, False) == Latency((1.0, 6.0), 30.0)
+    assert measured == [2, 4]
+    predictor._latency_of_draws(3, 1, policy.schedule, True)
+    assert measured == [2, 4, 3], "where actions are committed nothing was measured before"
+
+
 @pytest.mark.parametrize("kind", PREFIXED)
 def test_budgets_nest(kind: str, policies: dict[str, LightPolicy], dataset: Dataset) -> None:
     """The same random numbers at every budget; inside a block the surplus is dropped."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from oatkit.nn.device import read_clock
@@ -26,6 +27,21 @@ class Latency:
     def scaled(self, factor: float) -> Latency:
         """The same where everything takes so many times as long."""
         return Latency(tuple(factor * ms for ms in self.stages_ms), factor * self.decode_ms)
+
+
+def ms_between(measured: Mapping[int, Sequence[float]], num_rows: int) -> list[float] | None:
+    """Times for a number of rows, on the line between fewer and more that were measured; None
+    where it is not between any.
+
+    Args:
+        measured: Number of rows to the measured times of the parts.
+        num_rows: Number of rows to give them for.
+    """
+    sizes = sorted(measured)
+    if not sizes or not sizes[0] <= num_rows <= sizes[-1]:
+        return None
+    parts = zip(*(measured[size] for size in sizes), strict=True)
+    return [float(np.interp(num_rows, sizes, part)) for part in parts]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from torch import Tensor
 from oatkit.data import Normalizer
 from oatkit.nn.device import read_clock
 from oatkit.policies.generation.budget_limits import resolve_steps, step_choices
-from oatkit.policies.generation.deadline import Deadline, Latency
+from oatkit.policies.generation.deadline import Deadline, Latency, ms_between
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.generation.prediction import PredictionOptions, to_prediction
 from oatkit.policies.generation.random_rows import Generators, random_draws, start_generators
@@ -185,10 +185,12 @@ class FlowPredictor:
 
     def _step_ms_of_draws(self, batch_size: int, draws: int) -> float:
         """How long an Euler step of a batch takes, or of so many draws of it: where as many rows
-        were never measured, every draw counts as long as the batch alone."""
-        if (batch_size * draws, self._net.device) in self._steps_ms:
-            return self.step_ms(batch_size * draws)
-        return draws * self.step_ms(batch_size)
+        were never measured, it lies between those of fewer and of more rows; where there are none
+        of more, every draw counts as long as the batch alone."""
+        device = self._net.device
+        measured = {size: (ms,) for (size, where), ms in self._steps_ms.items() if where == device}
+        between = ms_between(measured, batch_size * draws)
+        return draws * self.step_ms(batch_size) if between is None else between[0]
 
     @torch.inference_mode()
     def _measure_step(self, observations: Observations) -> float:

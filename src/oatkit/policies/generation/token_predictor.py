@@ -22,7 +22,7 @@ from oatkit.policies.generation.committed_actions import (
     read_committed,
     require_prefixes,
 )
-from oatkit.policies.generation.deadline import Deadline, Latency
+from oatkit.policies.generation.deadline import Deadline, Latency, ms_between
 from oatkit.policies.generation.early_stop import AutoThresholds, require_thresholds
 from oatkit.policies.generation.latency_measurement import measure_latency
 from oatkit.policies.generation.prediction import PredictionOptions, to_prediction
@@ -226,10 +226,19 @@ class TokenPredictor:
         self, batch_size: int, draws: int, schedule: Schedule, is_committed: bool
     ) -> Latency:
         """The latency of a batch, or of so many draws of it: where as many rows were never
-        measured, every draw counts as long as the batch alone, which is the most that it takes."""
-        known = self._latencies.get(self._latency_key(batch_size * draws, schedule, is_committed))
-        if known is not None:
-            return known
+        measured, it lies between those of fewer and of more rows; where there are none of more,
+        every draw counts as long as the batch alone, which is the most that it takes."""
+        key = self._latency_key(batch_size * draws, schedule, is_committed)
+        if key in self._latencies:
+            return self._latencies[key]
+        measured = {
+            size: (*latency.stages_ms, latency.decode_ms)
+            for (size, *how), latency in self._latencies.items()
+            if tuple(how) == key[1:]
+        }
+        between = ms_between(measured, batch_size * draws)
+        if between is not None:
+            return Latency(tuple(between[:-1]), between[-1])
         return self.latency(batch_size, schedule, is_committed=is_committed).scaled(draws)
 
     def _latency_key(

@@ -1,0 +1,62 @@
+"""What the ends of intervals and the recipes of rows decide."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import claim_findings as claims
+from oatkit.evaluation.success_statistics import compare_pairs, success_rate
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "larger", "nothing"),
+    [
+        (0.01, 0.2, claims.AGREES, claims.UNSURE),
+        (0.06, 0.2, claims.AGREES, claims.DIFFERS),
+        (-0.2, -0.06, claims.DIFFERS, claims.DIFFERS),
+        (-0.04, 0.04, claims.UNSURE, claims.AGREES),
+        (-0.2, 0.2, claims.UNSURE, claims.UNSURE),
+    ],
+)
+def test_ends_of_intervals_decide(low: float, high: float, larger: str, nothing: str) -> None:
+    assert claims.is_larger(low, high) == larger
+    assert claims.is_nothing(low, high) == nothing
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["steps", "frames"]), st.integers(0, 2))))
+def test_recipes_are_alike_if_and_only_if_nothing_differs(recipes: list[dict[str, int]]) -> None:
+    whole = [{"steps": r.get("steps"), "frames": r.get("frames")} for r in recipes]
+    assert (claims.differences(whole) == "") == all(r == whole[0] for r in whole)
+
+
+def test_fitted_tokenizers_have_no_steps_that_could_differ() -> None:
+    assert claims.differences([{claims.FITTED: None}, {claims.FITTED: 800}]) == ""
+    assert claims.differences([{claims.FITTED: 10}, {claims.FITTED: 800}]) != ""
+
+
+@given(
+    st.lists(
+        st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=9),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_pooled_differences_are_means_over_episodes(each: list[list[tuple[bool, bool]]]) -> None:
+    pairs = [asdict(compare_pairs("1", "8", one)) for one in each]
+    change, low, high = claims.pooled_difference(pairs)
+    every = [pair for one in each for pair in one]
+    assert change == pytest.approx(sum(b - a for a, b in every) / len(every))
+    assert low <= change <= high
+    if len(pairs) == 1:
+        assert (low, high) == pytest.approx((pairs[0]["low"], pairs[0]["high"]))
+
+
+def test_independent_differences_are_newcombes() -> None:
+    """The example of Newcombe (1998): 56 of 70 against 48 of 80."""
+    first, second = (asdict(success_rate(*counts)) for counts in ((48, 80), (56, 70)))
+    change, low, high = claims.difference(first, second)
+    assert (round(change, 4), round(low, 4), round(high, 4)) == (0.2, 0.0524, 0.3339)
