@@ -8,12 +8,23 @@ from typing import Any
 
 from benchmarks.closed_loop import pooled
 from benchmarks.record import read_result, read_results
+from benchmarks.report_control import cells_of, with_all_tokens
 from oatkit.types import Budget
 
 README = Path(__file__).parent.parent / "README.md"
 BEGIN = "<!-- numbers: written by python -m benchmarks.report -->\n"
 END = "<!-- end of numbers -->"
-QUEST = "quest, no offset, 2000 tokenizer steps"
+LIGHT = {
+    "oat": "light, on 8 ordered tokens of `oat`",
+    "oat-pow2": "light, on 8 tokens of `oat-pow2`, in 4 calls",
+    "quest": "light, on 16 unordered tokens of `quest`",
+    "klt, 2500 steps": "light, on 8 tokens of `klt`, a quarter of the steps",
+    "acodec, 2500 steps": "light, on 8 tokens of `acodec`, a quarter of the steps",
+    "fast, 2500 steps": "light, on tokens of `fast`, a quarter of the steps",
+    "bin, 1000 steps": "light, on 128 tokens of `bin`, a tenth of the steps",
+    "light-flow": "light, with a flow head, a quarter of the steps",
+}
+"""Rows of `benchmarks.control` to what the README calls them."""
 
 
 def render() -> str:
@@ -24,8 +35,10 @@ def render() -> str:
 
 
 def numbers() -> str:
-    """A line each about the tokens, the policy, human demonstrations and the server."""
-    return "".join(f"- {line}\n" for line in (_tokens(), _policy(), _pusht(), _serving()))
+    """A line each about the tokens, the policy, human demonstrations and the server, and a table of
+    all policies."""
+    lines = "".join(f"- {line}\n" for line in (_tokens(), _policy(), _pusht(), _serving()))
+    return f"{lines}\n{_policies()}\n"
 
 
 def _tokens() -> str:
@@ -48,12 +61,9 @@ def _policy() -> str:
         f"**{_success(cells, 'oat', 'auto', 8):g} % success** on the paper's four MetaWorld tasks "
         f"from 50 demonstrations each, after {minutes:.0f} minutes of training on one busy CPU "
         "core: a light policy on `oat` tokens that corrects decoded chunks by what it sees and "
-        f"decides itself when to look again ({_trainings(cells, 'auto')}); "
-        f"{_success(cells, 'oat', '4', 8):g} % where it looks after every 4 steps "
-        f"({_trainings(cells, '4')}), {_success(cells, 'oat', 'half', 8):g} % where it executes "
-        f"half a chunk blindly, the paper's rule ({_trainings(cells, 'half')}). Where it looks "
-        f"after every 8 steps, 1 / 2 / 4 / 8 tokens solve {by_budget} % "
-        f"({_trainings(cells, '8')}). {_rivals(cells)}"
+        f"decides itself when to look again ({_trainings(cells, 'auto')}). Where it looks after "
+        f"every 8 steps, 1 / 2 / 4 / 8 tokens solve {by_budget} % ({_trainings(cells, '8')}). The "
+        "table below has it beside other policies."
     )
 
 
@@ -75,34 +85,70 @@ def _pusht() -> str:
     )
 
 
-def _rivals(cells: dict[str, Any]) -> str:
-    """What other policies solve where they look again after 8 steps."""
+def _policies() -> str:
+    """What every policy solves of the four tasks, by how often it looks."""
+    cells = read_results("control")["cells"]
     neighbors = read_result("neighbors")
-    trained = neighbors["results"]["rows"].values()
-    act = [row["rules"]["8 steps"]["success"] for row in trained if row["kind"] == "act"]
-    minutes = neighbors["settings"]["cpu_minutes"]
-    rules = [row["rules"]["8 steps"]["success"] for row in read_results("regression").values()]
-    rivals = {
-        "the same policy on 16 unordered tokens of `quest`": _success(cells, "quest", "8", 16),
-        "one with a flow head in place of tokens": _success(cells, "light-flow", "8", 10),
-        f"LeRobot's ACT, trained for {minutes:g} CPU minutes,": _together(act),
-        "a plain network that regresses chunks": _together(rules),
-    }
-    *first, last = (f"{name} solves {rate:g} %" for name, rate in rivals.items())
-    is_ahead = _success(cells, "oat", "8", 8) > max(rivals.values())
-    return (
-        f"Under that rule {', '.join(first)} and {last}: ordered tokens are "
-        f"{'' if is_ahead else 'not '}ahead in closed loop. {_often()}"
+    minutes, rows = (
+        neighbors["settings"]["cpu_minutes"],
+        list(neighbors["results"]["rows"].values()),
     )
+    table = {
+        **{what: _by_rule(cells, row) for row, what in LIGHT.items()},
+        f"LeRobot's ACT, {minutes:g} CPU minutes": _by_steps(
+            [r for r in rows if r["kind"] == "act"]
+        ),
+        f"LeRobot's Diffusion Policy, {minutes:g} CPU minutes": _by_steps(
+            [r for r in rows if r["kind"] == "diffusion"]
+        ),
+        "a plain network that regresses chunks": _by_steps([*read_results("regression").values()]),
+    }
+    measured = {what: rates for what, rates in table.items() if any(rates)}
+    rules = zip(*measured.values(), strict=True)
+    best = [max(rate[0] for rate in rates if rate is not None) for rates in rules]
+    lines = [
+        "Episodes solved on these tasks in percent, by the number of steps after which a policy "
+        "looks again; in parentheses the number of trainings, of 200 episodes each "
+        "([intervals](docs/results.md#how-chunks-are-executed)):\n",
+        "| policy | half a chunk | 8 | 4 | decides itself |",
+        "|---|---|---|---|---|",
+    ]
+    for what, rates in measured.items():
+        shown = (_rate(*pair) for pair in zip(rates, best, strict=True))
+        lines.append(f"| {what} | {' | '.join(shown)} |")
+    return "\n".join(lines) + "\n"
 
 
-def _often() -> str:
-    """What the plain network solves where it looks again after 4 steps, beside `oat`."""
-    rows = read_results("regression").values()
-    rules = [row["rules"]["4 steps"]["success"] for row in rows if "4 steps" in row["rules"]]
-    if not rules:
-        return "After 4 steps these were not measured."
-    return f"After every 4 steps the plain network solves {_together(rules):g} %."
+def _rate(rate: tuple[float, int] | None, best: float) -> str:
+    """A rate with its number of trainings, as the table shows it."""
+    if rate is None:
+        return ""
+    percent = f"**{rate[0]:.1f}**" if rate[0] == best else f"{rate[0]:.1f}"
+    return f"{percent} ({rate[1]})"
+
+
+def _by_rule(cells: dict[str, Any], row: str) -> list[tuple[float, int] | None]:
+    """Success of a row of `benchmarks.control` with all tokens under each rule."""
+    return [
+        _pooled(
+            [with_all_tokens(cell)["success"] for cell in cells_of([*cells.values()], row, rule)]
+        )
+        for rule in ("half", "8", "4", "auto")
+    ]
+
+
+def _by_steps(rows: list[dict[str, Any]]) -> list[tuple[float, int] | None]:
+    """The same of policies whose rules are named by their steps, and which have no "auto"."""
+    rules = ("16 steps", "8 steps", "4 steps")
+    found = [
+        [row["rules"][rule]["success"] for row in rows if rule in row["rules"]] for rule in rules
+    ]
+    return [*map(_pooled, found), None]
+
+
+def _pooled(rates: list[dict[str, Any]]) -> tuple[float, int] | None:
+    """Percent of all trainings together, and their number; None without any."""
+    return (_together(rates), len(rates)) if rates else None
 
 
 def _success(cells: dict[str, Any], row: str, rule: str, budget: Budget) -> float:
