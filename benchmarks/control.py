@@ -81,6 +81,8 @@ ROWS = {
     "oat, 2500 steps": Row("oat", options=LIGHT, steps=SHORT),
     "oat-pow2, 2500 steps": Row("oat-pow2", options=LIGHT, steps=SHORT),
     "klt, 2500 steps": Row("klt", options=LIGHT, steps=SHORT),
+    "klt, vector cells, 2500 steps": Row("klt", options={**LIGHT, "cells": "vector"}, steps=SHORT),
+    "klt, 1 path, 2500 steps": Row("klt", options={**LIGHT, "paths": 1}, steps=SHORT),
     "acodec, 2500 steps": Row("acodec", options={"num_tokens": LIGHT["num_tokens"]}, steps=SHORT),
     "fast, 2500 steps": Row("fast", steps=SHORT),
     "bin, 1000 steps": Row("bin", steps=1000),
