@@ -17,7 +17,7 @@ Shape letters: N observation, D draw, T step in the chunk, A action dimension.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,15 @@ from benchmarks import control
 from benchmarks.control_times import observations as spread_observations
 from benchmarks.policy_table import open_with_full_state
 from benchmarks.record import keep_apart, read_results, write_result
-from benchmarks.signal_statistics import Numbers, correlations, explained_shares
+from benchmarks.signal_statistics import (
+    Compared,
+    Numbers,
+    correlations,
+    expected_error,
+    explained_shares,
+    saved_shares,
+    steps_by,
+)
 from benchmarks.timing import median_ms_in_turns
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld
 from oatkit.jobs.artifact_split import select_episodes
@@ -49,6 +57,8 @@ SIGNAL_STEPS = 8
 """First steps of a chunk over which agreement and consensus are taken."""
 ERROR_STEPS = (2, 4, 8, 16)
 """Numbers of first steps whose error is compared."""
+DECIDED_STEPS = 4
+"""First steps whose expected error decides how many are executed, as many as "auto" takes."""
 DRAWS = 8
 ROWS_AT_ONCE = 64
 ENTROPY, AGREEMENT, CONSENSUS = "entropy", "agreement", "consensus"
@@ -91,13 +101,22 @@ class Measured:
 
     Attributes:
         signals: Signal to its values (N,).
-        errors: Number of first steps to their error (N,).
+        step_error: Error of each step (N, T), the root mean square over dimensions.
         episode: Episode of each observation (N,).
     """
 
     signals: dict[str, Numbers]
-    errors: dict[int, Numbers]
+    step_error: Numbers
     episode: NDArray[np.int64]
+
+    def error(self, steps: int) -> Numbers:
+        """The error of the first steps, (N,)."""
+        error_N: Numbers = np.sqrt(np.square(self.step_error[:, :steps]).mean(axis=1))
+        return error_N
+
+    def expected(self, names: Sequence[str], error_N: Numbers) -> Numbers:
+        """The logarithm of an error as some of the signals have it, (N,)."""
+        return expected_error([self.signals[name] for name in names], error_N, self.episode)
 
 
 def main(options: Options) -> None:
@@ -143,18 +162,16 @@ def measure(policy: oatkit.Policy, dataset: oatkit.Dataset, repeats: int) -> dic
     found = signals_and_errors(policy, select_episodes(policy.extras, dataset, "val"))
     sets = SETS[policy.head]
     by_steps = {}
-    for steps, error_N in found.errors.items():
+    for steps in ERROR_STEPS:
+        error_N = found.error(steps)
         how = (error_N, found.episode, SEED)
-        shares = explained_shares(found.signals, sets, *how)
+        expected = [found.expected(names, error_N) for names in sets]
         by_steps[str(steps)] = {
             "error": float(error_N.mean()),
             "correlation": {
                 name: asdict(each) for name, each in correlations(found.signals, *how).items()
             },
-            "explained": [
-                {"signals": list(names), **asdict(each)}
-                for names, each in zip(sets, shares, strict=True)
-            ],
+            "explained": named(sets, explained_shares(expected, *how)),
         }
     return {
         "digest": policy.digest,
@@ -166,7 +183,24 @@ def measure(policy: oatkit.Policy, dataset: oatkit.Dataset, repeats: int) -> dic
         "signals": {name: float(each_N.mean()) for name, each_N in found.signals.items()},
         "ms": query_ms(policy, dataset, repeats),
         "by_steps": by_steps,
+        "executed": executed(found, sets),
     }
+
+
+def executed(found: Measured, sets: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """What tables of each set of signals decide to execute, and what that saves."""
+    error_NT, episode_N = found.step_error, found.episode
+    error_N = found.error(DECIDED_STEPS)
+    expected = [found.expected(names, error_N) for names in sets]
+    steps = [steps_by(each_N, error_NT, episode_N) for each_N in expected]
+    rows = named(sets, saved_shares(steps, error_NT, episode_N, SEED))
+    return [{**row, "steps": float(own_N.mean())} for row, own_N in zip(rows, steps, strict=True)]
+
+
+def named(sets: Sequence[Sequence[str]], found: Sequence[Compared]) -> list[dict[str, Any]]:
+    """Results with the signals that they are of, as JSON."""
+    pairs = zip(sets, found, strict=True)
+    return [{"signals": list(names), **asdict(each)} for names, each in pairs]
 
 
 def signals_and_errors(policy: oatkit.Policy, held_out: oatkit.Dataset) -> Measured:
@@ -188,8 +222,8 @@ def signals_and_errors(policy: oatkit.Policy, held_out: oatkit.Dataset) -> Measu
     }
     if policy.head == "tokens":
         signals = {ENTROPY: entropy_N[kept_N], **signals}
-    errors = {steps: root_mean_square(off_NTA[kept_N, :steps]) for steps in ERROR_STEPS}
-    return Measured(signals, errors, episode_N[kept_N])
+    error_NT = np.sqrt(np.square(off_NTA[kept_N, :longest]).mean(axis=2))
+    return Measured(signals, error_NT, episode_N[kept_N])
 
 
 def root_mean_square(values_NTA: Numbers) -> Numbers:

@@ -62,6 +62,27 @@ def execution_signals(record: dict[str, Any]) -> str:
             ],
         ),
         paragraph(
+            "What that is worth to `auto`: its table made of the error that the signals expect "
+            "instead of the entropy, every episode by a table of the others. Steps that it "
+            "executes of a chunk on average; the percentage of the error of executed steps that is "
+            "saved against the same numbers of steps for any chunks; how much more that is than by "
+            "the first signal."
+        ),
+        table(
+            ("policy", "seed", "signals", "steps", "saved", "more than by the first"),
+            [
+                (
+                    *_policy(row),
+                    " + ".join(found["signals"]),
+                    f"{found['steps']:.2f}",
+                    _percent(found["value"]),
+                    _percent(found["beyond_first"]) if place else "",
+                )
+                for row in rows
+                for place, found in enumerate(row["executed"])
+            ],
+        ),
+        paragraph(
             "The error itself and what signals cost: entropy and agreement are there with every "
             "query; milliseconds of a query of one observation, beside other work, "
             f"with one draw and with {draws} in one batch."
@@ -98,5 +119,10 @@ def _interval(estimate: Mapping[str, float], sign: str = "") -> str:
 def _share(found: Mapping[str, Any], place: int) -> str:
     """The share alone of the first set; of others also what they add to it."""
     if place == 0:
-        return _interval(found["share"])
-    return f"{found['share']['value']:.2f}; {_interval(found['beyond_first'], '+')}"
+        return _interval(found["value"])
+    return f"{found['value']['value']:.2f}; {_interval(found['beyond_first'], '+')}"
+
+
+def _percent(estimate: Mapping[str, float]) -> str:
+    value, low, high = (100 * estimate[name] for name in ("value", "low", "high"))
+    return f"{value:+.1f} ({low:+.1f} to {high:+.1f})"

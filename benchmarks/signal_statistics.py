@@ -1,7 +1,7 @@
-"""How well signals of a chunk say its error: rank correlations and explained variance, with
-intervals over episodes.
+"""How well signals of a chunk say its error: rank correlations, explained variance, and what is
+saved by deciding from them how much to execute; with intervals over episodes.
 
-Shape letters: N observation, S signal, E episode, R resampling.
+Shape letters: N observation, T step in the chunk, S signal, E episode, R resampling or its rows.
 """
 
 from __future__ import annotations
@@ -11,10 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from oatkit.policies.generation.auto_execution import AutoExecution
+
 Numbers = NDArray[np.float64]
+Statistic = Callable[[NDArray[np.int64]], float]
+"""A function from indices of observations to a number."""
 NUM_RESAMPLINGS = 1000
 PERCENTILES = (2.5, 97.5)
 LEAST = 1e-3
@@ -67,13 +72,11 @@ def explained(error_N: Numbers, expected_N: Numbers, mean_N: Numbers) -> float:
     return 1.0 - float(np.square(error_N - expected_N).sum() / np.square(error_N - mean_N).sum())
 
 
-def resampled(
-    statistic: Callable[[NDArray[np.int64]], float], episode_N: NDArray[np.int64], seed: int
-) -> Estimate:
+def resampled(statistic: Statistic, episode_N: NDArray[np.int64], seed: int) -> Estimate:
     """A statistic of all observations, and of those of as many episodes drawn with replacement.
 
     Args:
-        statistic: Function from indices of observations to a number.
+        statistic: What is counted.
         episode_N: Episode of each observation.
         seed: Seed of the episodes that are drawn; the same ones for every statistic.
     """
@@ -90,34 +93,42 @@ def correlations(
 ) -> dict[str, Estimate]:
     """Signal to its rank correlation with the error."""
 
-    def of(signal_N: Numbers) -> Callable[[NDArray[np.int64]], float]:
+    def of(signal_N: Numbers) -> Statistic:
         return lambda rows: rank_correlation(signal_N[rows], error_N[rows])
 
     return {name: resampled(of(each_N), episode_N, seed) for name, each_N in signals.items()}
 
 
 @dataclass(frozen=True)
-class Explained:
-    """What some signals explain together, and how much more than the first of all alone."""
+class Compared:
+    """What some signals come to, and how much more than the first of all that is."""
 
-    share: Estimate
+    value: Estimate
     beyond_first: Estimate
 
 
-def explained_shares(
-    signals: Mapping[str, Numbers],
-    sets: Sequence[Sequence[str]],
-    error_N: Numbers,
-    episode_N: NDArray[np.int64],
-    seed: int,
-) -> list[Explained]:
-    """What each set of signals explains of the error, and what it adds to the first set.
+def compared(
+    statistics: Sequence[Statistic], episode_N: NDArray[np.int64], seed: int
+) -> list[Compared]:
+    """Each statistic, and what it has beyond the first, on the same drawn episodes."""
+    first = statistics[0]
 
-    Logarithms of signals and error are regressed; every episode is expected from the others.
+    def beyond(own: Statistic) -> Statistic:
+        return lambda rows: own(rows) - first(rows)
+
+    return [
+        Compared(resampled(own, episode_N, seed), resampled(beyond(own), episode_N, seed))
+        for own in statistics
+    ]
+
+
+def explained_shares(
+    expected: Sequence[Numbers], error_N: Numbers, episode_N: NDArray[np.int64], seed: int
+) -> list[Compared]:
+    """Share of the variance of the error that is explained by what was expected.
 
     Args:
-        signals: Signals by name.
-        sets: Names of the signals of each regression.
+        expected: The error as each of several sets of signals has it, from `expected_error`.
         error_N: The error.
         episode_N: Episode of each observation.
         seed: Seed of the intervals.
@@ -125,18 +136,60 @@ def explained_shares(
     log_error_N = logarithm(error_N)
     mean_N = out_of_fold(np.empty((len(error_N), 0)), log_error_N, episode_N)
 
-    def expected(names: Sequence[str]) -> Numbers:
-        given_NS = np.column_stack([logarithm(signals[name]) for name in names])
-        return out_of_fold(given_NS, log_error_N, episode_N)
+    def share(own_N: Numbers, rows: NDArray[np.int64]) -> float:
+        return explained(log_error_N[rows], own_N[rows], mean_N[rows])
 
-    def share(expected_N: Numbers, rows: NDArray[np.int64]) -> float:
-        return explained(log_error_N[rows], expected_N[rows], mean_N[rows])
+    return compared([partial(share, own_N) for own_N in expected], episode_N, seed)
 
-    def compared(own_N: Numbers) -> Explained:
-        return Explained(
-            resampled(partial(share, own_N), episode_N, seed),
-            resampled(lambda rows: share(own_N, rows) - share(first_N, rows), episode_N, seed),
-        )
 
-    first_N, *others = (expected(names) for names in sets)
-    return [compared(own_N) for own_N in (first_N, *others)]
+def expected_error(
+    signals: Sequence[Numbers], error_N: Numbers, episode_N: NDArray[np.int64]
+) -> Numbers:
+    """The logarithm of the error by a regression on those of signals, every episode expected from
+    the others."""
+    given_NS = np.column_stack([logarithm(signal_N) for signal_N in signals])
+    return out_of_fold(given_NS, logarithm(error_N), episode_N)
+
+
+def steps_by(
+    signal_N: Numbers, error_NT: Numbers, episode_N: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Numbers of steps to execute by tables of a signal, those of an episode by the others.
+
+    Args:
+        signal_N: What chunks are sorted by, where tables of policies have the entropy.
+        error_NT: Error of each step of each chunk.
+        episode_N: Episode of each observation.
+    """
+    steps_N = np.empty(len(signal_N), np.int64)
+    for episode in np.unique(episode_N):
+        is_out_N = episode_N == episode
+        fitted = AutoExecution.fit(signal_N[~is_out_N], error_NT[~is_out_N])
+        steps_N[is_out_N] = fitted.steps(torch.from_numpy(signal_N[is_out_N])).numpy()
+    return steps_N
+
+
+def saved_shares(
+    steps: Sequence[NDArray[np.int64]],
+    error_NT: Numbers,
+    episode_N: NDArray[np.int64],
+    seed: int,
+) -> list[Compared]:
+    """Share of the error of executed steps that is saved by who decides their number.
+
+    The same numbers of steps for any chunks, regardless of what is known of them, save 0.
+
+    Args:
+        steps: Numbers of steps (N,) of each of several deciders.
+        error_NT: Error of each step of each chunk.
+        episode_N: Episode of each observation.
+        seed: Seed of the intervals.
+    """
+
+    def saved(own_N: NDArray[np.int64], rows: NDArray[np.int64]) -> float:
+        error_RT = error_NT[rows]
+        is_executed_RT = np.arange(error_RT.shape[1]) < own_N[rows][:, None]
+        executed = (error_RT * is_executed_RT).mean()
+        return 1.0 - float(executed / (error_RT.mean(axis=0) * is_executed_RT.mean(axis=0)).mean())
+
+    return compared([partial(saved, own_N) for own_N in steps], episode_N, seed)

@@ -59,6 +59,7 @@ def test_signals_of_tokens_and_of_a_flow_are_measured_once_and_shown(
         assert row["observations"] == row["episodes"] * (LENGTH - GAP - max(ERROR_STEPS) + 1)
         assert list(row["by_steps"]) == [str(steps) for steps in ERROR_STEPS]
         assert set(row["ms"]) == {"1", str(DRAWS)}
+        assert all(2 <= each["steps"] <= 4 for each in row["executed"])
         for by_steps in row["by_steps"].values():
             sets = [tuple(each["signals"]) for each in by_steps["explained"]]
             assert sets == list(SETS[row["head"]])
@@ -97,7 +98,7 @@ def check_signals(options: Options, data: Path) -> None:
     assert found.signals["entropy"][place] == pytest.approx(now.entropy_bits.mean(), rel=1e-4)
     for steps in ERROR_STEPS:
         off = (now.chunk - wanted["action"])[0, :steps] / scale
-        assert found.errors[steps][place] == pytest.approx(rms(off), rel=1e-3)
+        assert found.error(steps)[place] == pytest.approx(rms(off), rel=1e-3)
     assert found.episode[place] == 1
     assert found.signals["consensus"].min() > 0
 
@@ -115,9 +116,9 @@ def test_the_page_says_what_signals_add_and_cost() -> None:
         return {"value": value, "low": value - 0.1, "high": value + 0.1}
 
     def explained(*signals: str, share: float, beyond: float) -> dict[str, Any]:
-        return {"signals": signals, "share": number(share), "beyond_first": number(beyond)}
+        return {"signals": signals, "value": number(share), "beyond_first": number(beyond)}
 
-    by_steps = {
+    by_steps: dict[str, Any] = {
         "error": 0.125,
         "correlation": {"entropy": number(0.5), "agreement": number(0.25)},
         "explained": [
@@ -129,6 +130,7 @@ def test_the_page_says_what_signals_add_and_cost() -> None:
         **{"row": "oat", "seed": 1, "episodes": 20, "observations": 1797},
         **{"ms": {"1": 3.5, "8": 7.0}, "signals": {"entropy": 5.0, "agreement": 0.1}},
         "by_steps": {"2": by_steps, "4": by_steps},
+        "executed": [{**each, "steps": 2.5} for each in by_steps["explained"]],
     }
     settings = {"gap": 4, "signal_steps": 8, "draws": 8, "temperature_of_draws": 1.0}
     other = {**row, "seed": 0}
@@ -137,4 +139,6 @@ def test_the_page_says_what_signals_add_and_cost() -> None:
     assert "| `oat` | 1 | agreement | 0.25 (0.15 to 0.35) | 0.25 (0.15 to 0.35) |" in text
     assert "| `oat` | 1 | entropy | 0.30 (0.20 to 0.40) |" in text
     assert "| `oat` | 1 | entropy + agreement | 0.40; +0.10 (+0.00 to +0.20) |" in text
+    assert "| `oat` | 1 | entropy | 2.50 | +30.0 (+20.0 to +40.0) | |" in text
+    assert "| entropy + agreement | 2.50 | +40.0 (+30.0 to +50.0) | +10.0 (+0.0 to +20.0) |" in text
     assert "| `oat` | 1 | 1,797 | 0.125 | 0.125 | 3.5 | 7.0 |" in text

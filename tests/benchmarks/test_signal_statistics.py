@@ -11,11 +11,14 @@ from scipy.stats import spearmanr
 from benchmarks import signal_statistics
 from benchmarks.signal_statistics import (
     correlations,
+    expected_error,
     explained,
     explained_shares,
     out_of_fold,
     rank_correlation,
     resampled,
+    saved_shares,
+    steps_by,
 )
 
 EPISODE_N = np.repeat(np.arange(12), 30)
@@ -67,15 +70,37 @@ def test_a_signal_that_adds_nothing_is_told_from_one_that_adds_much() -> None:
     rng = np.random.default_rng(1)
     good, other, noise = (np.exp(rng.normal(size=len(EPISODE_N))) for _ in range(3))
     error = good * other * np.exp(rng.normal(size=len(EPISODE_N)))
-    signals = {"good": good, "other": other, "noise": noise}
-    first, both, useless = explained_shares(
-        signals, [("good",), ("good", "other"), ("good", "noise")], error, EPISODE_N, seed=0
-    )
-    assert first.share.value == pytest.approx(1 / 3, abs=0.1)
-    assert both.share.value == pytest.approx(2 / 3, abs=0.1)
+    sets = [(good,), (good, other), (good, noise)]
+    expected = [expected_error(each, error, EPISODE_N) for each in sets]
+    first, both, useless = explained_shares(expected, error, EPISODE_N, seed=0)
+    assert first.value.value == pytest.approx(1 / 3, abs=0.1)
+    assert both.value.value == pytest.approx(2 / 3, abs=0.1)
     assert first.beyond_first.low == first.beyond_first.value == first.beyond_first.high == 0
     assert both.beyond_first.low > 0.05
     assert useless.beyond_first.value < 0.01
-    ranks = correlations(signals, error, EPISODE_N, seed=0)
+    ranks = correlations({"good": good, "noise": noise}, error, EPISODE_N, seed=0)
     assert ranks["good"].low > 0.3
     assert ranks["noise"].low < 0 < ranks["noise"].high
+
+
+def test_steps_by_a_good_signal_save_error_and_steps_regardless_save_none() -> None:
+    rng = np.random.default_rng(2)
+    good, noise = (np.exp(rng.normal(size=len(EPISODE_N))) for _ in range(2))
+    error_NT = good[:, None] * np.linspace(1, 1.5, 32)
+    by_good, by_noise = (steps_by(each, error_NT, EPISODE_N) for each in (good, noise))
+    assert by_good[good < 0.3].min() == 4
+    assert by_good[good > 3].max() == 2
+    always = np.full(len(EPISODE_N), 3)
+    none, much, little = saved_shares([always, by_good, by_noise], error_NT, EPISODE_N, seed=0)
+    assert none.value.value == pytest.approx(0)
+    assert much.value.low > 0.05
+    assert much.beyond_first.value == pytest.approx(much.value.value)
+    assert little.value.low < 0 < little.value.high or little.value.value == pytest.approx(0)
+
+
+def test_what_is_saved_is_the_error_of_executed_steps() -> None:
+    steps = np.array([2, 4])
+    error_NT = np.array([[3.0, 3, 3, 3, 9], [1.0, 1, 1, 1, 9]])
+    (found,) = saved_shares([steps], error_NT, np.array([0, 1]), seed=0)
+    executed, regardless = 2 * 3 + 4 * 1, 2 * 2 * 2 + 2 * 2 * 1
+    assert found.value.value == pytest.approx(1 - executed / regardless)
