@@ -84,17 +84,17 @@ def execution_signals(record: dict[str, Any]) -> str:
         ),
         paragraph(
             "The error itself and what signals cost: entropy and agreement are there with every "
-            "query; milliseconds of a query of one observation, beside other work, "
-            f"with one draw and with {draws} in one batch."
+            f"query; {draws} draws in one batch take so many times as long as one, for one "
+            "observation, in turns beside other work."
         ),
         table(
-            ("policy", "seed", "observations", *steps, "ms, 1 draw", f"ms, {draws} draws"),
+            ("policy", "seed", "observations", *steps, f"{draws} draws"),
             [
                 (
                     *_policy(row),
                     f"{row['observations']:,}",
                     *(f"{b['error']:.3f}" for b in _by_steps(row)),
-                    *(f"{row['ms'][key]:.1f}" for key in ("1", str(draws))),
+                    f"{row['ms'][str(draws)] / row['ms']['1']:.1f} times",
                 )
                 for row in rows
             ],

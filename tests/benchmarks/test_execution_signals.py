@@ -141,4 +141,4 @@ def test_the_page_says_what_signals_add_and_cost() -> None:
     assert "| `oat` | 1 | entropy + agreement | 0.40; +0.10 (+0.00 to +0.20) |" in text
     assert "| `oat` | 1 | entropy | 2.50 | +30.0 (+20.0 to +40.0) | |" in text
     assert "| entropy + agreement | 2.50 | +40.0 (+30.0 to +50.0) | +10.0 (+0.0 to +20.0) |" in text
-    assert "| `oat` | 1 | 1,797 | 0.125 | 0.125 | 3.5 | 7.0 |" in text
+    assert "| `oat` | 1 | 1,797 | 0.125 | 0.125 | 2.0 times |" in text
