@@ -141,6 +141,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.policy_sweep
 	$(BIN)/python -m benchmarks.control
 	$(BIN)/python -m benchmarks.control_times
+	$(BIN)/python -m benchmarks.execution_signals
 	$(BIN)/python -m benchmarks.regression
 	$(BIN)/python -m benchmarks.vlm_speed
 	$(BIN)/python -m benchmarks.flow_speed
