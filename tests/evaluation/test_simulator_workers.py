@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -79,6 +81,28 @@ def test_errors_are_raised_by_the_parent_and_a_death_is_noticed() -> None:
     worker.send([Begin(0, "near", 1), Play(0, STILL)])
     assert worker.receive() is None
     worker.end()
+
+
+def test_a_script_without_a_guard_hears_what_it_lacks_and_nothing_else(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from oatkit.evaluation.simulator_workers import Begin, View, Worker\n"
+        "from tests.evaluation.plane import PLANE\n"
+        "worker = Worker(PLANE, View((), {}, 1))\n"
+        "worker.send([Begin(0, 'near', 1)])\n"
+        "worker.receive()\n"
+    )
+    root = Path(__file__).parent.parent.parent
+    paths = os.pathsep.join((str(root), os.environ.get("PYTHONPATH", "")))
+    ran = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.count("Traceback") == 1
+    assert 'put what it does under `if __name__ == "__main__":`' in ran.stderr.splitlines()[-1]
 
 
 def test_processes_start_without_torch() -> None:

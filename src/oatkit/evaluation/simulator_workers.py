@@ -32,6 +32,8 @@ from oatkit.types.observation_keys import IMAGES, STATE
 
 END_AFTER_S = 5.0
 """Seconds that a process has to end before it is killed."""
+UNGUARDED = 78
+"""Exit code of a process that would have to start processes while it still reads the script."""
 
 Frame = dict[str, NDArray[Any]]
 """What the policy reads of one moment, by LeRobot's keys."""
@@ -130,8 +132,14 @@ class Worker:
         self.process = context.Process(
             target=serve, args=(theirs, self._simulator, self._view), daemon=True
         )
-        with ctrl_c_ignored():
-            self.process.start()
+        try:
+            with ctrl_c_ignored():
+                self.process.start()
+        except RuntimeError as error:
+            if "bootstrapping" not in str(error):
+                raise
+            # this is a worker that reads a script without a guard; its parent says so
+            raise SystemExit(UNGUARDED) from None
         theirs.close()
 
     def send(self, orders: Sequence[Order]) -> None:
@@ -145,6 +153,12 @@ class Worker:
         try:
             answer: Reports | Exception = self.connection.recv()
         except (EOFError, OSError):
+            self.process.join(END_AFTER_S)
+            if self.process.exitcode == UNGUARDED:
+                raise OatkitError(
+                    "simulators run in processes of their own, which read this script too: put "
+                    'what it does under `if __name__ == "__main__":`'
+                ) from None
             return None
         if isinstance(answer, Exception):
             raise answer
