@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oatkit.nn.sample_random import SampleRandom
-from oatkit.tokenizers.embodiment_rows import EmbodimentRows, add_row, for_embodiment
+from oatkit.tokenizers.embodiment_rows import add_row, for_embodiment
 from oatkit.tokenizers.kind_table import make_codec, make_config
 
 SIZES = {"horizon": 8, "action_dim": 3, "width": 16, "num_layers": 1, "num_heads": 2}
@@ -65,14 +65,10 @@ def test_a_codec_without_rows_is_given_back() -> None:
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=5), st.integers(0, 100))
 def test_rows_are_added_to_every_slot(numbers: list[int], seed: int) -> None:
     torch.manual_seed(seed)
-    x, rows = torch.randn(len(numbers), 3, 4), EmbodimentRows(3, 4)
-    for table in rows.parameters():
-        torch.nn.init.normal_(table)
-    for side, table in rows.named_parameters():
-        found = add_row(x, rows, side, None, torch.tensor(numbers))  # type: ignore[arg-type]
-        for row, number in enumerate(numbers):
-            torch.testing.assert_close(found[row], x[row] + table[number])
-    assert add_row(x, None, "encoder", None, torch.tensor(numbers)) is x
+    x, table = torch.randn(len(numbers), 3, 4), torch.randn(3, 4)
+    found = add_row(x, table, None, torch.tensor(numbers))
+    for row, number in enumerate(numbers):
+        torch.testing.assert_close(found[row], x[row] + table[number])
 
 
 def test_names_are_checked() -> None:

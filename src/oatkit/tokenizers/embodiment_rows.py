@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -42,25 +42,15 @@ def embodiment_rows(config: Any) -> EmbodimentRows | None:
     return EmbodimentRows(len(config.embodiments), config.width) if config.embodiments else None
 
 
-def add_row(
-    x: Tensor,
-    rows: EmbodimentRows | None,
-    side: Literal["encoder", "decoder"],
-    config: Any,
-    embodiment_B: Tensor | None,
-) -> Tensor:
-    """Slots (1 or B, slots, D) with the row of their embodiment added, where there are rows.
+def add_row(x: Tensor, table_ND: Tensor, config: Any, embodiment_B: Tensor | None) -> Tensor:
+    """Slots (1 or B, slots, D) with the row of their embodiment added.
 
     Args:
         x: The slots.
-        rows: Rows of all embodiments; None for a codec that is not told the embodiment.
-        side: Which of them the slots are read by.
+        table_ND: Rows of all embodiments.
         config: Config of the codec, which may name one embodiment for all chunks.
         embodiment_B: Number of each chunk's embodiment; None for that of the config.
     """
-    if rows is None:
-        return x
-    table_ND: Tensor = getattr(rows, side)
     if embodiment_B is not None:
         return x + table_ND[embodiment_B][:, None]
     if config.embodiment is None:

@@ -229,7 +229,9 @@ class Oat(nn.Module):
 
     def step_queries(self, embodiment_B: Tensor | None = None) -> Tensor:
         """What asks the decoder for the steps of a chunk, (1 or B, T, D)."""
-        return add_row(self.queries, self.embodiments, "decoder", self.config, embodiment_B)
+        if self.embodiments is None:
+            return self.queries
+        return add_row(self.queries, self.embodiments.decoder, self.config, embodiment_B)
 
     def _latents(
         self,
@@ -238,7 +240,8 @@ class Oat(nn.Module):
         embodiment_B: Tensor | None = None,
     ) -> Tensor:
         source_BTD = self.embed(actions_BTA) + self.positions
-        source_BTD = add_row(source_BTD, self.embodiments, "encoder", self.config, embodiment_B)
+        if self.embodiments is not None:
+            source_BTD = add_row(source_BTD, self.embodiments.encoder, self.config, embodiment_B)
         return self.to_latent(self.encoder(self.registers, source_BTD, random))
 
     def _reconstruct(

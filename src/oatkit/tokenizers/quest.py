@@ -137,7 +137,9 @@ class Quest(nn.Module):
 
     def step_queries(self, embodiment_B: Tensor | None = None) -> Tensor:
         """What asks the decoder for the steps of a chunk, (1 or B, T, D)."""
-        return add_row(self.positions[None], self.embodiments, "decoder", self.config, embodiment_B)
+        if self.embodiments is None:
+            return self.positions[None]
+        return add_row(self.positions[None], self.embodiments.decoder, self.config, embodiment_B)
 
     def _latents(
         self,
@@ -146,7 +148,8 @@ class Quest(nn.Module):
         embodiment_B: Tensor | None = None,
     ) -> Tensor:
         source_BTD = self.embed(actions_BTA)
-        source_BTD = add_row(source_BTD, self.embodiments, "encoder", self.config, embodiment_B)
+        if self.embodiments is not None:
+            source_BTD = add_row(source_BTD, self.embodiments.encoder, self.config, embodiment_B)
         x_BKD = self.convolutions(source_BTD.transpose(1, 2)).transpose(1, 2)
         return self.to_latent(self.encoder(x_BKD + self.positions[: self.max_tokens], random))
 
