@@ -22,7 +22,7 @@ LIGHT = {
     "acodec, 2500 steps": "light, on 8 tokens of `acodec`, a quarter of the steps",
     "fast, 2500 steps": "light, on tokens of `fast`, a quarter of the steps",
     "bin, 1000 steps": "light, on 128 tokens of `bin`, a tenth of the steps",
-    "light-flow": "light, with a flow head, a quarter of the steps",
+    "light-flow": "light, with a flow head, a quarter of the steps in as many minutes",
 }
 """Rows of `benchmarks.control` to what the README calls them."""
 
