@@ -25,7 +25,7 @@ tokens have 10,000 steps where they say none."""
 UNTIMED = "they were not timed"
 VARIANT = "they are variants of policies that are drawn"
 OURS = ("oat", "oat-pow2")
-LEFT, TOP, WIDTH, HEIGHT = 60, 30, 640, 300
+LEFT, TOP, WIDTH, HEIGHT = 60, 30, 640, 420
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,13 @@ def success_and_time() -> str:
             parts.append(dot(x, y, style))
             if point.budget != "whole":
                 parts.append(text(x + 4, y - 8, point.budget, style="soft small"))
-        x, y = at(curve[-1].ms, curve[-1].success.rate)
-        parts.append(text(x + 8, y + 4, NAMES[name], style="small strong"))
+        if name in OURS:  # they lie close together and are told apart by color
+            x, y = LEFT + WIDTH / 2 + 120 * OURS.index(name), 14
+            parts.append(line([(x, y), (x + 24, y)], f"curve {style}"))
+            parts.append(text(x + 32, y + 4, NAMES[name], style="small strong"))
+        else:
+            x, y = at(curve[-1].ms, curve[-1].success.rate)
+            parts.append(text(x + 8, y + 4, NAMES[name], style="small strong"))
     words = "time of a query, one thread (log)"
     parts.append(text(LEFT + WIDTH / 2, TOP + HEIGHT + 40, words, style="soft small"))
     described = "Success against the milliseconds of a query, of every policy and budget."
