@@ -68,12 +68,11 @@ def success_and_time() -> str:
             if point.budget != "whole":
                 parts.append(text(x + 4, y - 8, point.budget, style="soft small"))
         if name in OURS:  # they lie close together and are told apart by color
-            x, y = LEFT + WIDTH / 2 + 120 * OURS.index(name), 14
-            parts.append(line([(x, y), (x + 24, y)], f"curve {style}"))
-            parts.append(text(x + 32, y + 4, NAMES[name], style="small strong"))
+            x, y = LEFT + WIDTH / 2 + 24 + 120 * OURS.index(name), 14
+            parts.append(line([(x - 24, y), (x, y)], f"curve {style}"))
         else:
             x, y = at(curve[-1].ms, curve[-1].success.rate)
-            parts.append(text(x + 8, y + 4, NAMES[name], style="small strong"))
+        parts.append(text(x + 8, y + 4, NAMES[name], style="small strong"))
     words = "time of a query, one thread (log)"
     parts.append(text(LEFT + WIDTH / 2, TOP + HEIGHT + 40, words, style="soft small"))
     described = "Success against the milliseconds of a query, of every policy and budget."

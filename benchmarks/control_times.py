@@ -70,8 +70,9 @@ class Options:
 
 def main(options: Options) -> None:
     torch.set_num_threads(1)  # as the worker of LeRobot's policies does
-    dataset = open_with_full_state(options.data or metaworld())
-    queries = dict(ours(options, options.data or metaworld()))
+    data = options.data or metaworld()
+    dataset = open_with_full_state(data)
+    queries = dict(ours(options, data))
     with ExitStack() as open_policies:
         for kind, policy in theirs(options, dataset):
             opened = open_policies.enter_context(policy)

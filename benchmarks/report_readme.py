@@ -25,6 +25,8 @@ LIGHT = {
     "light-flow": "light, with a flow head, a quarter of the steps in as many minutes",
 }
 """Rows of `benchmarks.control` to what the README calls them."""
+LEROBOT = {"act": "ACT", "diffusion": "Diffusion Policy"}
+"""The same for kinds of `benchmarks.neighbors`."""
 
 
 def render() -> str:
@@ -89,20 +91,13 @@ def _policies() -> str:
     """What every policy solves of the four tasks, by how often it looks."""
     cells = read_results("control")["cells"]
     neighbors = read_result("neighbors")
-    minutes, rows = (
-        neighbors["settings"]["cpu_minutes"],
-        list(neighbors["results"]["rows"].values()),
-    )
-    table = {
-        **{what: _by_rule(cells, row) for row, what in LIGHT.items()},
-        f"LeRobot's ACT, {minutes:g} CPU minutes": _by_steps(
-            [r for r in rows if r["kind"] == "act"]
-        ),
-        f"LeRobot's Diffusion Policy, {minutes:g} CPU minutes": _by_steps(
-            [r for r in rows if r["kind"] == "diffusion"]
-        ),
-        "a plain network that regresses chunks": _by_steps([*read_results("regression").values()]),
-    }
+    minutes, trained = neighbors["settings"]["cpu_minutes"], neighbors["results"]["rows"].values()
+    table = {what: _by_rule([*cells.values()], row) for row, what in LIGHT.items()}
+    for kind, what in LEROBOT.items():
+        own = [row for row in trained if row["kind"] == kind]
+        table[f"LeRobot's {what}, {minutes:g} CPU minutes"] = _by_steps(own)
+    plain = [*read_results("regression").values()]
+    table["a plain network that regresses chunks"] = _by_steps(plain)
     measured = {what: rates for what, rates in table.items() if any(rates)}
     rules = zip(*measured.values(), strict=True)
     best = [max(rate[0] for rate in rates if rate is not None) for rates in rules]
@@ -127,12 +122,10 @@ def _rate(rate: tuple[float, int] | None, best: float) -> str:
     return f"{percent} ({rate[1]})"
 
 
-def _by_rule(cells: dict[str, Any], row: str) -> list[tuple[float, int] | None]:
+def _by_rule(cells: list[dict[str, Any]], row: str) -> list[tuple[float, int] | None]:
     """Success of a row of `benchmarks.control` with all tokens under each rule."""
     return [
-        _pooled(
-            [with_all_tokens(cell)["success"] for cell in cells_of([*cells.values()], row, rule)]
-        )
+        _of_trainings([with_all_tokens(cell)["success"] for cell in cells_of(cells, row, rule)])
         for rule in ("half", "8", "4", "auto")
     ]
 
@@ -143,10 +136,10 @@ def _by_steps(rows: list[dict[str, Any]]) -> list[tuple[float, int] | None]:
     found = [
         [row["rules"][rule]["success"] for row in rows if rule in row["rules"]] for rule in rules
     ]
-    return [*map(_pooled, found), None]
+    return [*map(_of_trainings, found), None]
 
 
-def _pooled(rates: list[dict[str, Any]]) -> tuple[float, int] | None:
+def _of_trainings(rates: list[dict[str, Any]]) -> tuple[float, int] | None:
     """Percent of all trainings together, and their number; None without any."""
     return (_together(rates), len(rates)) if rates else None
 
