@@ -23,9 +23,11 @@ import tyro
 
 import oatkit
 from benchmarks.closed_loop import policy_recipe, solved
+from benchmarks.past_actions import REMEMBERING, with_past_actions
 from benchmarks.record import keep_apart, read_results, write_result
 from benchmarks.timing import trained_seconds
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld
+from oatkit.envs.metaworld import METAWORLD
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.row_runs import folder_name
 from oatkit.jobs.untrained_policy import policy_config
@@ -55,6 +57,9 @@ class Row:
         steps: Training steps of the policy where they differ from the others'.
         tokenizer_steps: Training steps of the tokenizer where they differ from the others'.
         history: Number of frames that it sees where that differs from the preset's.
+        past_actions: Whether its state ends with the last executed actions.
+        own_past: Share of the frames in training whose past actions are those that a policy with
+            true ones planned.
     """
 
     kind: str
@@ -64,6 +69,8 @@ class Row:
     steps: int | None = None
     tokenizer_steps: int | None = None
     history: int | None = None
+    past_actions: bool = False
+    own_past: float = 0.0
 
     def can_follow(self, rule: Execution) -> bool:
         """Whether the policy can act by a rule: only some can be told committed actions."""
@@ -73,17 +80,20 @@ class Row:
 QUEST: dict[str, Any] = {"levels": LIGHT["levels"]}
 SHORT = 2500
 """Steps of rows that are trained for a quarter of the preset's."""
+PAST = "oat, past actions"
+"""The row whose policies plan the past actions of others."""
 ROWS = {
     "oat": Row("oat", options=LIGHT),
     "oat-pow2": Row("oat-pow2", options=LIGHT),
     "quest": Row("quest", options=QUEST),
+    "acodec": Row("acodec", options={"num_tokens": LIGHT["num_tokens"]}),
+    "klt": Row("klt", options=LIGHT),
     "light-flow": Row("oat", "light-flow", LIGHT, steps=SHORT),
     "oat, 2500 steps": Row("oat", options=LIGHT, steps=SHORT),
     "oat-pow2, 2500 steps": Row("oat-pow2", options=LIGHT, steps=SHORT),
     "klt, 2500 steps": Row("klt", options=LIGHT, steps=SHORT),
     "klt, vector cells, 2500 steps": Row("klt", options={**LIGHT, "cells": "vector"}, steps=SHORT),
     "klt, 1 path, 2500 steps": Row("klt", options={**LIGHT, "paths": 1}, steps=SHORT),
-    "acodec, 2500 steps": Row("acodec", options={"num_tokens": LIGHT["num_tokens"]}, steps=SHORT),
     "fast, 2500 steps": Row("fast", steps=SHORT),
     "bin, 1000 steps": Row("bin", steps=1000),
     "oat, levels 4 4 4, 2500 steps": Row(
@@ -91,6 +101,10 @@ ROWS = {
     ),
     "oat, overlap weight 0.1, 2500 steps": Row(
         "oat", options={**LIGHT, "overlap_weight": 0.1}, steps=SHORT
+    ),
+    PAST: Row("oat", options=LIGHT, history=1, past_actions=True),
+    "oat, past actions, half its own": Row(
+        "oat", options=LIGHT, history=1, past_actions=True, own_past=0.5
     ),
     "oat, no offset": Row("oat", options=LIGHT, changes=NO_OFFSET, steps=SHORT),
     "klt, no offset": Row("klt", options=LIGHT, changes=NO_OFFSET, steps=SHORT),
@@ -204,7 +218,7 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         budgets = (*policy.budgets, "auto") if has_auto(policy) else policy.budgets
     record = oatkit.evaluate(
         policy,
-        "metaworld",
+        REMEMBERING if ROWS[name].past_actions else METAWORLD,
         episodes=options.episodes,
         budgets=budgets,
         execute=execution.steps,
@@ -258,7 +272,9 @@ def trained(options: Options, data: Path, name: str, seed: int) -> Path:
     preset = "tiny" if options.tiny else "small"
     if not (out / "config.json").exists():
         oatkit.train_policy(
-            oatkit.open_dataset(data, state_key=(ENVIRONMENT_STATE,)),
+            oatkit.open_dataset(
+                demonstrations(options, data, row, seed), state_key=(ENVIRONMENT_STATE,)
+            ),
             tokenizer(options, data, row, preset),
             replace(policy_config(row.policy, preset), **row.changes),
             out,
@@ -268,6 +284,17 @@ def trained(options: Options, data: Path, name: str, seed: int) -> Path:
             show_progress=True,
         )
     return out
+
+
+def demonstrations(options: Options, data: Path, row: Row, seed: int) -> Path:
+    """What a row's policy is trained on."""
+    if not row.past_actions:
+        return data
+    out = options.out / "past-actions" / "true"
+    if not row.own_past:
+        return with_past_actions(data, out)
+    planner = load_policy(trained(options, data, PAST, seed))
+    return with_past_actions(data, out.with_name(f"own-{seed}"), planner, row.own_past)
 
 
 def policy_folder(options: Options, name: str, seed: int) -> Path:

@@ -11,7 +11,8 @@ alone. Policies of both families are trained token by token, in powers of two, o
 other kinds, and co-trained; one family is also co-trained with every tokenizer and without tokens,
 and generates `oat` in powers of two. All meet the same goals as a random policy and as the mean
 demonstration of the task, which is replayed. Then they see images of other moments, and read the
-instruction of the other task; `oat` also acts with fewer tokens. Every row is written when it is
+instruction of the other task; `oat` and `oat-pow2` also act with fewer tokens, and with as many
+as they themselves find worth it. Every row is written when it is
 finished; the same command again resumes, also within a training. What the results have of the mean
 demonstration and of overfitting is not run again.
 """
@@ -305,7 +306,7 @@ def measure(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
     if (row.objective, row.kind) == ("vlm-ar", "oat") and not row.is_grouped:
         loops[POST_HOC] = loop(POST_HOC, policy, endpoints=options.grouped)
     if row.objective == "vlm-ar" and row.kind in ("oat", "oat-pow2") and not row.is_grouped:
-        for budget in policy.budgets[:-1]:
+        for budget in (*policy.budgets[:-1], "auto"):
             how = AT_BUDGET.format(budget)
             loops[how] = loop(how, policy, budget=budget)
     return {
