@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,16 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oatkit.evaluation.simulator_workers import (
-    Begin,
-    Play,
-    Slot,
-    View,
-    Worker,
-    ctrl_c_ignored,
-)
+from oatkit.evaluation.simulator_workers import Begin, Play, Slot, View, Worker
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 from tests.evaluation.plane import MAX_STEPS, PLANE, AlwaysDying, Broken, Plane
+from tests.evaluation.unguarded_script import require_one_sentence
 
 VIEW = View((STATE, ENVIRONMENT_STATE), {"top": (4, 6), "below": (2, 2)}, 3)
 STILL = np.zeros((2, 2), np.float32)
@@ -92,27 +84,10 @@ def test_a_script_without_a_guard_hears_what_it_lacks_and_nothing_else(tmp_path:
         "worker.send([Begin(0, 'near', 1)])\n"
         "worker.receive()\n"
     )
-    root = Path(__file__).parent.parent.parent
-    paths = os.pathsep.join((str(root), os.environ.get("PYTHONPATH", "")))
-    ran = subprocess.run(
-        [sys.executable, str(script)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": paths},
-    )
-    assert ran.returncode == 1
-    assert ran.stderr.count("Traceback") == 1
-    assert 'put what it does under `if __name__ == "__main__":`' in ran.stderr.splitlines()[-1]
+    require_one_sentence(script)
 
 
 def test_processes_start_without_torch() -> None:
     code = "import sys, oatkit.evaluation.simulator_workers; print('torch' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "False"
-
-
-def test_ctrl_c_is_ignored_for_a_while() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with ctrl_c_ignored():
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    assert signal.getsignal(signal.SIGINT) is before

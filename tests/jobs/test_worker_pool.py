@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from oatkit.jobs.worker_pool import worker_pool
+from tests.evaluation.unguarded_script import require_one_sentence
 from tests.jobs.processes import needs_proc, wait_until_gone
 
 KILLED = """
@@ -23,6 +24,20 @@ if __name__ == "__main__":
         print(*{pool.submit(os.getpid).result() for _ in range(8)}, flush=True)
         time.sleep(600)
 """
+
+
+UNGUARDED = """
+import math
+from oatkit.jobs.worker_pool import worker_pool
+
+with worker_pool(2) as pool:
+    print(list(pool.map(math.factorial, range(6))))
+"""
+
+
+def test_a_script_without_a_guard_hears_what_it_lacks_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(UNGUARDED)
+    require_one_sentence(tmp_path / "script.py")
 
 
 def test_results_come_back() -> None:

@@ -19,6 +19,7 @@ from oatkit.commands.policy_train import TrainPolicy
 from oatkit.commands.text_output import print_lines
 from oatkit.commands.tokenizer_compare import CompareTokenizers, render_comparison
 from oatkit.commands.train_options import TrainOptions
+from oatkit.evaluation.worker_processes import num_cores
 from oatkit.jobs.demo_plan import LEVELS, POLICY_KIND, DemoPlan, plan_for
 from oatkit.jobs.demo_run import DemoRun
 from oatkit.jobs.metaworld_demonstrations import Demonstrations
@@ -60,7 +61,7 @@ def run(options: Demo, console: Console) -> int:
         console,
         f"about {options.minutes:g} minutes on two idle cores; the same command again goes on "
         "where it stopped",
-        *busy_note(os.getloadavg()[0], os.cpu_count() or 1),
+        *busy_note(os.getloadavg()[0], num_cores()),
     )
     _announce("demonstrations", console)
     demo.make_demonstrations()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from oatkit.errors import MissingExtraError
 from oatkit.evaluation.benchmark_statistics import benchmark_rows
 from oatkit.evaluation.episode_runner import TIMEOUT_S
 from oatkit.evaluation.queried_policy import Evaluable
+from oatkit.evaluation.worker_processes import num_cores
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.evaluation_plan import make_rollout, plan_evaluation
 from oatkit.jobs.evaluation_shards import EvaluationWork
@@ -209,7 +209,7 @@ def run_evaluation_shard(
         work = EvaluationWork(
             plan_evaluation(opened, options.env, rollout, options.tasks, options.shadows),
             episodes=options.episodes,
-            workers=options.workers or os.cpu_count() or 1,
+            workers=options.workers or num_cores(),
             timeout_s=options.timeout_s,
         )
         return run_as_shard(work, shard, options.out, console)

@@ -13,11 +13,9 @@ Shape letters: N actions to execute, A action.
 from __future__ import annotations
 
 import multiprocessing
-import signal
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -28,12 +26,8 @@ from numpy.typing import NDArray
 from oatkit.envs.simulator import ImageSize, Observation, Simulator, SimulatorKind
 from oatkit.errors import OatkitError, unknown_name
 from oatkit.evaluation.episode_video import Film, film
+from oatkit.evaluation.worker_processes import END_AFTER_S, require_guard, starting
 from oatkit.types.observation_keys import IMAGES, STATE
-
-END_AFTER_S = 5.0
-"""Seconds that a process has to end before it is killed."""
-UNGUARDED = 78
-"""Exit code of a process that would have to start processes while it still reads the script."""
 
 Frame = dict[str, NDArray[Any]]
 """What the policy reads of one moment, by LeRobot's keys."""
@@ -132,14 +126,8 @@ class Worker:
         self.process = context.Process(
             target=serve, args=(theirs, self._simulator, self._view), daemon=True
         )
-        try:
-            with ctrl_c_ignored():
-                self.process.start()
-        except RuntimeError as error:
-            if "bootstrapping" not in str(error):
-                raise
-            # this is a worker that reads a script without a guard; its parent says so
-            raise SystemExit(UNGUARDED) from None
+        with starting():
+            self.process.start()
         theirs.close()
 
     def send(self, orders: Sequence[Order]) -> None:
@@ -154,11 +142,7 @@ class Worker:
             answer: Reports | Exception = self.connection.recv()
         except (EOFError, OSError):
             self.process.join(END_AFTER_S)
-            if self.process.exitcode == UNGUARDED:
-                raise OatkitError(
-                    "simulators run in processes of their own, which read this script too: put "
-                    'what it does under `if __name__ == "__main__":`'
-                ) from None
+            require_guard(self.process.exitcode)
             return None
         if isinstance(answer, Exception):
             raise answer
@@ -173,19 +157,6 @@ class Worker:
             self.process.kill()
             self.process.join()
         self.process.close()
-
-
-@contextmanager
-def ctrl_c_ignored() -> Iterator[None]:
-    """Ctrl-C is ignored, for good by processes that start meanwhile: their parent decides."""
-    if threading.current_thread() is not threading.main_thread():  # only that one gets signals
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def serve(connection: Connection, simulator: SimulatorKind, view: View) -> None:

@@ -11,7 +11,6 @@ out/demo/report.html     all of it to look at, in one file
 
 from __future__ import annotations
 
-import os
 import platform
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from rich.console import Console
 
 from oatkit.data import Dataset, open_dataset
 from oatkit.envs.simulator_table import simulator_kind
+from oatkit.evaluation.worker_processes import num_cores
 from oatkit.jobs.demo_plan import LEVELS, POLICY_KIND, DemoPlan
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
@@ -81,7 +81,7 @@ class DemoRun:
         begun = DemoRecord(
             settings={"minutes": minutes, **asdict(plan)},
             versions=package_versions() | simulator_kind(plan.simulator).package_versions(),
-            machine=f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
+            machine=f"{num_cores()} cores, {platform.machine()}, {platform.system()}",
         )
         self.record = read_or_begin(out / RECORD, begun)
 

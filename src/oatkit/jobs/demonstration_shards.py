@@ -9,7 +9,6 @@ episode. Finished attempts are kept (`demonstration_attempts.py`), so that a uni
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -20,6 +19,7 @@ from typing import Any
 from rich.console import Console
 
 from oatkit.data.lerobot_writer import LeRobotWriter
+from oatkit.evaluation.worker_processes import num_cores
 from oatkit.jobs.dataset_folder import make_in_place
 from oatkit.jobs.demonstration_attempts import Attempts, attempt_path
 from oatkit.jobs.demonstration_job import DemonstrationJob
@@ -53,7 +53,7 @@ class DemonstrationWork:
         if workers is not None and workers < 1:
             raise ValueError(f"workers is {workers}, expected 1 or more")
         self._job = job
-        self._workers = workers or os.cpu_count() or 1
+        self._workers = workers or num_cores()
         self._console = console or Console(quiet=True)
         self.name = f"data make {job.teacher.simulator.name}"
         self.settings: dict[str, Any] = job.plan

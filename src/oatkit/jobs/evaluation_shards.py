@@ -6,7 +6,6 @@ on what ran beside it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from oatkit.envs.simulator import SimulatorKind
 from oatkit.evaluation.episode_runner import TIMEOUT_S, EpisodeRunner
 from oatkit.evaluation.rollout import EpisodePlan
+from oatkit.evaluation.worker_processes import num_cores
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.evaluation_plan import EvaluationPlan, make_rollout, plan_evaluation
 from oatkit.jobs.policy_evaluation import RECORD, acting_policy, summarized
@@ -135,7 +135,7 @@ def evaluate_alone(
         work = EvaluationWork(
             plan_evaluation(opened, simulator, rollout, tasks),
             episodes=episodes,
-            workers=workers or os.cpu_count() or 1,
+            workers=workers or num_cores(),
         )
         run_shard(work, ShardNumber(0, 1), out)
     path = merge_folder(out, {work.name: lambda: merge_evaluation})

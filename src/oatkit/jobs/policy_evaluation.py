@@ -23,6 +23,7 @@ from oatkit.evaluation.episode_runner import TIMEOUT_S, EpisodeRunner
 from oatkit.evaluation.queried_policy import SCHEMES, Evaluable, EvaluatedPolicy
 from oatkit.evaluation.rollout import EpisodePlan
 from oatkit.evaluation.success_statistics import summarize
+from oatkit.evaluation.worker_processes import num_cores
 from oatkit.jobs.episode_bar import episode_bar
 from oatkit.jobs.evaluation_comparison import with_comparisons
 from oatkit.jobs.evaluation_plan import EvaluationPlan, make_rollout, plan_evaluation
@@ -186,7 +187,7 @@ class _Run:
         self._folder = None if out is None else Path(out)
         self._episodes, self._num_videos = episodes, videos
         self._rerun = None if rerun is None else Path(rerun)
-        self._num_workers = workers or os.cpu_count() or 1
+        self._num_workers = workers or num_cores()
         self._timeout_s = timeout_s
         self._console = Console(highlight=False, quiet=not show_progress)
 

@@ -7,10 +7,11 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
-from oatkit.evaluation.simulator_workers import ctrl_c_ignored
+from oatkit.evaluation.worker_processes import END_AFTER_S, require_guard, starting
 
 
 @contextmanager
@@ -25,11 +26,18 @@ def worker_pool(num_workers: int) -> Iterator[ProcessPoolExecutor]:
         pool = ProcessPoolExecutor(
             num_workers, mp_context=context, initializer=_prepare_worker, initargs=(lifeline,)
         )
-        with ctrl_c_ignored():  # workers inherit it: the parent alone decides what it means
+        others = set(multiprocessing.active_children())
+        with starting():
             for _ in range(num_workers):
                 pool.submit(os.getpid)  # starts a worker
+        workers = set(multiprocessing.active_children()) - others
         try:
             yield pool
+        except BrokenProcessPool:
+            for worker in workers:
+                worker.join(END_AFTER_S)
+                require_guard(worker.exitcode)
+            raise
         except BaseException:
             held_end.close()
             raise
