@@ -5,6 +5,7 @@
 A curve has a finished run at each of its points: the learning rate falls to zero within the steps.
 Errors are those of training and of held-out episodes at every budget, in normalized units; where
 the first falls and the second does not, episodes are missing, where both fall, steps are. Rows are
+made by `oatkit.jobs.row_runs`, and share what the table of rate and distortion trains. They are
 saved one by one: the same command again resumes, also within a row, and skips finished rows.
 """
 
@@ -13,7 +14,6 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,36 +22,27 @@ from torch import nn
 import oatkit
 from benchmarks.record import read_results, write_result
 from benchmarks.timing import trained_seconds
-from benchmarks.tokenizer_rate_distortion import OUT, metaworld, normalized_errors
+from benchmarks.tokenizer_rate_distortion import HELD_OUT, metaworld, normalized_errors, row_runs
 from oatkit.data import Normalizer
+from oatkit.jobs.paper_tables import LARGE_OAT
+from oatkit.jobs.policy_rows import PolicyRow
+from oatkit.jobs.reproduction_scales import Place
 from oatkit.tokenizers import load_tokenizer
 
 NAME = "oat_curves"
-NUM_TOKENS, HELD_OUT = 16, 0.1
 
 
-@dataclass(frozen=True)
-class Row:
-    """A tokenizer of the comparison.
-
-    Attributes:
-        kind: Kind of the tokenizer.
-        steps: Number of training steps; None for a kind that is fitted.
-        settings: Settings that differ from the preset's.
-    """
-
-    kind: str
-    steps: int | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
+def _oat(steps: int, kind: str = "oat", **sizes: int) -> PolicyRow:
+    return PolicyRow(kind, options={**LARGE_OAT, **sizes}, tokenizer_steps=steps)
 
 
 LARGE = {"width": 128, "num_layers": 4}
 ROWS = {
-    **{f"small, {steps} steps": Row("oat", steps) for steps in (500, 2000, 8000, 24000)},
-    **{f"large, {steps} steps": Row("oat", steps, LARGE) for steps in (2000, 8000)},
-    "small, powers of two, 8000 steps": Row("oat-pow2", 8000),
-    "klt": Row("klt"),
-    "klt, corrected": Row("klt", settings={"correct": True}),
+    **{f"small, {steps} steps": _oat(steps) for steps in (500, 2000, 8000, 24000)},
+    **{f"large, {steps} steps": _oat(steps, **LARGE) for steps in (2000, 8000)},
+    "small, powers of two, 8000 steps": _oat(8000, "oat-pow2"),
+    "klt": PolicyRow("klt"),
+    "klt, corrected": PolicyRow("klt", options={"correct": True}),
 }
 
 
@@ -61,7 +52,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--pusht", type=Path)
     parser.add_argument("--cr5", type=Path)
     parser.add_argument("--only", nargs="*", default=[], help="rows, as cr5/klt")
-    parser.add_argument("--out", type=Path, default=OUT / NAME)
     args = parser.parse_args(argv)
     datasets = {"metaworld": args.metaworld or metaworld(), "pusht": args.pusht, "cr5": args.cr5}
     for data, path in datasets.items():
@@ -72,41 +62,30 @@ def main(argv: list[str] | None = None) -> None:
                 print(f"{data}/{name} is finished")
                 continue
             print(f"{data}/{name}", flush=True)
-            add(data, name, measure(path, ROWS[name], args.out / data / name.replace(", ", "-")))
+            add(data, name, measure(Place(data, path), ROWS[name]))
 
 
 def add(data: str, name: str, row: dict[str, Any]) -> None:
     """Save a row with the others."""
     results = read_results(NAME)  # another process may have added to them
     results[data] = {**results.get(data, {}), name: row}
-    settings = {"num_tokens": NUM_TOKENS, "held_out": HELD_OUT, "preset": "small"}
+    settings = {"num_tokens": 16, "held_out": HELD_OUT, "preset": "small"}
     write_result(NAME, seed=0, settings=settings, results=results)
 
 
-def measure(path: Path, row: Row, out: Path) -> dict[str, Any]:
+def measure(place: Place, row: PolicyRow) -> dict[str, Any]:
     """The errors of a row, whose tokenizer is made unless it is there, and what making it took."""
-    dataset = oatkit.open_dataset(path)
     begun = time.process_time()
-    if not (out / "config.json").exists():
-        oatkit.train_tokenizer(
-            dataset,
-            row.kind,
-            out,
-            num_tokens=NUM_TOKENS,
-            train={} if row.steps is None else {"steps": row.steps},
-            held_out=HELD_OUT,
-            show_progress=True,
-            **row.settings,
-        )
+    out = row_runs().tokenizer(row, place)
     fitting_s = round(time.process_time() - begun, 1)
     tokenizer = load_tokenizer(out)
     training_s = trained_seconds(out, tokenizer)  # a run may have been stopped and resumed
     assert isinstance(tokenizer.codec, nn.Module)
-    train_set, held_out = dataset.split(HELD_OUT, seed=0)
+    train_set, held_out = oatkit.open_dataset(place.data).split(HELD_OUT, seed=0)
     scale = Normalizer.fit(train_set.action_statistics(), "min_max").scale
     return {
         "kind": row.kind,
-        "steps": row.steps,
+        "steps": row.tokenizer_steps,
         "parameters": sum(p.numel() for p in tokenizer.codec.parameters()),
         "seconds": fitting_s if training_s is None else training_s,
         "threads": int(os.environ.get("OMP_NUM_THREADS", 0)) or os.cpu_count(),

@@ -8,12 +8,13 @@ import pytest
 
 from benchmarks import oat_curves as benchmark
 from benchmarks import record, report
+from oatkit.jobs.policy_rows import PolicyRow
 
 
 def test_rows_are_measured_saved_one_by_one_and_skipped(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = {"small, 2 steps": benchmark.Row("oat", 2), "klt": benchmark.Row("klt")}
+    rows = {"small, 2 steps": PolicyRow("oat", tokenizer_steps=2), "klt": PolicyRow("klt")}
     monkeypatch.setattr(benchmark, "ROWS", rows)
     benchmark.main(["--metaworld", "data"])
     found = record.read_results("oat_curves")["metaworld"]
@@ -32,6 +33,6 @@ def test_rows_are_measured_saved_one_by_one_and_skipped(
 def test_only_named_rows_of_given_datasets_are_measured(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(benchmark, "ROWS", {"klt": benchmark.Row("klt")})
+    monkeypatch.setattr(benchmark, "ROWS", {"klt": PolicyRow("klt")})
     benchmark.main(["--metaworld", "data", "--cr5", "data", "--only", "cr5/klt"])
     assert list(record.read_results("oat_curves")) == ["cr5"]
