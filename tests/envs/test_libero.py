@@ -101,6 +101,9 @@ def test_missing_assets_are_said_in_one_sentence(
         libero.assets_folder()
     (package / "mine/scenes").mkdir(parents=True)
     assert libero.assets_folder() == package / "mine"
+    monkeypatch.chdir(package)  # robosuite looks for relative paths in its own folder
+    monkeypatch.setenv(libero.ASSETS_VARIABLE, "mine")
+    assert libero.assets_folder() == package / "mine"
 
 
 def test_official_states_are_read_without_torch(package: Path) -> None:

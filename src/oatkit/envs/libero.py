@@ -251,7 +251,7 @@ def assets_folder() -> Path:
     cached = Path.home() / ".cache/libero/assets"  # where hf-libero downloads them to
     for folder in [Path(named)] if named else [package_folder() / "assets", cached]:
         if (folder / "scenes").is_dir():
-            return folder
+            return folder.resolve()  # robosuite looks for relative paths in its own folder
     raise OatkitError(
         f"LIBERO's assets are not in {named or cached}: `hf download lerobot/libero-assets "
         f"--repo-type dataset --local-dir DIR` gets them, and {ASSETS_VARIABLE}=DIR says where "
