@@ -14,8 +14,8 @@ from oatkit.types import SuccessRate
 RULE, NEIGHBOR_RULE = "8", "8 steps"
 """Policies look again after eight steps."""
 NAMES = {
-    **{name: name for name in ("oat", "oat-pow2", "quest", "klt, 2500 steps")},
-    **{name: name for name in ("acodec, 2500 steps", "fast, 2500 steps", "bin, 1000 steps")},
+    **{name: name for name in ("oat", "oat-pow2", "quest", "acodec", "klt")},
+    **{name: name for name in ("fast, 2500 steps", "bin, 1000 steps")},
     "light-flow": "flow head, 2500 steps",
     "act": "ACT",
     "diffusion": "Diffusion Policy",
