@@ -51,7 +51,8 @@ class Policy:
     Attributes:
         kind: Name in the table of policies.
         heads: What was trained.
-        head: What predicts chunks, one of `heads`, the first by default.
+        head: What predicts chunks, one of `heads`, the first by default. A co-trained policy has
+            both and acts by its flow expert; set this to compare.
         net: The network, a torch module.
         tokenizer: The frozen tokenizer.
         spec: What the policy observes.
