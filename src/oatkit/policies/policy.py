@@ -167,15 +167,18 @@ class Policy:
     def token_predictor(self) -> TokenPredictor:
         """Predicts chunks by tokens."""
         if self._token_predictor is None:
-            raise TypeError(f"the {self.kind} policy has no tokens")
+            raise self._lacks("tokens")
         return self._token_predictor
 
     @property
     def flow_predictor(self) -> FlowPredictor:
         """Predicts chunks by a flow."""
         if self._flow_predictor is None:
-            raise TypeError(f"the {self.kind} policy has no flow expert")
+            raise self._lacks("flow expert")
         return self._flow_predictor
+
+    def _lacks(self, what: str) -> TypeError:
+        return TypeError(f"the {self.kind} policy has no {what}")
 
     @property
     def _predictor(self) -> TokenPredictor | FlowPredictor:
@@ -244,12 +247,15 @@ class Policy:
             observations: Observations of the batch.
             tokens: Tokens of the chunks that follow.
             actions_BTA: The chunks, raw units.
-            random: Random numbers of the samples; None drops and changes nothing, for `light`.
+            random: Random numbers of the samples; None, which `light` takes, drops and changes
+                nothing.
             is_pad_BT: bool, steps past the end of an episode, which repeat its last action; None if
                 there are none.
         """
-        normal = normalized_actions(self.actions, self.spec, observations, actions_BTA, is_pad_BT)
-        return self.normalized_loss(observations, tokens, normal[0], random, normal[1])
+        actions_BTA, is_pad_BT = normalized_actions(
+            self.actions, self.spec, observations, actions_BTA, is_pad_BT
+        )
+        return self.normalized_loss(observations, tokens, actions_BTA, random, is_pad_BT)
 
     def normalized_loss(
         self,
@@ -279,11 +285,13 @@ class Policy:
         A context that the network has encoded of the observations already need not be so again.
         """
         if "flow" not in self.heads:
-            raise TypeError(f"the {self.kind} policy has no flow expert")
+            raise self._lacks("flow expert")
         if context is None:
             context = self.net.encode(observations)
-        normal = normalized_actions(self.actions, self.spec, observations, actions_BTA, is_pad_BT)
-        return self.net.flow_loss(context, normal[0], random, self._masked(normal[1]))
+        actions_BTA, is_pad_BT = normalized_actions(
+            self.actions, self.spec, observations, actions_BTA, is_pad_BT
+        )
+        return self.net.flow_loss(context, actions_BTA, random, self._masked(is_pad_BT))
 
     def _masked(self, is_pad_BT: Tensor | None) -> Tensor | None:
         """Padding that a flow leaves out of its loss; None if it counts."""
@@ -292,7 +300,7 @@ class Policy:
     def logits(self, observations: Observations, ids_BK: Tensor, schedule: Schedule) -> Tensor:
         """Logits of a packed pass over true tokens, (B, K, V)."""
         if "tokens" not in self.heads:
-            raise TypeError(f"the {self.kind} policy has no tokens")
+            raise self._lacks("tokens")
         return self.net.logits(ids_BK, schedule, self.net.encode(observations))
 
     def generate_once(

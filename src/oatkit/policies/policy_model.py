@@ -92,8 +92,8 @@ class PolicyModel(Protocol):
             observations: Observations of the batch, as the network takes them.
             tokens: Tokens of the chunks that follow.
             actions_BTA: The chunks, normalized, of the network's steps and dimensions.
-            random: Random numbers of the samples; None drops and changes nothing, where there is no
-                flow, which needs them.
+            random: Random numbers of the samples; None, where the kind takes it, drops and changes
+                nothing.
             masked_BT: bool, steps that a flow leaves out of its loss; None if there are none.
             weight_BA: Weight of each dimension of each chunk, 0 for padding; None for 1.
         """
