@@ -32,7 +32,7 @@ from oatkit.data import Dataset
 from oatkit.jobs.artifact_split import select_episodes
 from oatkit.measure.policy_metrics import observations_to_measure
 from oatkit.nn.device import describe_device, resolve_device
-from oatkit.policies import LightPolicy, Policy, VlmPolicy, load_policy
+from oatkit.policies import Policy, load_policy
 from oatkit.policies.generation.early_stop import ERROR_MARGIN, MARGIN, AutoThresholds
 from oatkit.policies.observation.observations import Observations
 from oatkit.types import Budget, Prediction, Sampling
@@ -129,7 +129,6 @@ class Auto:
 
 def calibrated(policy: Policy, episodes: Dataset) -> list[Auto]:
     """What `auto` is with each margin."""
-    assert isinstance(policy, LightPolicy | VlmPolicy)
     observations, actions_BTA, _ = observations_to_measure(policy, episodes, MAX_CHUNKS)
     found = []
     for margin in MARGINS if policy.tokens_suffice else ERROR_MARGINS:

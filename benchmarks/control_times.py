@@ -32,8 +32,7 @@ from benchmarks.policy_table import open_with_full_state
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld
 from oatkit.jobs.row_runs import folder_name
-from oatkit.policies import load_policy
-from oatkit.policies.policy import ActingPolicy
+from oatkit.policies import ActingPolicy, load_policy
 from oatkit.types import Budget, Sampling, budget_name
 from oatkit.types.observation_keys import STATE, TASK
 

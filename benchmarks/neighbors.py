@@ -54,11 +54,11 @@ from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.evaluation.success_statistics import summarize
 from oatkit.jobs.row_runs import folder_name
+from oatkit.policies import ActingPolicy
 from oatkit.policies.generation.random_rows import Generators, random_rows
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
-from oatkit.policies.policy import ActingPolicy
 from oatkit.types import Budget, Execution, Prediction, Sampling, Schedule
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 

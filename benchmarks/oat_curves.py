@@ -36,7 +36,7 @@ def _oat(steps: int, kind: str = "oat", **sizes: int) -> PolicyRow:
     return PolicyRow(kind, options={**LARGE_OAT, **sizes}, tokenizer_steps=steps)
 
 
-LARGE = {"width": 128, "num_layers": 4}
+LARGE: dict[str, Any] = {"width": 128, "num_layers": 4}
 ROWS = {
     **{f"small, {steps} steps": _oat(steps) for steps in (500, 2000, 8000, 24000)},
     **{f"large, {steps} steps": _oat(steps, **LARGE) for steps in (2000, 8000)},

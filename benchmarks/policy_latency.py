@@ -26,7 +26,7 @@ from benchmarks.record import keep_apart, write_result
 from benchmarks.timing import Job, matmul_gflops, median_ms_in_turns
 from oatkit.data import Dataset
 from oatkit.nn.token_decoder import TokenDecoder
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy, policy_for_dataset
 from oatkit.policies.generation.token_generation import generate_stages
 from oatkit.presets import policy_preset, tokenizer_preset
 from oatkit.tokenizers import ActionTokenizer, make_config
@@ -112,7 +112,7 @@ def made_up_data(folder: Path) -> Dataset:
     return oatkit.open_dataset(folder, cache_dir=folder / "cache")
 
 
-def make_policy(preset: str, schedule: Schedule, dataset: Dataset) -> LightPolicy:
+def make_policy(preset: str, schedule: Schedule, dataset: Dataset) -> Policy:
     """An untrained policy that generates by a schedule."""
     config = make_config(
         "oat",
@@ -123,12 +123,12 @@ def make_policy(preset: str, schedule: Schedule, dataset: Dataset) -> LightPolic
     )
     tokenizer = ActionTokenizer.for_dataset(config, dataset)
     net = replace(policy_preset(preset).net, endpoints=schedule.endpoints)
-    policy = LightPolicy.for_dataset(net, tokenizer, dataset, history=HISTORY)
+    policy = policy_for_dataset(net, tokenizer, dataset, history=HISTORY)
     policy.extras, tokenizer.extras = {}, {}  # time is measured, and not what it gives
     return policy
 
 
-def parts(policy: LightPolicy) -> dict[str, Job]:
+def parts(policy: Policy) -> dict[str, Job]:
     """A prediction and what it consists of, for one observation."""
     state = np.zeros((1, HISTORY, STATE_DIM), np.float32)
     observation = {"observation.state": state, "task": ["a task"]}
@@ -142,7 +142,7 @@ def parts(policy: LightPolicy) -> dict[str, Job]:
     }
 
 
-def generating(policy: LightPolicy, budget: int) -> Job:
+def generating(policy: Policy, budget: int) -> Job:
     """A job that generates from the encoded observation to the last id, sampling included."""
     state = np.zeros((1, HISTORY, STATE_DIM), np.float32)
     read = policy.read({"observation.state": state, "task": ["a task"]})

@@ -35,7 +35,7 @@ import oatkit
 from benchmarks.markdown import table
 from benchmarks.record import write_result
 from oatkit.jobs.policy_training import PolicyJob
-from oatkit.policies import LightConfig, LightPolicy, Policy, VlmConfig, VlmPolicy
+from oatkit.policies import LightConfig, Policy, VlmConfig, policy_for_dataset
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.loading import write_scratch
@@ -197,7 +197,7 @@ def learn(case: Case, folder: Path, out: Path, steps: int) -> None:
 def _policy(case: Case, folder: Path, dataset: Any) -> Policy:
     tokenizer = oatkit.load_tokenizer(folder / "tokenizer")
     if case.policy == "light":
-        return LightPolicy.for_dataset(LIGHT, tokenizer, dataset, cameras=("front",))
+        return policy_for_dataset(LIGHT, tokenizer, dataset, cameras=("front",))
     config = VlmConfig(
         case.policy,
         expert=ExpertConfig(width=16, num_steps=2),
@@ -206,8 +206,8 @@ def _policy(case: Case, folder: Path, dataset: Any) -> Policy:
             lora_rank=case.lora_rank, dtype=case.precision if case.lora_rank else "float32"
         ),
     )
-    return VlmPolicy.for_dataset(
-        config, str(folder / "backbone"), tokenizer, dataset, cameras=("front",)
+    return policy_for_dataset(
+        config, tokenizer, dataset, backbone=str(folder / "backbone"), cameras=("front",)
     )
 
 

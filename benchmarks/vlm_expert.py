@@ -44,7 +44,7 @@ from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.row_runs import is_trained
 from oatkit.jobs.untrained_policy import policy_config
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy
 from oatkit.types import Budget, Head
 from oatkit.types.observation_keys import IMAGES, STATE
 
@@ -181,7 +181,7 @@ def heads_of(stage: Stage) -> tuple[str, ...]:
 
 
 def ways_of_acting(
-    policy: VlmPolicy, options: ExpertOptions
+    policy: Policy, options: ExpertOptions
 ) -> Iterator[tuple[str, Head, float, Budget]]:
     """Name, head, temperature and budget of every way that a policy acts."""
     for head in policy.heads:
@@ -193,7 +193,7 @@ def ways_of_acting(
         yield f"tokens, deterministic, budget {budget}", "tokens", 0.0, budget
 
 
-def trained(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
+def trained(options: Options, row: Row, dataset: Dataset) -> Policy:
     """The policy of a row, stage after stage; each stage is an artifact that others go on from."""
     before: Path | None = None
     name = ""

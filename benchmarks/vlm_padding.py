@@ -28,7 +28,7 @@ from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.measure.policy_metrics import observations_to_measure
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy
 
 FAMILY = "paligemma2"
 
@@ -84,12 +84,11 @@ def measure(
             "evaluate_every": options.steps,
         },
     )
-    assert isinstance(policy, VlmPolicy)
     return held_out_errors(policy, dataset.split(fraction=0.1, seed=0)[1], options.chunks)
 
 
 @torch.inference_mode()
-def held_out_errors(policy: VlmPolicy, held_out: Dataset, num_chunks: int) -> dict[str, float]:
+def held_out_errors(policy: Policy, held_out: Dataset, num_chunks: int) -> dict[str, float]:
     """Flow loss and chunk error, on the steps of episodes and on padding."""
     observations, actions_BTA, is_pad = observations_to_measure(policy, held_out, num_chunks)
     is_pad_BT = torch.from_numpy(is_pad)

@@ -62,7 +62,7 @@ from oatkit.evaluation.success_statistics import compare_paired, success_rate
 from oatkit.measure.held_out_losses import measure_losses
 from oatkit.measure.policy_metrics import observations_to_measure
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.policies import Prediction, VlmConfig, VlmPolicy
+from oatkit.policies import Policy, Prediction, VlmConfig, policy_for_dataset
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from oatkit.tokenizers import load_tokenizer
@@ -261,7 +261,7 @@ def simulator(options: Options) -> SimulatorKind:
 class Misled:
     """A policy that sees the images of other moments, or reads the instruction of another task."""
 
-    def __init__(self, policy: VlmPolicy, dataset: Dataset, what: str) -> None:
+    def __init__(self, policy: Policy, dataset: Dataset, what: str) -> None:
         self.spec = policy.spec
         self._policy = policy
         self._what = what
@@ -349,7 +349,7 @@ def closed_loop(
     return [asdict(episode) for episode in ended]
 
 
-def token_accuracies(options: Options, policy: VlmPolicy, dataset: Dataset) -> dict[str, float]:
+def token_accuracies(options: Options, policy: Policy, dataset: Dataset) -> dict[str, float]:
     """Token accuracy on held-out chunks: as they are, and with images or texts of others."""
     split = policy.extras["split"]
     _, held_out = dataset.split(fraction=split["held_out"], seed=split["seed"])
@@ -364,7 +364,7 @@ def token_accuracies(options: Options, policy: VlmPolicy, dataset: Dataset) -> d
     return {name: accuracy(policy, own, actions) for name, own in seen.items()}
 
 
-def accuracy(policy: VlmPolicy, observations: Observations, actions: torch.Tensor) -> float:
+def accuracy(policy: Policy, observations: Observations, actions: torch.Tensor) -> float:
     tokens = policy.tokenizer.encode(actions)
     slots = measure_losses(policy, observations, tokens, actions).slots
     return sum(s.share * s.accuracy for s in slots) / sum(s.share for s in slots)
@@ -440,11 +440,11 @@ def mean_demonstration(dataset: Dataset, instruction: str) -> NDArray[np.float32
 def overfit(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
     """Learn 16 chunks by heart: their tokens, and with co-training the chunks themselves."""
     torch.manual_seed(options.seed)
-    policy = VlmPolicy.for_dataset(
+    policy = policy_for_dataset(
         VlmConfig(row.objective, expert=ExpertConfig(width=64)),
-        str(make_backbone(options, row.family, dataset)),
         load_tokenizer(make_tokenizer(options, row.kind)),
         dataset,
+        backbone=str(make_backbone(options, row.family, dataset)),
         cameras=(CAMERA,),
     )
     chunks = dataset.chunks(options.horizon, cameras=(CAMERA,))
@@ -459,7 +459,7 @@ def overfit(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
     return found
 
 
-def learn(policy: VlmPolicy, read: Observations, actions: torch.Tensor, steps: int) -> None:
+def learn(policy: Policy, read: Observations, actions: torch.Tensor, steps: int) -> None:
     tokens = policy.tokenizer.encode(actions)
     optimizer = torch.optim.AdamW(policy.net.parameters(), 1e-3, weight_decay=0.0)
     for step in range(steps):
@@ -473,7 +473,7 @@ def learn(policy: VlmPolicy, read: Observations, actions: torch.Tensor, steps: i
         optimizer.step()
 
 
-def mse(policy: VlmPolicy, read: Observations, actions: torch.Tensor) -> float:
+def mse(policy: Policy, read: Observations, actions: torch.Tensor) -> float:
     generated = policy.generate_once(read, torch.Generator().manual_seed(0))
     error = policy.actions.normalize(generated.chunk) - policy.actions.normalize(actions)
     return float(error.square().mean())

@@ -26,7 +26,7 @@ from oatkit.jobs.policy_training import PolicyJob
 from oatkit.measure.held_out_losses import measure_losses
 from oatkit.measure.policy_metrics import observations_to_measure
 from oatkit.nn.sample_random import SampleRandom
-from oatkit.policies import VlmConfig, VlmPolicy
+from oatkit.policies import VlmConfig, policy_for_dataset
 from oatkit.policies.vlm import token_head
 from oatkit.tokenizers import load_tokenizer
 from oatkit.train.loop import sample_indices
@@ -55,11 +55,11 @@ def measure(options: Options, family: str, spread: float, dataset: Dataset) -> d
     pipeline = options.pipeline
     torch.manual_seed(pipeline.seed)
     token_head.SPREAD = spread
-    policy = VlmPolicy.for_dataset(
+    policy = policy_for_dataset(
         VlmConfig("vlm-ar"),
-        str(make_backbone(pipeline, family, dataset)),
         load_tokenizer(make_tokenizer(pipeline, "oat-pow2")),
         dataset,
+        backbone=str(make_backbone(pipeline, family, dataset)),
         cameras=(CAMERA,),
     )
     train_set, held_out = dataset.split(fraction=0.1, seed=0)

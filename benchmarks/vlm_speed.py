@@ -27,7 +27,7 @@ from benchmarks.timing import Job, median_ms_in_turns
 from oatkit.data import Normalizer
 from oatkit.data.statistics import compute_statistics
 from oatkit.nn.flow_expert import FlowExpert
-from oatkit.policies import VlmConfig, VlmPolicy
+from oatkit.policies import Policy, VlmConfig
 from oatkit.policies.generation.token_generation import generate_stages
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
@@ -39,6 +39,7 @@ from oatkit.policies.vlm.backbones.loading import load_backbone, write_scratch
 from oatkit.policies.vlm.backbones.published import PUBLISHED
 from oatkit.policies.vlm.backbones.smolvlm import SmolVLM
 from oatkit.policies.vlm.vlm_config import ExpertConfig
+from oatkit.policies.vlm.vlm_model import VlmModel
 from oatkit.tokenizers import ActionTokenizer, make_codec, make_config
 from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.types import Schedule
@@ -151,7 +152,7 @@ def measure(checkpoint: Path) -> dict[str, Any]:
         return dict(rounded(timed(spoken, taught, observations) | {FACTOR: factor}))
 
 
-def timed(spoken: VlmPolicy, taught: VlmPolicy, observations: Observations) -> dict[str, Any]:
+def timed(spoken: Policy, taught: Policy, observations: Observations) -> dict[str, Any]:
     """Milliseconds and ratios."""
     context, read = spoken.net.encode(observations), taught.net.encode(observations)
     noise = torch.randn(1, HORIZON, ACTION_DIM)
@@ -173,7 +174,7 @@ def timed(spoken: VlmPolicy, taught: VlmPolicy, observations: Observations) -> d
     }
 
 
-def make_policy(checkpoint: Path, objective: str) -> VlmPolicy:
+def make_policy(checkpoint: Path, objective: str) -> Policy:
     unit = Normalizer("identity", np.zeros(ACTION_DIM), np.ones(ACTION_DIM))
     state = Normalizer("identity", np.zeros(STATE_DIM), np.ones(STATE_DIM))
     config = make_config("oat-pow2", horizon=HORIZON, action_dim=ACTION_DIM, num_tokens=NUM_TOKENS)
@@ -182,10 +183,10 @@ def make_policy(checkpoint: Path, objective: str) -> VlmPolicy:
     spec = ObservationSpec(1, state, {"front": (IMAGE_SIZE, IMAGE_SIZE)}, (TEXT,))
     backbone = load_backbone(str(checkpoint), BackboneOptions())
     vlm = VlmConfig(objective, expert=ExpertConfig(width=256))
-    return VlmPolicy.make(vlm, backbone, tokenizer, spec, unit)
+    return Policy(VlmModel.make(vlm, backbone, tokenizer, spec, unit))
 
 
-def observe(policy: VlmPolicy) -> Observations:
+def observe(policy: Policy) -> Observations:
     rng = np.random.default_rng(SEED)
     size = (1, 1, IMAGE_SIZE, IMAGE_SIZE, 3)
     observation = {
@@ -196,12 +197,12 @@ def observe(policy: VlmPolicy) -> Observations:
     return policy.read(observation)
 
 
-def one_call(policy: VlmPolicy, context: Context, num_tokens: int) -> None:
+def one_call(policy: Policy, context: Context, num_tokens: int) -> None:
     schedule = Schedule.one_shot(num_tokens)
     policy.net.logits(torch.zeros(1, num_tokens, dtype=torch.int64), schedule, context)
 
 
-def speak(policy: VlmPolicy, context: Context, schedule: Schedule) -> torch.Tensor:
+def speak(policy: Policy, context: Context, schedule: Schedule) -> torch.Tensor:
     generation = policy.net.start(context, 1, schedule.num_tokens)
     uniform = torch.rand(1, schedule.num_tokens)
     stages = policy.net.pack(schedule, policy.device).stages
@@ -209,7 +210,7 @@ def speak(policy: VlmPolicy, context: Context, schedule: Schedule) -> torch.Tens
     return torch.cat([stage.ids for stage in found], dim=1)
 
 
-def recompute(policy: VlmPolicy, observations: Observations) -> None:
+def recompute(policy: Policy, observations: Observations) -> None:
     """Token by token without a cache."""
     ids = torch.zeros(1, NUM_TOKENS, dtype=torch.int64)
     for number in range(1, NUM_TOKENS + 1):
@@ -232,7 +233,7 @@ def smolvlm_image_ms() -> dict[str, float]:
     return median_ms_in_turns(works, REPEATS)
 
 
-def flops_factor(policy: VlmPolicy, observations: Observations) -> float:
+def flops_factor(policy: Policy, observations: Observations) -> float:
     """FLOPs of a prefill over 2 x parameters x slots of the language model; vision apart."""
     backbone = policy.net.backbone
     language = backbone.family.language_model(backbone.model)

@@ -16,7 +16,7 @@ from oatkit.envs.metaworld import CAMERA
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.row_runs import is_trained
 from oatkit.jobs.untrained_policy import policy_config
-from oatkit.policies import VlmConfig, VlmPolicy, load_policy
+from oatkit.policies import Policy, VlmConfig, load_policy
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.tokenizers.kind_table import kind_named
 from oatkit.types import Decoding, Schedule
@@ -164,7 +164,7 @@ def make_tokenizer(options: Options, kind: str) -> Path:
     return out
 
 
-def make_policy(options: Options, row: Row, dataset: Dataset) -> VlmPolicy:
+def make_policy(options: Options, row: Row, dataset: Dataset) -> Policy:
     """The trained policy of a row."""
     out = options.out / "policies" / row.name.replace("/", "_")
     if not is_trained(out, options.steps, tokenizer_steps(options, row.kind)):
@@ -192,10 +192,9 @@ def decoded(kind: str) -> str:
     return f", {DECODING}" if kind == "fast" else ""
 
 
-def open_policy(folder: Path) -> VlmPolicy:
+def open_policy(folder: Path) -> Policy:
     """The policy of a folder, as it acts here."""
     policy = load_policy(folder)
-    assert isinstance(policy, VlmPolicy)
     if policy.tokenizer.kind == "fast":
         policy.tokenizer.choose_decoding(DECODING)
     return policy

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from oatkit.jobs.shard_launch import launch
     from oatkit.jobs.tokenizer_comparison import compare
     from oatkit.jobs.tokenizer_training import train_tokenizer
-    from oatkit.policies import LightPolicy, Prediction, VlmPolicy, load_policies, load_policy
+    from oatkit.policies import Policy, Prediction, load_policies, load_policy
     from oatkit.tokenizers import ActionTokenizer, load_tokenizer
     from oatkit.train import TrainConfig
     from oatkit.types import Sampling, Schedule, Tokens
@@ -55,11 +55,11 @@ __all__ = [
     "DatasetError",
     "DecodeError",
     "Episode",
-    "LightPolicy",
     "MissingExtraError",
     "Mixture",
     "Normalizer",
     "OatkitError",
+    "Policy",
     "Prediction",
     "Sampling",
     "Schedule",
@@ -67,7 +67,6 @@ __all__ = [
     "Tokens",
     "TrainConfig",
     "TrainingError",
-    "VlmPolicy",
     "compare",
     "evaluate",
     "launch",
@@ -109,9 +108,8 @@ _HOMES = {
     "oatkit.jobs.tokenizer_comparison": ("compare",),
     "oatkit.jobs.tokenizer_training": ("train_tokenizer",),
     "oatkit.policies": (
-        "LightPolicy",
+        "Policy",
         "Prediction",
-        "VlmPolicy",
         "load_policies",
         "load_policy",
     ),

@@ -13,7 +13,7 @@ pytest.importorskip("transformers", reason="vision-language policies need oatkit
 from benchmarks import vlm_training
 from benchmarks.vlm_training import TINY, Options, decoded, make_tokenizer, open_policy
 from oatkit.errors import ArtifactError
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy
 from oatkit.tokenizers import load_tokenizer
 
 
@@ -35,7 +35,7 @@ def test_fast_mends_sequences_that_are_no_chunk(
     tokenizer = load_tokenizer(make_tokenizer(options, "fast"))
     assert tokenizer.codec.config.decoding == "relaxed"
     tokenizer.choose_decoding("strict")
-    policy = VlmPolicy.__new__(VlmPolicy)
+    policy = Policy.__new__(Policy)
     policy.tokenizer = tokenizer
     monkeypatch.setattr(vlm_training, "load_policy", lambda folder: policy)
     assert open_policy(Path()).tokenizer.codec.config.decoding == "relaxed"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import oatkit
-from oatkit.policies import LightPolicy
+from oatkit.policies import policy_for_dataset
 from oatkit.tokenizers import ActionTokenizer, make_config
 from tests.policies import tiny
 
@@ -29,5 +29,5 @@ def save_policy(
     dataset = oatkit.open_dataset(folder / "data", cache_dir=folder / "cache")
     sizes = {"horizon": horizon, "action_dim": action_dim, "num_tokens": 4, **SMALL}
     tokenizer = ActionTokenizer.for_dataset(make_config("oat", **sizes), dataset)
-    policy = LightPolicy.for_dataset(tiny.CONFIG, tokenizer, dataset)
+    policy = policy_for_dataset(tiny.CONFIG, tokenizer, dataset)
     return policy.save_pretrained(folder / "policy")

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 import oatkit
-from oatkit.policies import LightPolicy
+from oatkit.policies import policy_for_dataset
 from tests.evaluation.plane import HORIZON, TASKS
 from tests.policies import tiny
 
@@ -26,7 +26,7 @@ def save_plane_policy(folder: Path) -> Path:
     dataset = oatkit.open_dataset(folder / "data", cache_dir=folder / "cache")
     tokenizer = tiny.make_tokenizer("klt", dataset, horizon=HORIZON, action_dim=2, num_tokens=4)
     torch.manual_seed(0)
-    made = LightPolicy.for_dataset(tiny.CONFIG, tokenizer, dataset)
+    made = policy_for_dataset(tiny.CONFIG, tokenizer, dataset)
     keys = ["observation.state", "observation.environment_state"]
     made.extras = {"data": {"fps": 10.0, "state_keys": keys}}
     return made.save_pretrained(folder / "policy")

@@ -14,7 +14,7 @@ import oatkit
 from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.evaluation.rollout import EpisodePlan, Rollout
-from oatkit.policies import VlmConfig, VlmPolicy
+from oatkit.policies import Policy, VlmConfig, policy_for_dataset
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.loading import write_scratch
 from oatkit.policies.vlm.vlm_config import ExpertConfig
@@ -45,13 +45,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> oatkit.Dataset:
 
 def make(
     objective: str, data: oatkit.Dataset, folder: Path, cameras: tuple[str, ...] = ("top",)
-) -> VlmPolicy:
+) -> Policy:
     """An untrained policy."""
     backbone = write_scratch("qwen3-vl", folder / "b", ScratchSize(), tuple(TASKS.values()))
     config = make_config("bin", horizon=HORIZON, action_dim=2)
     tokenizer = ActionTokenizer.for_dataset(config, data)
     vlm = VlmConfig(objective, expert=ExpertConfig(width=16, num_steps=2))  # type: ignore[arg-type]
-    return VlmPolicy.for_dataset(vlm, str(backbone), tokenizer, data, cameras=cameras)
+    return policy_for_dataset(vlm, tokenizer, data, backbone=str(backbone), cameras=cameras)
 
 
 @pytest.mark.parametrize("objective", ["vlm-ar", "vlm-tc", "vlm-flow"])
@@ -71,7 +71,7 @@ def test_episodes_are_run(objective: str, data: oatkit.Dataset, tmp_path: Path) 
 
 
 @pytest.fixture(scope="module")
-def two_eyed(data: oatkit.Dataset, tmp_path_factory: pytest.TempPathFactory) -> VlmPolicy:
+def two_eyed(data: oatkit.Dataset, tmp_path_factory: pytest.TempPathFactory) -> Policy:
     return make("vlm-ar", data, tmp_path_factory.mktemp("policy"), ("top", "below"))
 
 
@@ -89,13 +89,13 @@ def frame(seed: int = 0, **changed: Any) -> dict[str, Any]:
     return {key: value for key, value in shown.items() if value is not None}
 
 
-def act(policy: VlmPolicy, *frames: dict[str, Any], execute: int = 1) -> np.ndarray:
+def act(policy: Policy, *frames: dict[str, Any], execute: int = 1) -> np.ndarray:
     """The first actions that the likeliest tokens give."""
     praxis = PraxisPolicy(policy, execute=execute, sampling=Sampling(temperature=0))
     return praxis.act(list(frames))
 
 
-def test_praxis_reads_as_the_policy_does(two_eyed: VlmPolicy) -> None:
+def test_praxis_reads_as_the_policy_does(two_eyed: Policy) -> None:
     shown = [frame(0), frame(1, task="Go to the moon.")]
     found = act(two_eyed, *shown)
     for one, action in zip(shown, found, strict=True):
@@ -105,7 +105,7 @@ def test_praxis_reads_as_the_policy_does(two_eyed: VlmPolicy) -> None:
         np.testing.assert_allclose(action, direct.chunk[0], atol=1e-5)
 
 
-def test_praxis_takes_instructions_that_were_not_trained_on(two_eyed: VlmPolicy) -> None:
+def test_praxis_takes_instructions_that_were_not_trained_on(two_eyed: Policy) -> None:
     assert "Fly away now." not in two_eyed.spec.tasks
     known, unseen = (
         two_eyed.read(frame(task=t), allow_more=True) for t in (TASKS["near"], "Fly away now.")
@@ -116,7 +116,7 @@ def test_praxis_takes_instructions_that_were_not_trained_on(two_eyed: VlmPolicy)
         act(two_eyed, frame(task=" "))
 
 
-def test_praxis_takes_observations_without_a_camera(two_eyed: VlmPolicy) -> None:
+def test_praxis_takes_observations_without_a_camera(two_eyed: Policy) -> None:
     """A missing camera is masked: what its image would have shown plays no part."""
     masked = frame(**{"observation.images.below": None})
     praxis = PraxisPolicy(two_eyed, execute=1, sampling=Sampling(temperature=0))
@@ -128,7 +128,7 @@ def test_praxis_takes_observations_without_a_camera(two_eyed: VlmPolicy) -> None
     )
 
 
-def test_an_image_of_another_size_is_refused(two_eyed: VlmPolicy) -> None:
+def test_an_image_of_another_size_is_refused(two_eyed: Policy) -> None:
     wrong = frame(**{"observation.images.below": np.zeros((9, 9, 3), np.uint8)})
     with pytest.raises(
         ValueError, match=r"observation\.images\.below is \(9, 9, 3\), expected \(8, 8"

@@ -12,11 +12,11 @@ from tests.extending.harness import Extended, extend
 
 MAKE_POLICY = """
 import sys, oatkit
-from oatkit.policies import LightConfig, LightPolicy
+from oatkit.policies import LightConfig, policy_for_dataset
 dataset = oatkit.open_dataset(sys.argv[1])
 tokenizer = oatkit.train_tokenizer(dataset, "klt", horizon=4, num_tokens=2)
 net = LightConfig(width=16, num_layers=1, num_heads=2, image_size=36, crop_size=33)
-policy = LightPolicy.for_dataset(net, tokenizer, dataset, cameras=("front", "wrist"))
+policy = policy_for_dataset(net, tokenizer, dataset, cameras=("front", "wrist"))
 policy.save_pretrained(sys.argv[2])
 """
 

@@ -12,10 +12,10 @@ from tests.extending.harness import Extended, extend
 
 PREDICT = """
 import sys, oatkit
-from oatkit.policies import LightConfig, LightPolicy
+from oatkit.policies import LightConfig, policy_for_dataset
 dataset = oatkit.open_dataset(sys.argv[1])
 net = LightConfig(width=16, num_layers=1, num_heads=2)
-policy = LightPolicy.for_dataset(net, oatkit.load_tokenizer(sys.argv[2]), dataset)
+policy = policy_for_dataset(net, oatkit.load_tokenizer(sys.argv[2]), dataset)
 batch = dataset.chunks(8, history=policy.spec.history).batch([3])
 observation = {k: v for k, v in batch.items() if k.startswith("observation")}
 print(policy.predict_action_chunk(observation, budget=2).chunk.shape)

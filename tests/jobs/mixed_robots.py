@@ -11,7 +11,7 @@ import oatkit
 from oatkit.data.mixture import Mixture, open_mixture
 from oatkit.jobs.mixture_policy_training import train_mixture_policy
 from oatkit.jobs.mixture_training import train_mixture_tokenizer
-from oatkit.policies.policy import SharingPolicy
+from oatkit.policies import Policy
 
 HORIZON = 8
 RECIPE = {"steps": 2, "batch_size": 8}
@@ -55,7 +55,7 @@ def two_robots() -> Mixture:
 
 def trained_policies(
     mixture: Mixture, folder: Path, kind: str = "light", **how: Any
-) -> dict[str, SharingPolicy]:
+) -> dict[str, Policy]:
     """Tokenizers of `oat` in `folder/tokenizers`, and policies on them in `folder/policy`."""
     sizes: dict[str, Any] = {"horizon": HORIZON, "num_tokens": 4, "preset": "tiny"}
     train_mixture_tokenizer(mixture, "oat", folder / "tokenizers", train=RECIPE, **sizes)

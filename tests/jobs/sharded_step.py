@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from benchmarks.processes import Case, _environment, _fork, _wait
 from oatkit.jobs.backbone_check import make_trial_policy
 from oatkit.jobs.training_plan import PlanSettings, _Counts, _way, trial_loss
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.backbones.loading import load_backbone
 from oatkit.train.shard import shard
@@ -28,7 +28,7 @@ SAMPLES = 2
 class Step(nn.Module):
     """A pass forward and the loss that it gives, which FSDP gathers weights for."""
 
-    def __init__(self, policy: VlmPolicy, settings: PlanSettings) -> None:
+    def __init__(self, policy: Policy, settings: PlanSettings) -> None:
         super().__init__()
         self.net = policy.net
         self._policy, self._settings = policy, settings

@@ -13,7 +13,7 @@ pytest.importorskip("transformers", reason="vision-language policies need oatkit
 
 from oatkit.jobs import backbone_check
 from oatkit.jobs.backbone_check import StepSettings, check_backbone
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.loading import write_scratch
@@ -61,11 +61,9 @@ def test_the_step_that_is_measured_is_the_one_that_will_run(
     say that a job fits which does not."""
     folder = str(write_scratch("smolvlm", tmp_path / "b", SIZE, tiny.TASKS))
     steps, updates = [], []
-    loss, adamw = VlmPolicy.loss, torch.optim.AdamW.step
+    loss, adamw = Policy.loss, torch.optim.AdamW.step
 
-    def spied_loss(
-        self: VlmPolicy, observations: Any, tokens: Any, actions: Any, *rest: Any
-    ) -> Any:
+    def spied_loss(self: Policy, observations: Any, tokens: Any, actions: Any, *rest: Any) -> Any:
         images = [tuple(image.shape[:2]) for image in observations.images]
         width = self.net.expert and self.net.expert.into.out_features
         autocast = torch.is_autocast_enabled("cpu")
@@ -76,7 +74,7 @@ def test_the_step_that_is_measured_is_the_one_that_will_run(
         updates.append(self)
         return adamw(self, *args)
 
-    monkeypatch.setattr(VlmPolicy, "loss", spied_loss)
+    monkeypatch.setattr(Policy, "loss", spied_loss)
     monkeypatch.setattr(torch.optim.AdamW, "step", spied_step)
     settings = StepSettings(
         batch_size=3,

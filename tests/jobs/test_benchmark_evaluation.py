@@ -17,7 +17,7 @@ from oatkit.evaluation.benchmark_presets import benchmark_preset
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.jobs.benchmark_evaluation import RECORD, evaluate_benchmark, own_instruction
 from oatkit.measure.reports.benchmark_report import benchmark_page
-from oatkit.policies import LightPolicy, load_policy
+from oatkit.policies import Policy, load_policy, policy_for_dataset
 from oatkit.policies.generation.auto_execution import AutoExecution
 from oatkit.storage.records import read_record
 from oatkit.tokenizers import ActionTokenizer, make_config
@@ -46,10 +46,10 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def policy(dataset: Dataset) -> LightPolicy:
+def policy(dataset: Dataset) -> Policy:
     config = make_config("oat-pow2", horizon=32, action_dim=4, num_tokens=4, **SMALL)
     tokenizer = ActionTokenizer.for_dataset(config, dataset)
-    return LightPolicy.for_dataset(tiny.CONFIG, tokenizer, dataset)
+    return policy_for_dataset(tiny.CONFIG, tokenizer, dataset)
 
 
 class Driver:
@@ -78,7 +78,7 @@ class Driver:
 
 
 def test_every_task_of_the_preset_is_run_as_the_paper_does(
-    policy: LightPolicy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    policy: Policy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     driver = Driver()
     record = evaluate_benchmark(
@@ -105,11 +105,11 @@ def test_every_task_of_the_preset_is_run_as_the_paper_does(
 
 
 def test_the_policy_decides_how_much_is_executed_where_it_knows(
-    policy: LightPolicy, tmp_path: Path
+    policy: Policy, tmp_path: Path
 ) -> None:
     """All steps are as good as the first, so that an eighth is executed: 5 queries in 20 steps."""
     table = AutoExecution((), ((1.0,) * 32,))
-    knows = LightPolicy(policy.net, policy.tokenizer, policy.spec, execution=table)
+    knows = Policy(policy.model, execution=table)
     how: dict[str, Any] = {"execute": "auto", "evaluate": Driver(queries=5)}
     record = evaluate_benchmark(knows, "light-metaworld", out=tmp_path, **how)
     assert record.settings["execute"] == "auto"
@@ -118,9 +118,7 @@ def test_the_policy_decides_how_much_is_executed_where_it_knows(
         evaluate_benchmark(policy, "light-metaworld", out=tmp_path / "b", execute="auto")
 
 
-def test_it_goes_on_where_it_stopped_and_repeats_itself(
-    policy: LightPolicy, tmp_path: Path
-) -> None:
+def test_it_goes_on_where_it_stopped_and_repeats_itself(policy: Policy, tmp_path: Path) -> None:
     class Stopping(Driver):
         def __call__(self, env: str, *, policy: PraxisPolicy, config: Any) -> Any:
             if len(self.configs) == 2:
@@ -172,7 +170,7 @@ def test_a_policy_of_our_demonstrations_is_told_in_their_words(tmp_path: Path) -
     ],
 )
 def test_what_does_not_fit_is_said_before_anything_runs(
-    policy: LightPolicy, tmp_path: Path, benchmark: str, changed: dict[str, Any], message: str
+    policy: Policy, tmp_path: Path, benchmark: str, changed: dict[str, Any], message: str
 ) -> None:
     driver = Driver()
     with pytest.raises(ValueError, match=message):
@@ -182,7 +180,7 @@ def test_what_does_not_fit_is_said_before_anything_runs(
 
 
 def test_without_praxis_eval_its_extra_is_named(
-    policy: LightPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    policy: Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "praxis_eval", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'oatkit\[praxis\]'"):

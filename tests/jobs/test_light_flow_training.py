@@ -17,7 +17,8 @@ from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.evaluation.rollout import EpisodePlan, Rollout
 from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.untrained_policy import policy_config, policy_recipe
-from oatkit.policies import LightFlowConfig, LightFlowPolicy
+from oatkit.policies import LightFlowConfig, policy_for_dataset
+from oatkit.policies.light.light_flow_model import LightFlowModel
 from oatkit.presets import POLICY_PRESETS
 from oatkit.storage.records import record_from_json
 from oatkit.tokenizers import ActionTokenizer, make_config
@@ -47,7 +48,7 @@ def test_it_is_trained_and_measured(data: Path, tmp_path: Path) -> None:
     assert log[-1]["val_flow_loss"] > 0
     assert "val_accuracy" not in log[-1]
     policy = oatkit.load_policy(tmp_path / "p")
-    assert isinstance(policy, LightFlowPolicy)
+    assert isinstance(policy.model, LightFlowModel)
     sizes = replace(POLICY_PRESETS["tiny"].net, dropout=0.1)
     assert policy.net.config == LightFlowConfig(sizes, flow_draws=2, mask_padding=True)
     assert (policy.tokenizer.kind, policy.tokenizer.horizon, policy.auto) == ("bin", 8, None)
@@ -127,7 +128,7 @@ def test_episodes_are_run(tmp_path: Path) -> None:
     dataset = oatkit.open_dataset(tmp_path)
     config = make_config("bin", horizon=HORIZON, action_dim=2)
     tokenizer = ActionTokenizer.for_dataset(config, dataset)
-    policy = LightFlowPolicy.for_dataset(LightFlowConfig(tiny.CONFIG), tokenizer, dataset)
+    policy = policy_for_dataset(LightFlowConfig(tiny.CONFIG), tokenizer, dataset)
     rollout = Rollout(Execution(HORIZON), state_keys=(STATE, ENVIRONMENT_STATE))
     plans = [EpisodePlan(task, steps, 0) for task in ("near", "far") for steps in (1, 5)]
     found = list(EpisodeRunner(policy, PLANE, rollout).run(plans))

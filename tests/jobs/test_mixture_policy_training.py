@@ -20,8 +20,8 @@ from oatkit.jobs.mixture_training import train_mixture_tokenizer
 from oatkit.jobs.policy_training import train_policy
 from oatkit.measure.policy_metrics import measure_policy
 from oatkit.nn.sample_random import SampleRandom
+from oatkit.policies import Policy
 from oatkit.policies.observation.observations import Observations
-from oatkit.policies.policy import SharingPolicy
 from oatkit.types import Sampling, Tokens
 from tests.jobs.mixed_robots import (
     HORIZON,
@@ -48,7 +48,7 @@ def folder(mixture: Mixture, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def batch_of(policy: SharingPolicy, mixture: Mixture, name: str) -> dict[str, Any]:
+def batch_of(policy: Policy, mixture: Mixture, name: str) -> dict[str, Any]:
     spec = policy.spec
     chunks = mixture[name].chunks(
         policy.tokenizer.horizon, history=spec.history, cameras=tuple(spec.cameras)
@@ -141,7 +141,7 @@ def test_padding_counts_in_no_loss(mixture: Mixture, folder: Path) -> None:
     assert (columns[2:] == 0).all(), "the smaller one trains its own"
 
 
-def trained_policies_of(folder: Path, kind: str, mixture: Mixture) -> dict[str, SharingPolicy]:
+def trained_policies_of(folder: Path, kind: str, mixture: Mixture) -> dict[str, Policy]:
     how: dict[str, Any] = {"preset": "tiny", "train": RECIPE, "device": "cpu"}
     return train_mixture_policy(mixture, folder / "tokenizers", kind, **how)
 

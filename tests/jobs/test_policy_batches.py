@@ -17,7 +17,7 @@ import oatkit
 from oatkit.data import Dataset
 from oatkit.jobs.policy_training import PolicyJob
 from oatkit.jobs.tokenizer_training import TokenizerJob
-from oatkit.policies import LightPolicy, VlmConfig, VlmPolicy
+from oatkit.policies import VlmConfig, policy_for_dataset
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.tokenizers import ActionTokenizer
@@ -40,7 +40,7 @@ def tokenizer(dataset: Dataset) -> ActionTokenizer:
 
 def make_job(dataset: Dataset, tokenizer: ActionTokenizer, width: int = 16) -> PolicyJob:
     config = replace(tiny.CONFIG, width=width)
-    policy = LightPolicy.for_dataset(config, tokenizer, dataset, cameras=("front",))
+    policy = policy_for_dataset(config, tokenizer, dataset, cameras=("front",))
     return PolicyJob(policy, dataset, dataset.split(0.1, seed=0)[1])
 
 
@@ -52,8 +52,8 @@ def make_vlm_job(
 
     size = ScratchSize(width=width, num_layers=1, vision_width=16, vision_layers=1)
     backbone = str(write_scratch(name, folder / f"{name}-{width}", size, tiny.TASKS))
-    policy = VlmPolicy.for_dataset(
-        VlmConfig("vlm-ar"), backbone, tokenizer, dataset, cameras=("front",)
+    policy = policy_for_dataset(
+        VlmConfig("vlm-ar"), tokenizer, dataset, backbone=backbone, cameras=("front",)
     )
     return PolicyJob(policy, dataset, dataset.split(0.1, seed=0)[1])
 

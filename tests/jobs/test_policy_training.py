@@ -17,7 +17,7 @@ from oatkit.data import Dataset
 from oatkit.jobs import policy_training
 from oatkit.jobs.policy_training import PolicyJob, prepare_policy, train_policy
 from oatkit.jobs.untrained_policy import policy_config
-from oatkit.policies import LightConfig, LightPolicy, VlmConfig
+from oatkit.policies import LightConfig, Policy, VlmConfig
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.train import train
 from oatkit.types import Sampling
@@ -142,7 +142,7 @@ def test_a_run_that_ends_while_it_calibrates_leaves_a_policy(
         raise SystemExit("out of time")
 
     with monkeypatch.context() as patch:
-        patch.setattr(LightPolicy, "calibrate", killed)
+        patch.setattr(Policy, "calibrate", killed)
         with pytest.raises(SystemExit, match="out of time"):
             train_policy(dataset, **how)
     left = oatkit.load_policy(tmp_path / "b")
@@ -175,7 +175,7 @@ def test_after_sharded_training_the_policy_is_saved_and_then_calibrated_on_the_d
         spy()
         return is_main
 
-    def device(self: LightPolicy) -> torch.device:
+    def device(self: Policy) -> torch.device:
         return torch.device("meta" if self is sharded else "cpu")
 
     def note(what: str) -> Callable[..., None]:
@@ -183,9 +183,9 @@ def test_after_sharded_training_the_policy_is_saved_and_then_calibrated_on_the_d
 
     def spy() -> None:
         monkeypatch.setattr(policy_training, "is_sharding_asked", lambda: True)
-        monkeypatch.setattr(LightPolicy, "device", property(device))
+        monkeypatch.setattr(Policy, "device", property(device))
         for name in ("save_pretrained", "to", "calibrate"):
-            monkeypatch.setattr(LightPolicy, name, note(name))
+            monkeypatch.setattr(Policy, name, note(name))
 
     monkeypatch.setattr(policy_training, "change_config", lambda *_: None)
     monkeypatch.setattr(policy_training, "train", train_on_the_device)

@@ -18,7 +18,7 @@ import oatkit
 from oatkit import cli
 from oatkit.data import Dataset
 from oatkit.jobs.policy_training import PolicyJob
-from oatkit.policies import VlmConfig, VlmPolicy
+from oatkit.policies import VlmConfig, policy_for_dataset
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
@@ -64,11 +64,11 @@ def test_every_combination_is_built_and_trained(
     tmp_path: Path,
 ) -> None:
     config = VlmConfig(combination.objective, expert=ExpertConfig(width=8, num_steps=2))  # type: ignore[arg-type]
-    policy = VlmPolicy.for_dataset(
+    policy = policy_for_dataset(
         config,
-        str(checkpoints[combination.family]),
         tokenizers[combination.kind or "bin"],
         dataset,
+        backbone=str(checkpoints[combination.family]),
         cameras=("front",),
     )
     job = PolicyJob(policy, dataset, dataset.split(fraction=0.1, seed=0)[1])

@@ -12,7 +12,7 @@ from oatkit import cli
 from oatkit.envs.metaworld import METAWORLD
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.jobs.benchmark_evaluation import RECORD
-from oatkit.policies import LightPolicy
+from oatkit.policies import policy_for_dataset
 from oatkit.storage.records import read_record
 from oatkit.types import BenchmarkEvaluation, Sampling
 from tests.evaluation.benchmark_policy import save_policy
@@ -28,7 +28,7 @@ STEPS = 12
 def test_an_episode_of_metaworld(made_by_oatkit: Path, tmp_path: Path) -> None:
     dataset = oatkit.open_dataset(made_by_oatkit)
     tokenizer = tiny.make_tokenizer("klt", dataset, action_dim=4)
-    policy = LightPolicy.for_dataset(tiny.CONFIG, tokenizer, dataset, cameras=("corner2",))
+    policy = policy_for_dataset(tiny.CONFIG, tokenizer, dataset, cameras=("corner2",))
     asked = []
 
     class Watched(PraxisPolicy):

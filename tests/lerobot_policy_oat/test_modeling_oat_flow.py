@@ -13,7 +13,8 @@ import oatkit
 from oatkit.data import Dataset
 from oatkit.jobs.policy_calibration import calibrate_policy
 from oatkit.nn.sample_random import SampleRandom
-from oatkit.policies import LightFlowConfig, LightFlowPolicy
+from oatkit.policies import LightFlowConfig
+from oatkit.policies.light.light_flow_model import LightFlowModel
 from oatkit.types import Sampling
 from tests.lerobot_policy_oat.small_oat import (
     CAMERA,
@@ -157,7 +158,7 @@ def test_one_folder_for_lerobot_and_oatkit(dataset: Dataset, tmp_path: Path) -> 
     assert again.config.light_config == policy.config.light_config
 
     light = oatkit.load_policy(tmp_path)
-    assert isinstance(light, LightFlowPolicy)
+    assert isinstance(light.model, LightFlowModel)
     known = {
         key: value if key == "task" else value[:, None].expand(-1, 2, *value.shape[1:])
         for key, value in frame.items()

@@ -9,17 +9,18 @@ import pytest
 
 import oatkit
 from oatkit.data import Dataset
-from oatkit.policies import LightFlowPolicy, LightPolicy
+from oatkit.policies.light.light_flow_model import LightFlowModel
+from oatkit.policies.light.light_model import LightModel
 from tests.lerobot_policy_oat.small_oat import make_config, make_policy, meta, stats
 from tests.policies import tiny
 
 
-@pytest.mark.parametrize(("head", "kind"), [("tokens", LightPolicy), ("flow", LightFlowPolicy)])
+@pytest.mark.parametrize(("head", "model"), [("tokens", LightModel), ("flow", LightFlowModel)])
 def test_the_head_that_was_asked_for(
-    dataset: Dataset, tokenizer_path: str, head: str, kind: type
+    dataset: Dataset, tokenizer_path: str, head: str, model: type
 ) -> None:
     light = make_policy(dataset, make_config(tokenizer_path, head=head)).light
-    assert isinstance(light, kind)
+    assert isinstance(light.model, model)
     assert light.tokenizer.digest == oatkit.load_tokenizer(tokenizer_path).digest
     assert light.extras["data"]["state_keys"] == ["observation.state"]
 

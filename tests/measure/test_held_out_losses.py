@@ -17,7 +17,7 @@ from oatkit.data import Dataset
 from oatkit.measure.held_out_losses import measure_losses
 from oatkit.measure.policy_metrics import observations_to_measure
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.loading import write_scratch
@@ -58,7 +58,7 @@ def by_two(compute: Callable[[int], Tensor], count: int) -> list[Tensor]:
 
 
 @pytest.fixture(scope="module")
-def cotrained(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> VlmPolicy:
+def cotrained(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Policy:
     """A `vlm-tc` policy that reads three chunks at once."""
     size = ScratchSize(width=16, num_layers=1, vision_width=16, vision_layers=1)
     path = write_scratch("smolvlm", tmp_path_factory.mktemp("scratch") / "b", size, tiny.TASKS)
@@ -67,9 +67,7 @@ def cotrained(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Vlm
     return policy
 
 
-def test_processes_that_share_the_blocks_find_the_same(
-    cotrained: VlmPolicy, dataset: Dataset
-) -> None:
+def test_processes_that_share_the_blocks_find_the_same(cotrained: Policy, dataset: Dataset) -> None:
     observations, actions_BTA, is_pad_BT = observations_to_measure(cotrained, dataset, 8)
     tokens = cotrained.tokenizer.encode(actions_BTA)
     held_out = (cotrained, observations, tokens, actions_BTA, is_pad_BT)
@@ -77,7 +75,7 @@ def test_processes_that_share_the_blocks_find_the_same(
 
 
 def test_both_heads_read_one_context(
-    cotrained: VlmPolicy, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+    cotrained: Policy, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The backbone is nearly all of the time of an evaluation."""
     observations, actions_BTA, is_pad_BT = observations_to_measure(cotrained, dataset, 7)

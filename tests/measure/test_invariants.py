@@ -14,7 +14,7 @@ pytest.importorskip("transformers", reason="vision-language policies need oatkit
 import oatkit
 from oatkit.data import Dataset
 from oatkit.measure.invariants import check_insulation, check_tokens
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.loading import write_scratch
 from oatkit.types import Invariant, Schedule
@@ -34,7 +34,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_scratch("paligemma2", folder / "b", ScratchSize(), tiny.TASKS)
 
 
-def sample(policy: VlmPolicy, dataset: Dataset) -> tuple[Any, Any, Any]:
+def sample(policy: Policy, dataset: Dataset) -> tuple[Any, Any, Any]:
     batch = tiny_vlm.batch(policy, dataset, 2)
     actions = torch.from_numpy(batch["action"])
     return policy.read(batch), policy.tokenizer.encode(actions), actions

@@ -31,7 +31,7 @@ from websockets.utils import accept_key
 import oatkit
 from oatkit.cli import main
 from oatkit.data import Dataset
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from oatkit.serve import ServeConfig, serving
 from oatkit.types import Sampling as PolicySampling
 from tests.policies import tiny
@@ -40,7 +40,7 @@ from tests.serve.slow import OBSERVATION, SlowPolicy, make_policy
 
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> SlowPolicy:
-    light: LightPolicy = make_policy(Path(tmp_path_factory.mktemp("policy")))
+    light: Policy = make_policy(Path(tmp_path_factory.mktemp("policy")))
     return SlowPolicy(light)
 
 

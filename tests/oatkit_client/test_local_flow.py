@@ -11,7 +11,7 @@ from oatkit_client import ChunkQueue, LocalDecoder, LocalPolicy, Sampling
 
 from oatkit.cli import main
 from oatkit.data import Dataset
-from oatkit.policies import LightFlowPolicy
+from oatkit.policies import Policy
 from oatkit.policies.generation.auto_execution import AutoExecution
 from oatkit.types import Sampling as PolicySampling
 from tests.policies import tiny
@@ -21,12 +21,12 @@ OBSERVATION = {"observation/state": np.zeros(5), "prompt": tiny.TASKS[0]}
 
 
 @pytest.fixture(scope="module")
-def policy(dataset: Dataset) -> LightFlowPolicy:
+def policy(dataset: Dataset) -> Policy:
     return tiny.make_flow_policy(dataset, history=1)
 
 
 @pytest.fixture(scope="module")
-def files(policy: LightFlowPolicy, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def files(policy: Policy, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = Path(tmp_path_factory.mktemp("flow"))
     policy.save_pretrained(folder / "policy")
     assert main(["export", str(folder / "policy")]) == 0
@@ -34,7 +34,7 @@ def files(policy: LightFlowPolicy, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_what_is_exported(
-    policy: LightFlowPolicy, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    policy: Policy, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert sorted(path.name for path in files.iterdir()) == [
         "encoder.onnx",

@@ -23,8 +23,8 @@ from oatkit_client import (
 import oatkit
 from oatkit.cli import main
 from oatkit.data import Dataset
-from oatkit.policies import LightPolicy
 from oatkit.policies.generation.early_stop import AutoThresholds
+from oatkit.policies.light.light_model import LightModel
 from oatkit.types import Sampling as PolicySampling
 from tests.policies import tiny
 
@@ -200,7 +200,7 @@ def test_a_local_policy_stops_as_the_policy_does(
 ) -> None:
     """By thresholds that stop some chunks early, and others not at all."""
     policy = oatkit.load_policy(exported[0])
-    assert isinstance(policy, LightPolicy)
+    assert isinstance(policy.model, LightModel)
     observation = {"observation.state": np.zeros(5, np.float32), "task": tiny.TASKS[0]}
     whole = policy.predict_action_chunk(observation, sampling=PolicySampling(0))
     local = LocalPolicy(exported[1])
@@ -229,7 +229,7 @@ def test_a_local_policy_says_how_much_to_execute_as_the_policy_does(
     exported: tuple[Path, Path], dataset: Dataset, tmp_path: Path
 ) -> None:
     policy = oatkit.load_policy(exported[0])
-    assert isinstance(policy, LightPolicy)
+    assert isinstance(policy.model, LightModel)
     frames = [
         {"observation.state": episode.state[step], "task": episode.task}
         for episode in (dataset[0], dataset[1])

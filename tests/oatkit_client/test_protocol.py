@@ -14,7 +14,7 @@ from oatkit_client.protocol import REQUEST_KEYS, Metadata, Reply, ServerTiming, 
 from oatkit_client.wire import pack, unpack
 from websockets.sync.client import connect
 
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from oatkit.serve import ServeConfig, serving
 from oatkit.types import STOP_REASONS, Sampling
 from tests.oatkit_client.protocol_tables import PAGE, TABLES, rows
@@ -62,13 +62,13 @@ def types(value: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def light(tmp_path_factory: pytest.TempPathFactory) -> LightPolicy:
+def light(tmp_path_factory: pytest.TempPathFactory) -> Policy:
     policy = make_policy(Path(tmp_path_factory.mktemp("policy")))
     policy.extras["data"] = {"state_names": list("abcde")}
     return policy
 
 
-def talk(policy: LightPolicy, *requests: bytes) -> list[Any]:
+def talk(policy: Policy, *requests: bytes) -> list[Any]:
     """The metadata, then the reply to each request."""
     config = ServeConfig(port=0, max_batch=1, sampling=Sampling(0))
     with serving(policy, config) as url, connect(url, compression=None) as socket:
@@ -79,7 +79,7 @@ def talk(policy: LightPolicy, *requests: bytes) -> list[Any]:
     return replies
 
 
-def test_a_server_answers_old_requests_as_it_did(light: LightPolicy) -> None:
+def test_a_server_answers_old_requests_as_it_did(light: Policy) -> None:
     requests = [frame(f"light_{name}_request") for name in ASKED]
     metadata, *replies = talk(light, *requests)
     recorded = unpack(frame("light_metadata")) | SINCE_THEN
@@ -101,7 +101,7 @@ def test_cameras_history_and_warnings_are_as_they_were(tmp_path: Path) -> None:
     assert reply["warning"] == before["warning"]
 
 
-def test_a_client_sends_the_same_bytes(light: LightPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_sends_the_same_bytes(light: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[bytes] = []
 
     def recorded(message: Any) -> bytes:
@@ -116,7 +116,7 @@ def test_a_client_sends_the_same_bytes(light: LightPolicy, monkeypatch: pytest.M
     assert sent == [frame(f"light_{name}_request") for name in ASKED]
 
 
-def test_messages_have_the_keys_that_are_declared(light: LightPolicy) -> None:
+def test_messages_have_the_keys_that_are_declared(light: Policy) -> None:
     late = pack({**OBSERVATION, "deadline_ms": 1e4})
     metadata, first, second = talk(light, late, late)
     assert set(metadata) == set(Metadata.__annotations__)

@@ -6,7 +6,7 @@ import pytest
 
 import oatkit
 from oatkit.data import Dataset
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from oatkit.tokenizers import KINDS
 from tests.policies import tiny
 
@@ -18,5 +18,5 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def policies(dataset: Dataset) -> dict[str, LightPolicy]:
+def policies(dataset: Dataset) -> dict[str, Policy]:
     return {kind: tiny.make_policy(kind, dataset) for kind in KINDS}

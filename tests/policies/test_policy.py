@@ -1,50 +1,36 @@
-"""All policies are what the protocol declares, argument by argument."""
+"""What policies of all kinds do alike."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
+import oatkit
 from oatkit.data import Dataset
 from oatkit.nn.sample_random import SampleRandom
-from oatkit.policies import LightFlowPolicy, LightPolicy, VlmPolicy, load_policy
-from oatkit.policies.policy import ActingPolicy, Policy
+from oatkit.policies import Policy, load_policy
+from oatkit.policies.generation.early_stop import AutoThresholds
+from oatkit.types import Schedule
+from tests.policies import tiny
 from tests.policies.tiny import batch, make_flow_policy, make_policy
 
-METHODS = sorted(
-    name
-    for protocol in (ActingPolicy, Policy)
-    for name, value in vars(protocol).items()
-    if inspect.isfunction(value) and not name.startswith("_")
-)
-
-
-@pytest.mark.parametrize("policy", [LightPolicy, LightFlowPolicy, VlmPolicy])
-@pytest.mark.parametrize("name", METHODS)
-def test_methods_have_the_declared_arguments(policy: type, name: str) -> None:
-    declared = inspect.signature(getattr(Policy, name)).parameters
-    found = inspect.signature(getattr(policy, name)).parameters
-    assert list(found) == list(declared)
-    defaults: dict[str, Any] = {key: p.default for key, p in declared.items()}
-    assert {key: p.default for key, p in found.items()} == defaults
+Make = Callable[[Dataset], Policy]
+kinds = pytest.mark.parametrize("make", [partial(make_policy, "bin"), make_flow_policy])
 
 
 def test_the_signature_of_prediction_is_declared_once() -> None:
-    """Whoever needs a policy takes the protocol; nobody declares the method anew."""
-    assert "predict_action_chunk" in METHODS
-    assert "predict_action_chunk" not in vars(Policy), "it is that of ActingPolicy"
+    """Whoever needs a policy takes `Policy` or the protocol; no kind declares the method anew."""
+    room = Path(oatkit.__file__).parent / "policies"
+    found = [p.name for p in room.rglob("*.py") if "def predict_action_chunk(" in p.read_text()]
+    assert sorted(found) == ["acting_policy.py", "policy.py"]
 
 
-@pytest.mark.parametrize("make", [partial(make_policy, "bin"), make_flow_policy])
-def test_one_that_was_never_trained_says_so(
-    dataset: Dataset, tmp_path: Path, make: Callable[[Dataset], Policy]
-) -> None:
+@kinds
+def test_one_that_was_never_trained_says_so(dataset: Dataset, tmp_path: Path, make: Make) -> None:
     made = make(dataset)
     opened = load_policy(made.save_pretrained(tmp_path / "policy"))
     for policy in (made, opened):
@@ -53,10 +39,8 @@ def test_one_that_was_never_trained_says_so(
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("make", [partial(make_policy, "bin"), make_flow_policy])
-def test_one_that_a_loop_of_your_own_trains_is_silent(
-    dataset: Dataset, make: Callable[[Dataset], Policy]
-) -> None:
+@kinds
+def test_one_that_a_loop_of_your_own_trains_is_silent(dataset: Dataset, make: Make) -> None:
     policy = make(dataset)
     chunk = batch(policy, dataset)
     tokens = policy.tokenizer.encode(chunk["action"])
@@ -64,3 +48,52 @@ def test_one_that_a_loop_of_your_own_trains_is_silent(
     random = SampleRandom(torch.arange(len(actions_BTA)))
     policy.loss(policy.read(chunk), tokens, actions_BTA, random).total.backward()
     policy.predict_action_chunk(chunk)
+
+
+def test_a_head_is_one_of_the_trained(dataset: Dataset) -> None:
+    policy = make_policy("bin", dataset)
+    policy.choose_head(None)
+    policy.choose_head("tokens")
+    with pytest.raises(ValueError, match=r"light has no head 'flow', only .'tokens'."):
+        policy.choose_head("flow")
+
+
+def test_how_fast_decodes_is_chosen_with_the_head(dataset: Dataset) -> None:
+    policy = make_policy("fast", dataset)
+    assert policy.choose_decoder("tokens", "relaxed") is policy
+    assert policy.tokenizer.codec.config.decoding == "relaxed"
+    with pytest.raises(ValueError, match="strict or relaxed decoding is for fast, not for bin"):
+        make_policy("bin", dataset).choose_decoder(None, "relaxed")
+
+
+def test_a_head_that_was_not_trained_has_nothing_to_give(dataset: Dataset) -> None:
+    light, flow = make_policy("bin", dataset), make_flow_policy(dataset)
+    chunk = batch(light, dataset)
+    read, actions_BTA = light.read(chunk), torch.from_numpy(chunk["action"])
+    random = SampleRandom(torch.arange(len(actions_BTA)))
+    with pytest.raises(TypeError, match="the light policy has no flow expert"):
+        light.flow_loss(read, actions_BTA, random)
+    with pytest.raises(TypeError, match="the light policy has no flow expert"):
+        _ = light.flow_predictor
+    with pytest.raises(TypeError, match="the light-flow policy has no tokens"):
+        flow.logits(read, torch.zeros(3, 1), Schedule((1,)))
+    with pytest.raises(TypeError, match="the light-flow policy has no tokens"):
+        _ = flow.token_predictor
+    assert light.tokens_suffice
+    assert not flow.tokens_suffice
+
+
+@kinds
+def test_a_network_that_is_new_is_not_calibrated(dataset: Dataset, make: Make) -> None:
+    policy = make(dataset)
+    policy.auto, policy.execution = AutoThresholds((1,), (0.5,)), tiny.two_lengths(1.0)
+    larger = policy.with_tasks(["fold the cloth"])
+    assert larger.net is not policy.net
+    assert (larger.auto, larger.execution, larger.extras) == (None, None, {})
+
+
+@kinds
+def test_it_says_what_it_is(dataset: Dataset, make: Make) -> None:
+    policy = make(dataset)
+    count = sum(p.numel() for p in policy.net.parameters())
+    assert repr(policy) == f"Policy({policy.kind}: {count:,} parameters, {policy.tokenizer})"

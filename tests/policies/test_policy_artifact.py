@@ -13,7 +13,7 @@ import torch
 import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy, policy_for_dataset
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.storage.artifact import change_config
 from oatkit.tokenizers import KINDS
@@ -24,7 +24,7 @@ from tests.policies.tiny import seeded
 
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_an_artifact_is_the_same_policy(
-    kind: str, policies: dict[str, LightPolicy], dataset: Dataset, tmp_path: Path
+    kind: str, policies: dict[str, Policy], dataset: Dataset, tmp_path: Path
 ) -> None:
     policy = policies[kind]
     policy.extras = {"note": "kept"}
@@ -44,7 +44,7 @@ def test_an_artifact_is_the_same_policy(
 def test_an_artifact_keeps_schedule_and_cameras(dataset: Dataset, tmp_path: Path) -> None:
     tokenizer = tiny.make_tokenizer("oat", dataset)
     config = replace(tiny.CONFIG, endpoints=(2, 6))
-    policy = LightPolicy.for_dataset(config, tokenizer, dataset, history=3, cameras=("front",))
+    policy = policy_for_dataset(config, tokenizer, dataset, history=3, cameras=("front",))
     policy.auto = AutoThresholds((2,), (0.25,))
     policy.save_pretrained(tmp_path)
     back = oatkit.load_policy(tmp_path)

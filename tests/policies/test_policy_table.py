@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,10 +12,9 @@ import torch
 import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
-from oatkit.policies import LightPolicy
+from oatkit.policies import LightFlowConfig, Policy, VlmConfig, policy_for_dataset, policy_table
 from oatkit.policies.policy_table import (
     POLICIES,
-    choose_head,
     open_policy,
     policy_kind,
     use_cuda_graphs,
@@ -24,6 +23,7 @@ from tests.nn.pretended_devices import pretend_cuda
 from tests.policies import tiny
 
 GOLDEN = Path(__file__).parent / "golden/vlm"
+CONFIG, FLOW_CONFIG = tiny.CONFIG, LightFlowConfig(tiny.CONFIG)
 PAGE = Path(__file__).parent.parent.parent / "docs" / "policies.md"
 
 
@@ -47,12 +47,34 @@ def test_unknown_names_are_answered_with_the_closest(dataset: Dataset, tmp_path:
         oatkit.load_policy(tmp_path)
 
 
-def test_a_head_is_one_of_the_trained(dataset: Dataset) -> None:
-    policy = tiny.make_policy("bin", dataset)
-    choose_head(policy, None)
-    choose_head(policy, "tokens")
-    with pytest.raises(ValueError, match=r"light has no head 'flow', only .'tokens'."):
-        choose_head(policy, "flow")
+@pytest.mark.parametrize(("name", "config"), [("light", CONFIG), ("light-flow", FLOW_CONFIG)])
+def test_a_row_makes_a_policy_of_its_name(name: str, config: Any, dataset: Dataset) -> None:
+    tokenizer = tiny.make_tokenizer("bin", dataset)
+    policy = policy_for_dataset(config, tokenizer, dataset)
+    assert (policy.kind, policy.heads) == (name, POLICIES[name].heads)
+    assert policy.spec.history == POLICIES[name].history
+    assert not policy.net.training
+    other = oatkit.open_dataset(dataset.path, action_dims=[0, 1])
+    with pytest.raises(ValueError, match=r"the tokenizer is for 3 action dimensions, .* has 2"):
+        policy_for_dataset(config, tokenizer, other)
+    with pytest.raises(ValueError, match="unknown camera 'frnt'"):
+        policy_for_dataset(config, tokenizer, dataset, cameras=("frnt",))
+    with pytest.raises(ValueError, match="reads neither state nor cameras observes nothing"):
+        policy_for_dataset(config, tokenizer, dataset, reads_state=False)
+    with pytest.raises(ValueError, match=f"the {name} policy has no backbone: name another pol"):
+        policy_for_dataset(config, tokenizer, dataset, backbone="a/backbone")
+
+
+def test_a_backbone_is_named_where_one_is_needed(dataset: Dataset) -> None:
+    with pytest.raises(ValueError, match="vlm-ar needs a backbone: name its checkpoint"):
+        policy_for_dataset(VlmConfig(), tiny.make_tokenizer("bin", dataset), dataset)
+
+
+def test_robots_share_the_network_of_one(dataset: Dataset) -> None:
+    tokenizer = tiny.make_tokenizer("bin", dataset)
+    for config in (CONFIG, FLOW_CONFIG):
+        one = policy_for_dataset(config, tokenizer, dataset)
+        assert policy_for_dataset(config, tokenizer, dataset, net=one.net).net is one.net
 
 
 def test_cuda_graphs_are_for_vision_language_policies_on_a_gpu(
@@ -76,11 +98,10 @@ def test_a_policy_is_opened_on_a_device(
 ) -> None:
     folder, moved = tiny.make_policy("bin", dataset).save_pretrained(tmp_path), list[str]()
 
-    def from_pretrained(path: Path, dtype: torch.dtype | None, device: torch.device) -> None:
+    def load(path: Path, dtype: torch.dtype | None, device: torch.device) -> None:
         moved.append(f"{device} {dtype}")
 
-    light = replace(POLICIES["light"], from_pretrained=from_pretrained)  # type: ignore[arg-type]
-    monkeypatch.setitem(POLICIES, "light", light)
+    monkeypatch.setattr(policy_table, "_load", load)
     pretend_cuda(monkeypatch)
     oatkit.load_policy(folder)
     for device in ("auto", "cuda:1", "cpu"):
@@ -93,7 +114,7 @@ def test_a_policy_that_is_given_stays_unless_a_device_is_named(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy, moved = tiny.make_policy("bin", dataset), list[str]()
-    monkeypatch.setattr(LightPolicy, "to", lambda self, to: moved.append(str(to)) or self)
+    monkeypatch.setattr(Policy, "to", lambda self, to: moved.append(str(to)) or self)
     pretend_cuda(monkeypatch)
     assert open_policy(policy) is policy
     assert open_policy(policy, "cuda") is policy

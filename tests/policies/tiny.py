@@ -11,7 +11,7 @@ import torch
 
 import oatkit
 from oatkit.data import Dataset
-from oatkit.policies import LightConfig, LightFlowConfig, LightFlowPolicy, LightPolicy, Policy
+from oatkit.policies import LightConfig, LightFlowConfig, Policy, policy_for_dataset
 from oatkit.policies.generation.auto_execution import AutoExecution
 from oatkit.tokenizers import KINDS, ActionTokenizer, make_config
 from oatkit.tokenizers.codec import FittedCodec
@@ -81,23 +81,21 @@ def write_tokenizers(folder: Path, data: Path) -> Path:
     return folder
 
 
-def make_policy(
-    kind: str, dataset: Dataset, *, offset_layers: int = 0, **settings: Any
-) -> LightPolicy:
+def make_policy(kind: str, dataset: Dataset, *, offset_layers: int = 0, **settings: Any) -> Policy:
     tokenizer = make_tokenizer(kind, dataset)
     torch.manual_seed(1)
     config = replace(CONFIG, offset_layers=offset_layers)
-    policy = LightPolicy.for_dataset(config, tokenizer, dataset, **settings)
+    policy = policy_for_dataset(config, tokenizer, dataset, **settings)
     for parameter in policy.net.parameters():
         if parameter.ndim > 1:
             torch.nn.init.normal_(parameter, std=0.3)
     return policy
 
 
-def make_flow_policy(dataset: Dataset, **settings: Any) -> LightFlowPolicy:
+def make_flow_policy(dataset: Dataset, **settings: Any) -> Policy:
     tokenizer = make_tokenizer("bin", dataset)
     torch.manual_seed(1)
-    return LightFlowPolicy.for_dataset(LightFlowConfig(CONFIG), tokenizer, dataset, **settings)
+    return policy_for_dataset(LightFlowConfig(CONFIG), tokenizer, dataset, **settings)
 
 
 def two_lengths(edge_bits: float) -> AutoExecution:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 import oatkit
-from oatkit.policies import LightPolicy, Prediction
+from oatkit.policies import Policy, Prediction
 from oatkit.policies.observation.observations import Observations
 from tests.policies import tiny
 
@@ -20,7 +20,7 @@ STATE = np.zeros(tiny.STATE_DIM, np.float32)
 OBSERVATION = {"observation/state": STATE, "prompt": tiny.TASKS[0]}
 
 
-def make_policy(folder: Path, kind: str = "oat-pow2", **settings: Any) -> LightPolicy:
+def make_policy(folder: Path, kind: str = "oat-pow2", **settings: Any) -> Policy:
     dataset = oatkit.open_dataset(str(tiny.write_dataset(folder / "data")))
     return tiny.make_policy(kind, dataset, **{"history": 1, **settings})
 
@@ -31,7 +31,7 @@ class SlowPolicy:
     `gate` holds predictions back while it is clear; `poison` is a state that fails its batch.
     """
 
-    def __init__(self, policy: LightPolicy, stage_s: float = 0.0) -> None:
+    def __init__(self, policy: Policy, stage_s: float = 0.0) -> None:
         self._policy = policy
         self.spec = policy.spec
         self.tokenizer = policy.tokenizer

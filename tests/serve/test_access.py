@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from oatkit_client import Client, Refused
 
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from oatkit.serve import ServeConfig, serving
 from oatkit.serve.access import check_free, exposure, is_allowed, read_api_key, tls_context
 from tests.serve.slow import OBSERVATION
@@ -42,7 +42,7 @@ def test_nobody_is_asked_for_a_password(tmp_path: Path) -> None:
 
 
 @needs_openssl
-def test_tls(light: LightPolicy, tmp_path: Path) -> None:
+def test_tls(light: Policy, tmp_path: Path) -> None:
     cert, key = make_certificate(tmp_path)
     config = ServeConfig(port=0, max_batch=1, tls=tls_context(cert, key))
     with serving(light, config) as url:

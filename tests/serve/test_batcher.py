@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from oatkit.policies.observation.observations import Observations
 from oatkit.serve.batcher import Answer, Batcher, BusyError
 from oatkit.serve.request import Request
@@ -25,12 +25,12 @@ Start = Callable[..., Batcher]
 
 
 @pytest.fixture(scope="module")
-def light(tmp_path_factory: pytest.TempPathFactory) -> LightPolicy:
+def light(tmp_path_factory: pytest.TempPathFactory) -> Policy:
     return make_policy(Path(tmp_path_factory.mktemp("policy")))
 
 
 @pytest.fixture
-def policy(light: LightPolicy) -> SlowPolicy:
+def policy(light: Policy) -> SlowPolicy:
     return SlowPolicy(light)
 
 
@@ -56,7 +56,7 @@ Ask = Callable[..., Request]
 
 
 @pytest.fixture(scope="module")
-def ask(light: LightPolicy) -> Ask:
+def ask(light: Policy) -> Ask:
     """A request as `RequestReader` makes it."""
 
     def ask(
@@ -126,7 +126,7 @@ def test_a_row_is_the_same_in_any_batch(policy: SlowPolicy, start: Start, ask: A
 
 
 def test_draws_and_committed_actions_are_answered_row_by_row(
-    policy: SlowPolicy, light: LightPolicy, start: Start, ask: Ask
+    policy: SlowPolicy, light: Policy, start: Start, ask: Ask
 ) -> None:
     batcher = start(max_batch=6)
     committed = np.linspace(-1, 1, 12, dtype=np.float32).reshape(2, 2, 3)
@@ -228,7 +228,7 @@ def test_every_robot_and_row_count_is_measured_before_the_first_request(
 
 
 def test_every_row_says_how_many_of_its_steps_are_worth_executing(
-    light: LightPolicy, policy: SlowPolicy, start: Start, ask: Ask, monkeypatch: pytest.MonkeyPatch
+    light: Policy, policy: SlowPolicy, start: Start, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     batcher = start()
 

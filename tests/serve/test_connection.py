@@ -18,7 +18,7 @@ from oatkit_client.wire import pack, unpack
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.types import Sampling as ServerSampling
 from tests.policies import tiny
@@ -27,7 +27,7 @@ from tests.serve.talking import get, served, wait_until
 
 
 def test_auto_stops_where_the_policy_would(
-    url: str, light: LightPolicy, monkeypatch: pytest.MonkeyPatch
+    url: str, light: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Client(url) as client:
         with pytest.raises(ServerError, match="budget 'auto' has no thresholds"):
@@ -81,7 +81,7 @@ def test_a_state_far_off_is_said_once_and_counted(
     assert 'oatkit_out_of_range_total{dimension="b"} 3' in get(url, "/metrics")[1]
 
 
-def test_a_state_far_off_is_refused_where_that_was_asked_for(light: LightPolicy) -> None:
+def test_a_state_far_off_is_refused_where_that_was_asked_for(light: Policy) -> None:
     with served(light, refuse_out_of_range=True) as url, Client(url) as client:
         with pytest.raises(
             ServerError, match="far outside of the training data: c is -1e\\+06, in"
@@ -93,7 +93,7 @@ def test_a_state_far_off_is_refused_where_that_was_asked_for(light: LightPolicy)
         assert 'oatkit_out_of_range_total{dimension="c"} 1' in get(url, "/metrics")[1]
 
 
-def test_busy_is_said_and_may_be_repeated(light: LightPolicy) -> None:
+def test_busy_is_said_and_may_be_repeated(light: Policy) -> None:
     policy = SlowPolicy(light)
     with served(policy, max_queue=1) as url, ThreadPoolExecutor(2) as pool:
         clients = [Client(url) for _ in range(3)]
@@ -118,7 +118,7 @@ def test_busy_is_said_and_may_be_repeated(light: LightPolicy) -> None:
             client.close()
 
 
-def test_internal_errors_are_not_told(light: LightPolicy, caplog: pytest.LogCaptureFixture) -> None:
+def test_internal_errors_are_not_told(light: Policy, caplog: pytest.LogCaptureFixture) -> None:
     policy = SlowPolicy(light)
     with served(policy) as url, Client(url) as client:
         policy.poison = 0.0
@@ -130,7 +130,7 @@ def test_internal_errors_are_not_told(light: LightPolicy, caplog: pytest.LogCapt
         assert client.infer(OBSERVATION)["budget_used"] == 8
 
 
-def test_a_prediction_that_hangs_is_given_up(light: LightPolicy) -> None:
+def test_a_prediction_that_hangs_is_given_up(light: Policy) -> None:
     policy = SlowPolicy(light)
     with served(policy, timeout_s=0.5) as url, Client(url) as client:
         assert client.metadata
@@ -147,7 +147,7 @@ def test_a_prediction_that_hangs_is_given_up(light: LightPolicy) -> None:
             pytest.fail("nothing is predicted any more")
 
 
-def test_silent_clients(light: LightPolicy) -> None:
+def test_silent_clients(light: Policy) -> None:
     with served(light, idle_timeout_s=0.2) as url:
         with connect(url, compression=None) as first:
             first.recv()
@@ -163,7 +163,7 @@ def test_silent_clients(light: LightPolicy) -> None:
 GONE = 'oatkit_requests_total{outcome="gone"} 1'
 
 
-def test_a_client_that_disappears(light: LightPolicy) -> None:
+def test_a_client_that_disappears(light: Policy) -> None:
     policy = SlowPolicy(light)
     with served(policy, max_batch=1) as url, Client(url) as client:
         assert client.metadata
@@ -211,7 +211,7 @@ def test_history_is_repeated_and_warned_of_once(tmp_path: Path) -> None:
         np.testing.assert_allclose(client.infer(frames)["actions"], first["actions"], atol=1e-5)
 
 
-def test_an_episode_repeats_with_a_seed(light: LightPolicy) -> None:
+def test_an_episode_repeats_with_a_seed(light: Policy) -> None:
     with (
         served(light, sampling=ServerSampling(seed=3)) as url,
         Client(url) as client,

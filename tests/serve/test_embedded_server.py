@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from tests.serve.talking import served
 
 
-def test_a_port_that_is_taken(light: LightPolicy, url: str) -> None:
+def test_a_port_that_is_taken(light: Policy, url: str) -> None:
     port = urlsplit(url).port
     before = set(threading.enumerate())
     with pytest.raises(OSError, match="address already in use"), served(light, port=port):

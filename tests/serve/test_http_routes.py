@@ -7,12 +7,12 @@ from oatkit_client import Client, ServerError
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from tests.serve.slow import OBSERVATION
 from tests.serve.talking import get, served
 
 
-def test_health_and_metrics(light: LightPolicy) -> None:
+def test_health_and_metrics(light: Policy) -> None:
     with served(light) as url, Client(url) as client:
         assert get(url, "/healthz") == (200, "OK\n")
         client.infer(OBSERVATION, budget=2)
@@ -34,7 +34,7 @@ def test_health_and_metrics(light: LightPolicy) -> None:
     assert values["oatkit_request_seconds_sum"] > 0
 
 
-def test_the_key_is_asked_for_before_anything_else(light: LightPolicy) -> None:
+def test_the_key_is_asked_for_before_anything_else(light: Policy) -> None:
     with served(light, api_key="s3cret") as url:
         for headers in ({}, {"Authorization": "Api-Key wrong"}, {"Authorization": "s3cret"}):
             with pytest.raises(InvalidStatus) as refused:
@@ -51,7 +51,7 @@ def test_the_key_is_asked_for_before_anything_else(light: LightPolicy) -> None:
             assert client.infer(OBSERVATION)["actions"].shape == (8, 3)
 
 
-def test_superfluous_clients(light: LightPolicy) -> None:
+def test_superfluous_clients(light: Policy) -> None:
     with served(light, max_connections=1) as url, connect(url, compression=None) as first:
         first.recv()
         with pytest.raises(InvalidStatus) as refused:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from oatkit_client.wire import unpack
 from websockets.sync.client import connect
 
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from tests.policies import tiny
 
 
-def test_metadata_comes_first(url: str, light: LightPolicy) -> None:
+def test_metadata_comes_first(url: str, light: Policy) -> None:
     with connect(url, compression=None) as socket:
         metadata = unpack(socket.recv())
     assert (metadata["horizon"], metadata["action_dim"]) == (8, 3)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from oatkit_client.wire import pack
 
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from oatkit.serve.request import Request, RequestReader, read_message
 from oatkit.serve.request_keys import request_keys
 from oatkit.types import Sampling
@@ -28,16 +28,16 @@ COMMITTED = np.ones((2, tiny.ACTION_DIM))
 
 
 @pytest.fixture(scope="module")
-def policy(tmp_path_factory: pytest.TempPathFactory) -> LightPolicy:
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Policy:
     return make_policy(Path(tmp_path_factory.mktemp("policy")), history=2, cameras=("front",))
 
 
-def read(policy: LightPolicy, message: Any, *changes: str, **settings: Any) -> Request:
+def read(policy: Policy, message: Any, *changes: str, **settings: Any) -> Request:
     keys = request_keys(policy.spec, changes)
     return RequestReader(policy, keys, **settings).read(read_message(pack(message)), received=10.0)
 
 
-def expected(policy: LightPolicy, observation: dict[str, Any]) -> list[Any]:
+def expected(policy: Policy, observation: dict[str, Any]) -> list[Any]:
     """What the policy reads of a batch of one with its history."""
     batch = {key: np.stack([value, value])[None] for key, value in observation.items()}
     return [tensor.tolist() for tensor in policy.read(batch | {"task": [TASK]}).tensors()]
@@ -47,7 +47,7 @@ def found(request: Request) -> list[Any]:
     return [tensor.tolist() for tensor in request.observations.tensors()]
 
 
-def test_openpis_keys_become_lerobots(policy: LightPolicy) -> None:
+def test_openpis_keys_become_lerobots(policy: Policy) -> None:
     request = read(policy, GOOD)
     assert found(request) == expected(
         policy, {"observation.state": STATE, "observation.images.front": IMAGE}
@@ -57,7 +57,7 @@ def test_openpis_keys_become_lerobots(policy: LightPolicy) -> None:
     assert (request.budget, request.deadline, request.is_reset) == (None, None, False)
 
 
-def test_a_leading_time_axis_is_the_history(policy: LightPolicy) -> None:
+def test_a_leading_time_axis_is_the_history(policy: Policy) -> None:
     frames = np.stack([STATE, STATE + 1])
     images = np.stack([IMAGE, IMAGE + 1])
     request = read(policy, {**GOOD, "observation/state": frames, "observation/front_image": images})
@@ -67,7 +67,7 @@ def test_a_leading_time_axis_is_the_history(policy: LightPolicy) -> None:
     assert found(request) == [tensor.tolist() for tensor in wanted.tensors()]
 
 
-def test_other_names_of_the_same_keys(policy: LightPolicy) -> None:
+def test_other_names_of_the_same_keys(policy: Policy) -> None:
     message = {
         "observation.state": STATE.tolist(),
         "observation.images.front": IMAGE,
@@ -76,13 +76,13 @@ def test_other_names_of_the_same_keys(policy: LightPolicy) -> None:
     assert found(read(policy, message)) == found(read(policy, GOOD))
 
 
-def test_map_renames_and_ignores_keys(policy: LightPolicy) -> None:
+def test_map_renames_and_ignores_keys(policy: Policy) -> None:
     message = {"joints": STATE, "observation/front": IMAGE, "prompt": TASK, "extra": 3}
     request = read(policy, message, "joints=observation.state", "extra=")
     assert found(request) == found(read(policy, GOOD))
 
 
-def test_an_observation_is_read_once(policy: LightPolicy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_observation_is_read_once(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
     def count(observation: Any) -> Any:
@@ -95,7 +95,7 @@ def test_an_observation_is_read_once(policy: LightPolicy, monkeypatch: pytest.Mo
     assert len(calls) == 1
 
 
-def test_requests_go_together_where_one_prediction_answers_both(policy: LightPolicy) -> None:
+def test_requests_go_together_where_one_prediction_answers_both(policy: Policy) -> None:
     def key(**options: Any) -> Any:
         return read(policy, {**GOOD, **options}, sampling=Sampling(0.5)).batch_key
 
@@ -109,7 +109,7 @@ def test_requests_go_together_where_one_prediction_answers_both(policy: LightPol
     assert len({key(**options) for options in others}) == len(others)
 
 
-def test_sampling_rules_that_are_left_out_are_the_servers(policy: LightPolicy) -> None:
+def test_sampling_rules_that_are_left_out_are_the_servers(policy: Policy) -> None:
     own = Sampling(temperature=0.5, top_k=3, seed=7)
     assert read(policy, GOOD, sampling=own).sampling == own
     given = {"sampling": {"top_k": None, "top_p": np.float32(0.5), "seed": np.int64(2)}}
@@ -117,7 +117,7 @@ def test_sampling_rules_that_are_left_out_are_the_servers(policy: LightPolicy) -
     assert read(policy, {**GOOD, "sampling": None}, sampling=own).sampling == own
 
 
-def test_budget_deadline_and_reset(policy: LightPolicy) -> None:
+def test_budget_deadline_and_reset(policy: Policy) -> None:
     more = {"budget": np.int64(4), "deadline_ms": 20, "reset": True}
     request = read(policy, {**GOOD, **more}, budget=2)
     assert (request.budget, request.is_reset) == (4, True)
@@ -127,7 +127,7 @@ def test_budget_deadline_and_reset(policy: LightPolicy) -> None:
     assert len(request.warnings) == 1, "this policy can stop early"
 
 
-def test_draws_and_committed_actions(policy: LightPolicy) -> None:
+def test_draws_and_committed_actions(policy: Policy) -> None:
     plain = read(policy, GOOD | {"draws": None, "committed": None})
     assert (plain.draws, plain.committed, plain.is_plain) == (1, None, True)
     request = read(policy, GOOD | {"draws": np.int64(3), "committed": COMMITTED.tolist()})
@@ -209,12 +209,12 @@ def test_committed_actions_are_for_tokens_with_prefixes(tmp_path: Path) -> None:
         ({"sampling": {"seed": 1e300}}, "seed is 1000.*, expected 0 or more"),
     ],
 )
-def test_what_is_wrong_is_said(policy: LightPolicy, changes: dict[Any, Any], problem: str) -> None:
+def test_what_is_wrong_is_said(policy: Policy, changes: dict[Any, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         read(policy, GOOD | changes)
 
 
-def test_a_missing_key_is_named_as_requests_have_it(policy: LightPolicy) -> None:
+def test_a_missing_key_is_named_as_requests_have_it(policy: Policy) -> None:
     message = {key: value for key, value in GOOD.items() if key != "observation/state"}
     with pytest.raises(ValueError, match="the observation has no 'observation/state'; it has"):
         read(policy, message)

@@ -14,7 +14,7 @@ from oatkit_client.wire import pack
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from tests.serve.slow import OBSERVATION, STATE, SlowPolicy
 from tests.serve.talking import get, served, wait_until
 
@@ -25,7 +25,7 @@ def test_web_pages_are_refused(url: str) -> None:
     assert refused.value.response.status_code == 403
 
 
-def test_many_clients_are_batched(light: LightPolicy) -> None:
+def test_many_clients_are_batched(light: Policy) -> None:
     policy = SlowPolicy(light)
     with served(policy, max_batch=8) as url:
         policy.batches.clear()
@@ -55,7 +55,7 @@ def depth(url: str) -> int:
     return int(found[1])
 
 
-def test_messages_of_any_size_are_bounded(light: LightPolicy) -> None:
+def test_messages_of_any_size_are_bounded(light: Policy) -> None:
     with served(light, max_message_bytes=1000) as url:
         with connect(url, compression=None) as socket:
             socket.recv()
@@ -68,7 +68,7 @@ def test_messages_of_any_size_are_bounded(light: LightPolicy) -> None:
             assert client.infer(OBSERVATION)["budget_used"] == 8
 
 
-def test_deadlines_are_kept_under_load(light: LightPolicy) -> None:
+def test_deadlines_are_kept_under_load(light: Policy) -> None:
     """A stage takes 10 ms: alone all 4 fit in 150 ms, and with others in the queue fewer do."""
     policy = SlowPolicy(light, stage_s=0.01)
     with served(policy, max_batch=2) as url:
@@ -96,6 +96,6 @@ def test_deadlines_are_kept_under_load(light: LightPolicy) -> None:
     assert met >= 0.9 * len(replies)
 
 
-def test_a_budget_that_is_impossible_is_told_at_the_start(light: LightPolicy) -> None:
+def test_a_budget_that_is_impossible_is_told_at_the_start(light: Policy) -> None:
     with pytest.raises(ValueError, match="budget 9 is outside"), served(light, budget=9):
         pass

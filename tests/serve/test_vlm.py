@@ -16,8 +16,7 @@ from oatkit_client import Client, LocalDecoder, ServerError
 
 import oatkit
 from oatkit.cli import main
-from oatkit.policies import VlmConfig, VlmPolicy
-from oatkit.policies.policy_table import choose_head
+from oatkit.policies import Policy, VlmConfig, policy_for_dataset
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.loading import write_scratch
 from oatkit.policies.vlm.vlm_config import ExpertConfig
@@ -32,23 +31,23 @@ OBSERVATION = {
 
 
 @pytest.fixture(scope="module")
-def policy(tmp_path_factory: pytest.TempPathFactory) -> VlmPolicy:
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Policy:
     """Co-trained: it has both heads."""
     folder = Path(tmp_path_factory.mktemp("vlm"))
     size = ScratchSize(width=16, num_layers=1, vision_width=16, vision_layers=1)
     checkpoint = write_scratch("smolvlm", folder / "smolvlm", size, tiny.TASKS)
     dataset = oatkit.open_dataset(str(tiny.write_dataset(folder / "data")))
-    return VlmPolicy.for_dataset(
+    return policy_for_dataset(
         VlmConfig("vlm-tc", expert=ExpertConfig(width=8, num_steps=2)),
-        str(checkpoint),
         tiny.make_tokenizer("oat-pow2", dataset),
         dataset,
+        backbone=str(checkpoint),
         cameras=("front",),
     )
 
 
-def test_tokens_of_a_vlm(policy: VlmPolicy) -> None:
-    choose_head(policy, "tokens")
+def test_tokens_of_a_vlm(policy: Policy) -> None:
+    policy.choose_head("tokens")
     with serving(policy, ServeConfig(port=0, max_batch=2)) as url, Client(url) as client:
         assert client.metadata["cameras"] == {"front": [tiny.HEIGHT, tiny.WIDTH]}
         assert client.metadata["head"] == "tokens"
@@ -76,10 +75,10 @@ def test_tokens_of_a_vlm(policy: VlmPolicy) -> None:
 
 @pytest.mark.parametrize("head", ["tokens", "flow"])
 def test_images_and_text_are_processed_once(
-    policy: VlmPolicy, head: Literal["tokens", "flow"], monkeypatch: pytest.MonkeyPatch
+    policy: Policy, head: Literal["tokens", "flow"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each image of a request and its instruction, however many requests share a batch."""
-    choose_head(policy, head)
+    policy.choose_head(head)
     processor = policy.net.backbone.processor
     seen = {"images": 0, "texts": 0}
     real_pixels, real_ids = processor.pixels, processor.task_ids
@@ -106,8 +105,8 @@ def test_images_and_text_are_processed_once(
     assert seen == {"images": 12, "texts": 12}
 
 
-def test_the_flow_of_a_vlm(policy: VlmPolicy) -> None:
-    choose_head(policy, "flow")
+def test_the_flow_of_a_vlm(policy: Policy) -> None:
+    policy.choose_head("flow")
     with serving(policy, ServeConfig(port=0, max_batch=2)) as url, Client(url) as client:
         assert client.metadata["head"] == "flow"
         assert client.metadata["budgets"] == [1, 2]
@@ -123,13 +122,13 @@ def test_the_flow_of_a_vlm(policy: VlmPolicy) -> None:
             client.infer({**OBSERVATION, "tokens_only": True})
 
 
-def test_a_head_that_is_none(policy: VlmPolicy) -> None:
+def test_a_head_that_is_none(policy: Policy) -> None:
     with pytest.raises(ValueError, match=r"vlm-tc has no head 'words', only \['flow', 'tokens'\]"):
-        choose_head(policy, "words")  # type: ignore[arg-type]
+        policy.choose_head("words")  # type: ignore[arg-type]
 
 
 def test_only_the_decoder_of_a_vlm_is_exported(
-    policy: VlmPolicy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    policy: Policy, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     policy.save_pretrained(tmp_path / "policy")
     assert main(["export", str(tmp_path / "policy"), "--out", str(tmp_path / "onnx")]) == 0

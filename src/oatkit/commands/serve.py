@@ -16,7 +16,7 @@ from oatkit.jobs.policy_serving import serve_until_stopped
 from oatkit.nn.device import Device
 from oatkit.policies import Policy, load_policies, load_policy
 from oatkit.policies.policy_artifact import robots_of
-from oatkit.policies.policy_table import choose_decoder, use_cuda_graphs
+from oatkit.policies.policy_table import use_cuda_graphs
 from oatkit.serve import PolicyServer, ServeConfig
 from oatkit.serve.access import check_free, exposure, read_api_key, tls_context
 from oatkit.serve.event_log import logging_to_stderr
@@ -91,7 +91,7 @@ def _open(options: Serve, device: Device, console: Console) -> Policy | dict[str
         robots = load_policies(options.policy, **how)
         policy = next(iter(robots.values()))
     for one in robots.values():
-        choose_decoder(one, options.head, options.decoding)
+        one.choose_decoder(options.head, options.decoding)
     if options.cuda_graphs:
         use_cuda_graphs(policy)
     named = "" if "" in robots else f" for {', '.join(robots)}"

@@ -18,12 +18,13 @@ from oatkit.errors import OatkitError
 from oatkit.measure.invariants import check_insulation, check_tokens
 from oatkit.nn.device import Device, read_clock, resolve_device
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.policies import VlmConfig, VlmPolicy
+from oatkit.policies import Policy, VlmConfig
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone import Backbone
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.vlm_config import ExpertConfig
+from oatkit.policies.vlm.vlm_model import VlmModel
 from oatkit.presets import vlm_preset
 from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.tokenizers.data_facts import DataFacts
@@ -118,7 +119,7 @@ def check_backbone(
     )
 
 
-def _resolved(settings: StepSettings, policy: VlmPolicy, device: torch.device) -> MeasuredStep:
+def _resolved(settings: StepSettings, policy: Policy, device: torch.device) -> MeasuredStep:
     """The step that is measured, with what is left to a default."""
     values = asdict(settings)
     del values["expert_layers"]
@@ -128,7 +129,7 @@ def _resolved(settings: StepSettings, policy: VlmPolicy, device: torch.device) -
     return MeasuredStep(objective=policy.kind, device=str(device), **values)
 
 
-def _check_tokens(policy: VlmPolicy) -> tuple[list[Invariant], float, float, int]:
+def _check_tokens(policy: Policy) -> tuple[list[Invariant], float, float, int]:
     """Invariants, milliseconds of a prefill and of a call, slots of the context."""
     observations, tokens, _ = _sample(policy, len(TASKS))
     found = []
@@ -150,7 +151,7 @@ def _policy(
     settings: StepSettings,
     device: torch.device,
     objective: str,
-) -> VlmPolicy:
+) -> Policy:
     from oatkit.policies.vlm.backbones.loading import load_backbone
 
     backbone = load_backbone(checkpoint, loading)
@@ -161,7 +162,7 @@ def _policy(
 
 def make_trial_policy(
     backbone: Backbone, loading: BackboneOptions, settings: StepSettings, objective: str
-) -> VlmPolicy:
+) -> Policy:
     """An untrained policy on a backbone, for a robot with the sizes of the settings."""
     expert = ExpertConfig(width=settings.expert_width, num_layers=settings.expert_layers)
     config = VlmConfig(objective=objective, expert=expert, backbone=loading)
@@ -171,7 +172,7 @@ def make_trial_policy(
     spec = ObservationSpec(settings.history, unit, cameras, TASKS)
     actions = Normalizer("identity", np.zeros(ACTION_DIM), np.ones(ACTION_DIM))
     tokenizer = _tokenizer(actions, settings.horizon)
-    return VlmPolicy.make(config, backbone, tokenizer, spec, actions)
+    return Policy(VlmModel.make(config, backbone, tokenizer, spec, actions))
 
 
 def _tokenizer(actions: Normalizer, horizon: int) -> ActionTokenizer:
@@ -183,7 +184,7 @@ def _tokenizer(actions: Normalizer, horizon: int) -> ActionTokenizer:
     return ActionTokenizer(make_codec(config), actions, DataFacts(statistics))
 
 
-def _sample(policy: VlmPolicy, count: int) -> tuple[Observations, Tokens, Tensor]:
+def _sample(policy: Policy, count: int) -> tuple[Observations, Tokens, Tensor]:
     """Random observations, tokens and actions; the items of the batch take turns with `TASKS`."""
     rng = np.random.default_rng(1)
     history = policy.spec.history
@@ -202,7 +203,7 @@ def _sample(policy: VlmPolicy, count: int) -> tuple[Observations, Tokens, Tensor
     return read.to(policy.device), tokens, actions_BTA
 
 
-def _measure_step(policy: VlmPolicy, step: MeasuredStep) -> tuple[float, int]:
+def _measure_step(policy: Policy, step: MeasuredStep) -> tuple[float, int]:
     """Seconds of a training step as the loop does it, and the most memory that steps took."""
     observations, tokens, actions_BTA = _sample(policy, step.batch_size)
     trained = [p for p in policy.net.parameters() if p.requires_grad]

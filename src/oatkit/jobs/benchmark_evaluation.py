@@ -25,7 +25,7 @@ from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.evaluation.success_statistics import success_rate
 from oatkit.nn.device import Device
 from oatkit.policies import Policy
-from oatkit.policies.policy_table import choose_decoder, open_policy
+from oatkit.policies.policy_table import open_policy
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.types import (
@@ -96,7 +96,7 @@ def evaluate_benchmark(
         command: What the record says was typed.
         evaluate: What runs a driver; praxis-eval's own by default.
     """
-    opened = choose_decoder(open_policy(policy, device, dtype), head, decoding)
+    opened = open_policy(policy, device, dtype).choose_decoder(head, decoding)
     preset = benchmark_preset(benchmark)
     settings = {
         "execute": _checked_execute(opened, benchmark, preset, execute),

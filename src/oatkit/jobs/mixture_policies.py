@@ -10,15 +10,15 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from oatkit.data.mixture import Mixture
 from oatkit.errors import ArtifactError, unknown_name
 from oatkit.jobs.untrained_policy import Folder, PolicyStart
+from oatkit.policies import Policy, policy_for_dataset
 from oatkit.policies.observation.embodiment import Embodiment, named_instruction
-from oatkit.policies.policy import PolicyConfig, SharingPolicy
+from oatkit.policies.policy_model import PolicyConfig
 from oatkit.policies.policy_table import policy_kind
 from oatkit.presets import policy_preset
 from oatkit.storage.artifact import CONFIG
@@ -40,7 +40,7 @@ def new_policies(
     cameras: Cameras,
     preset: str,
     seed: int,
-) -> dict[str, SharingPolicy]:
+) -> dict[str, Policy]:
     """Untrained policies around one network.
 
     Args:
@@ -60,20 +60,19 @@ def new_policies(
     own_cameras = cameras_of_robots(train_set, cameras)
     places = robot_places(train_set, tokenizers, own_cameras, start.reads_state)
     history = 1 if kind.needs_backbone else policy_preset(preset).history
-    policies: dict[str, SharingPolicy] = {}
+    policies: dict[str, Policy] = {}
     net = None
     for member in train_set.members:
-        base = [] if start.backbone is None else [start.backbone]
-        policy: Any = kind.for_dataset(
+        policy = policy_for_dataset(
             config,
-            *base,
             tokenizers[member.name],
             member.dataset,
-            net=net,
+            backbone=start.backbone,
             history=start.history or history,
             cameras=own_cameras[member.name],
             reads_state=start.reads_state and member.dataset.state is not None,
             embodiment=places[member.name],
+            net=net,
         )
         policies[member.name], net = policy, policy.net
     return policies

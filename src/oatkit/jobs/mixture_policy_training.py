@@ -41,11 +41,12 @@ from oatkit.measure.policy_metrics import observations_to_measure
 from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
-from oatkit.policies import LightConfig, VlmPolicy
+from oatkit.policies import LightConfig, Policy
 from oatkit.policies.normalized_actions import normalized_actions
 from oatkit.policies.observation.observations import Observations
-from oatkit.policies.policy import PolicyConfig, SharingPolicy
 from oatkit.policies.policy_artifact import CALIBRATED_KEYS, write_policies
+from oatkit.policies.policy_model import PolicyConfig
+from oatkit.policies.vlm.vlm_model import VlmModel
 from oatkit.storage.artifact import change_config
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.tokenizers.codec import to_shape
@@ -76,7 +77,7 @@ def train_mixture_policy(
     merge_lora: bool = False,
     device: Device = "auto",
     show_progress: bool = False,
-) -> dict[str, SharingPolicy]:
+) -> dict[str, Policy]:
     """Train one policy on several robots; gives a policy for each, around one network.
 
     Args:
@@ -132,8 +133,8 @@ class MixturePolicyTraining:
         config: How it is trained.
     """
 
-    policies: dict[str, SharingPolicy]
-    make: Callable[[], dict[str, SharingPolicy]]
+    policies: dict[str, Policy]
+    make: Callable[[], dict[str, Policy]]
     train_set: Mixture
     held_out_set: Mixture
     split: Mapping[str, Any]
@@ -157,7 +158,7 @@ class MixturePolicyTraining:
         merge_lora: bool,
         device: Device,
         console: Console,
-    ) -> dict[str, SharingPolicy]:
+    ) -> dict[str, Policy]:
         """Train, write the artifact, then calibrate each robot's policy on its held-out episodes.
 
         Args:
@@ -183,8 +184,8 @@ class MixturePolicyTraining:
                 policies = self.make()
                 first = next(iter(policies.values()))
                 load_latest(folder, first.net)
-        if merge_lora and isinstance(first, VlmPolicy):
-            first.merge_adapters()
+        if merge_lora and isinstance(first.model, VlmModel):
+            first.model.merge_adapters()
         for name, policy in policies.items():
             policy.extras = self._extras(name, config)
         if out is not None:
@@ -236,7 +237,7 @@ class MemberBatches:
         dataset: Episodes to train on.
     """
 
-    def __init__(self, policy: SharingPolicy, train_set: Any) -> None:
+    def __init__(self, policy: Policy, train_set: Any) -> None:
         spec, tokenizer = policy.spec, policy.tokenizer
         assert spec.embodiment is not None
         tokens = cached_tokens(tokenizer, train_set) if "tokens" in policy.heads else None
@@ -323,7 +324,7 @@ class MixturePolicyJob:
     """
 
     def __init__(
-        self, policies: Mapping[str, SharingPolicy], train_set: Mixture, held_out_set: Mixture
+        self, policies: Mapping[str, Policy], train_set: Mixture, held_out_set: Mixture
     ) -> None:
         self._policies = policies
         self._first = next(iter(policies.values()))
@@ -335,7 +336,7 @@ class MixturePolicyJob:
             name: self._to_measure(policy, held_out_set[name]) for name, policy in policies.items()
         }
 
-    def _to_measure(self, policy: SharingPolicy, dataset: Any) -> HeldOut:
+    def _to_measure(self, policy: Policy, dataset: Any) -> HeldOut:
         observations, actions_BTA, is_pad_BT = observations_to_measure(
             policy, dataset, MAX_CHUNKS_TO_EVALUATE
         )

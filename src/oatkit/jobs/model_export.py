@@ -16,14 +16,16 @@ from oatkit.errors import ArtifactError
 from oatkit.nn.frozen_decoder import FrozenDecoder
 from oatkit.nn.onnx.graph import open_session, ports
 from oatkit.nn.onnx.stage_decoder import OnnxDecoder
-from oatkit.policies import LightFlowPolicy, LightPolicy, Policy, VlmPolicy, load_policy
+from oatkit.policies import Policy, load_policy
 from oatkit.policies.generation.packing import pack
 from oatkit.policies.generation.token_generation import ChunkDecoder
+from oatkit.policies.light.light_flow_model import LightFlowModel
 from oatkit.policies.light.light_flow_onnx import (
     flow_encoder_model,
     flow_facts,
     flow_step_model,
 )
+from oatkit.policies.light.light_model import LightModel
 from oatkit.policies.light.light_net import LightContext
 from oatkit.policies.light.light_onnx import (
     CONTEXT,
@@ -32,7 +34,7 @@ from oatkit.policies.light.light_onnx import (
     policy_decoder_model,
     stage_model,
 )
-from oatkit.policies.observation.observation_spec import blank_observation
+from oatkit.policies.observation.observation_spec import ObservationSpec, blank_observation
 from oatkit.storage.artifact import local_folder
 from oatkit.storage.atomic_write import atomic_write
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
@@ -75,38 +77,40 @@ def export_model(
         out: Folder for the files and `export.json`.
     """
     opened = _open(local_folder(artifact)) if isinstance(artifact, str | os.PathLike) else artifact
+    policy = None if isinstance(opened, ActionTokenizer) else opened
     tokenizer = opened if isinstance(opened, ActionTokenizer) else opened.tokenizer
-    light = opened if isinstance(opened, LightPolicy) else None
-    flow = opened if isinstance(opened, LightFlowPolicy) else None
-    policy_facts: dict[str, Any] | None = None
-    if flow is not None:
-        _require_raw(flow)
-        models = {"encoder": flow_encoder_model(flow), "step": flow_step_model(flow)}
-        differences = _flow_differences(flow, models)
-        policy_facts = _policy_facts(flow, flow_facts(flow), models)
+    model = None if policy is None else policy.model
+    own: dict[str, bytes] = {}
+    generation: dict[str, Any] = {}
+    if isinstance(model, LightFlowModel):
+        _require_raw(model)
+        own = {"encoder": flow_encoder_model(model), "step": flow_step_model(model)}
+        differences, generation = _flow_differences(model, own), flow_facts(model)
+        models = own
     else:
+        light = model if isinstance(model, LightModel) else None
         models = {"decoder": policy_decoder_model(light) if light else decoder_model(tokenizer)}
         differences = {"decoder": _decoder_difference(tokenizer, models["decoder"], light)}
-    if light is not None:
-        own = {"encoder": encoder_model(light), "stage": stage_model(light)}
-        differences["encoder"] = _encoder_difference(light, own["encoder"])
-        differences["stage"] = _stage_difference(light, own["stage"])
-        policy_facts = _policy_facts(light, generation_facts(light), own)
-        models |= own
+        if light is not None:
+            own = {"encoder": encoder_model(light), "stage": stage_model(light)}
+            differences["encoder"] = _encoder_difference(light, own["encoder"])
+            differences["stage"] = _stage_difference(light, own["stage"])
+            generation = generation_facts(light)
+            models |= own
     for name, difference in differences.items():
         if not difference <= TOLERANCE:
             raise ArtifactError(f"{name}.onnx differs from torch by {difference:g}")
     facts = {
         **_tokenizer_facts(tokenizer),
         "decoder": _file("decoder", models) if "decoder" in models else None,
-        "policy": policy_facts,
+        "policy": _policy_facts(policy, generation, own) if policy and own else None,
         "difference_from_torch": differences,
     }
     return ModelExport(
         _write(out, models, facts),
         out / EXPORT,
         max(differences.values()),
-        left_out=opened.kind if isinstance(opened, VlmPolicy) else None,
+        left_out=policy.kind if policy and not own else None,
     )
 
 
@@ -134,17 +138,17 @@ def _open(folder: Path) -> Policy | ActionTokenizer:
     return load_tokenizer(folder) if schema == "oatkit/tokenizer" else load_policy(folder)
 
 
-def _require_raw(policy: LightFlowPolicy) -> None:
+def _require_raw(flow: LightFlowModel) -> None:
     """Refuse actions that the client, which integrates in numpy, could not turn back."""
-    transform = policy.tokenizer.normalizer.transform
+    transform = flow.tokenizer.normalizer.transform
     if transform is not None:
         raise ValueError(
-            f"a {policy.kind} policy whose actions are {transform} cannot be exported: serve it, "
+            f"a {flow.kind} policy whose actions are {transform} cannot be exported: serve it, "
             "or train it on actions as they are"
         )
-    if policy.tokenizer.horizon != policy.net.chunk_shape[0]:
+    if flow.tokenizer.horizon != flow.net.chunk_shape[0]:
         raise ValueError(
-            f"a {policy.kind} policy whose chunks are stretched in time has no ONNX files: serve it"
+            f"a {flow.kind} policy whose chunks are stretched in time has no ONNX files: serve it"
         )
 
 
@@ -186,7 +190,7 @@ def _file(name: str, models: Mapping[str, bytes]) -> dict[str, Any]:
 
 @torch.inference_mode()
 def _decoder_difference(
-    tokenizer: ActionTokenizer, model: bytes, policy: LightPolicy | None = None
+    tokenizer: ActionTokenizer, model: bytes, light: LightModel | None = None
 ) -> float:
     """Largest difference for random tokens of every budget, in normalized units; for random
     contexts too, where a policy has an offset head."""
@@ -205,11 +209,11 @@ def _decoder_difference(
             tokens = Tokens.full(torch.from_numpy(inputs["tokens"])).prefix(budget)
             tokens = replace(tokens, state=torch.from_numpy(inputs["state"]))
             decoder = ChunkDecoder(tokenizer)
-            if policy is not None and policy.net.offset is not None:
-                context_shape = (batch_size, len(policy.net.slots), policy.net.config.width)
+            if light is not None and light.net.offset is not None:
+                context_shape = (batch_size, len(light.net.slots), light.net.config.width)
                 inputs[CONTEXT] = rng.normal(size=context_shape).astype(np.float32)
                 context = LightContext([], torch.from_numpy(inputs[CONTEXT]))
-                decoder = ChunkDecoder(tokenizer, policy.net.corrected, context)
+                decoder = ChunkDecoder(tokenizer, light.net.corrected, context)
             (found,) = session.run(None, {name: inputs[name] for name in names})
             wanted, _ = decoder.decode(tokens)
             scaled = (found - wanted.numpy()) / tokenizer.raw_normalizer.scale
@@ -218,17 +222,18 @@ def _decoder_difference(
 
 
 @torch.inference_mode()
-def _encoder_difference(policy: LightPolicy, model: bytes) -> float:
+def _encoder_difference(light: LightModel, model: bytes) -> float:
     """Largest difference for random observations, relative to the largest number."""
     rng, largest = np.random.default_rng(0), 0.0
-    session, frozen = open_session(model), FrozenDecoder(policy.net.decoder)
+    session, frozen = open_session(model), FrozenDecoder(light.net.decoder)
+    read = light.episode_reader().read
     for batch_size in BATCH_SIZES:
-        observation = _random_observation(policy, batch_size, rng)
-        observations = policy.read(observation)
-        context = policy.net.encode(observations)
+        observation = _random_observation(light.spec, batch_size, rng)
+        observations = read(observation)
+        context = light.net.encode(observations)
         into, back = frozen.fold(context.pairs, batch_size).unbind(dim=1)
         wanted = [into.transpose(2, 3).flatten(0, 1).numpy(), back.flatten(0, 1).numpy()]
-        if policy.net.offset is not None:
+        if light.net.offset is not None:
             wanted.append(context.encoded.numpy())
         inputs = {name: value for name, value in observation.items() if name != TASK}
         found = session.run(None, {TASK: np.zeros(batch_size, np.int64), **inputs})
@@ -238,21 +243,21 @@ def _encoder_difference(policy: LightPolicy, model: bytes) -> float:
 
 
 @torch.inference_mode()
-def _stage_difference(policy: LightPolicy, model: bytes) -> float:
+def _stage_difference(light: LightModel, model: bytes) -> float:
     """Largest difference of the logits of all stages, relative to the largest logit."""
     rng, largest = np.random.default_rng(0), 0.0
-    frozen = FrozenDecoder(policy.net.decoder)
+    frozen, read = FrozenDecoder(light.net.decoder), light.episode_reader().read
     decoder = OnnxDecoder(frozen, model)
     for batch_size in BATCH_SIZES:
-        observations = policy.read(_random_observation(policy, batch_size, rng))
-        context = policy.net.encode(observations)
+        observations = read(_random_observation(light.spec, batch_size, rng))
+        context = light.net.encode(observations)
         feeds = [
-            one.start(context.pairs, batch_size, 2 * policy.schedule.num_tokens).feed
+            one.start(context.pairs, batch_size, 2 * light.schedule.num_tokens).feed
             for one in (decoder, frozen)
         ]
-        for stage in pack(policy.schedule).stages:
+        for stage in pack(light.schedule).stages:
             shape = (batch_size, len(stage.positions))
-            symbols_BG = torch.from_numpy(rng.integers(policy.tokenizer.vocab_size, size=shape))
+            symbols_BG = torch.from_numpy(rng.integers(light.tokenizer.vocab_size, size=shape))
             found, wanted = (
                 feed(symbols_BG, stage.positions, stage.mask, stage.num_kept).numpy()
                 for feed in feeds
@@ -262,21 +267,21 @@ def _stage_difference(policy: LightPolicy, model: bytes) -> float:
 
 
 @torch.inference_mode()
-def _flow_differences(policy: LightFlowPolicy, models: Mapping[str, bytes]) -> dict[str, float]:
+def _flow_differences(flow: LightFlowModel, models: Mapping[str, bytes]) -> dict[str, float]:
     """Largest difference of contexts and of velocities, relative to the largest number."""
-    rng, head = np.random.default_rng(0), policy.net.head
+    rng, head, read = np.random.default_rng(0), flow.net.head, flow.episode_reader().read
     encoder, step = (open_session(models[name]) for name in ("encoder", "step"))
     largest = {"encoder": 0.0, "step": 0.0}
     for batch_size in BATCH_SIZES:
-        observation = _random_observation(policy, batch_size, rng)
-        observations = policy.read(observation)
-        pairs = policy.net.encode(observations)
+        observation = _random_observation(flow.spec, batch_size, rng)
+        observations = read(observation)
+        pairs = flow.net.encode(observations)
         context = [torch.cat(parts).numpy() for parts in zip(*pairs, strict=True)]
         inputs = {name: value for name, value in observation.items() if name != TASK}
         found = encoder.run(None, {TASK: np.zeros(batch_size, np.int64), **inputs})
         off = max(_relative(one, other) for one, other in zip(found, context, strict=True))
         largest["encoder"] = max(largest["encoder"], off)
-        shape = (batch_size, policy.net.chunk_shape[0], policy.actions.dim)
+        shape = (batch_size, flow.net.chunk_shape[0], flow.actions.dim)
         point = rng.normal(size=shape).astype(np.float32)
         now = rng.uniform(size=batch_size).astype(np.float32)
         encoded = head.encode_time(torch.from_numpy(now))
@@ -288,9 +293,9 @@ def _flow_differences(policy: LightFlowPolicy, models: Mapping[str, bytes]) -> d
 
 
 def _random_observation(
-    policy: Policy, batch_size: int, rng: np.random.Generator
+    spec: ObservationSpec, batch_size: int, rng: np.random.Generator
 ) -> dict[str, Any]:
-    observation = blank_observation(policy.spec, batch_size)
+    observation = blank_observation(spec, batch_size)
     for key, value in observation.items():
         if key == STATE:
             observation[key] = value + rng.uniform(-1, 1, value.shape).astype(np.float32)

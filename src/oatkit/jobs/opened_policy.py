@@ -12,7 +12,7 @@ from oatkit.policies import Policy
 from oatkit.policies.generation.budget_limits import policy_budget
 from oatkit.policies.generation.committed_actions import takes_committed
 from oatkit.policies.generation.early_stop import require_thresholds
-from oatkit.policies.policy_table import choose_decoder, open_policy
+from oatkit.policies.policy_table import open_policy
 from oatkit.tokenizers.prefix_chunks import prefix_chunks
 from oatkit.types import Budget, Decoding, Dtype, Head, Schedule
 from oatkit.types.observation_keys import STATE
@@ -32,7 +32,7 @@ def open_for_evaluation(
 
     A budget that the policy cannot have is an error.
     """
-    opened = choose_decoder(open_policy(policy, device, dtype), head, decoding)
+    opened = open_policy(policy, device, dtype).choose_decoder(head, decoding)
     data = opened.extras.get("data", {})
     return EvaluatedPolicy(
         acting=opened,

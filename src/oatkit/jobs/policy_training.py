@@ -39,10 +39,11 @@ from oatkit.measure.reports.policy_findings import policy_cautions
 from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
-from oatkit.policies import Policy, VlmPolicy
+from oatkit.policies import Policy
 from oatkit.policies.observation.observations import Observations
-from oatkit.policies.policy import PolicyConfig
 from oatkit.policies.policy_artifact import CALIBRATED_KEYS
+from oatkit.policies.policy_model import PolicyConfig
+from oatkit.policies.vlm.vlm_model import VlmModel
 from oatkit.storage.artifact import change_config
 from oatkit.tokenizers import ActionTokenizer
 from oatkit.train import TrainConfig, load_latest, resolve_config, train
@@ -230,8 +231,8 @@ class PolicyTraining:
             if is_sharding_asked():
                 policy = self.make()
                 load_latest(folder, policy.net)
-        if self.merge_lora and isinstance(policy, VlmPolicy):
-            policy.merge_adapters()
+        if self.merge_lora and isinstance(policy.model, VlmModel):
+            policy.model.merge_adapters()
         policy.extras = self._extras(train_set, config)
         policy.auto = policy.execution = None
         if out is not None:
@@ -241,7 +242,7 @@ class PolicyTraining:
         policy.to(trained_on)
         generator = torch.Generator().manual_seed(self.config.seed)
         policy.calibrate(job.held_out, job.held_out_actions, generator)
-        if show_progress and not isinstance(policy, VlmPolicy):  # where it takes seconds
+        if show_progress and not isinstance(policy.model, VlmModel):  # where it takes seconds
             self._say_what_is_wrong(policy, train_set, held_out, console)
         policy.to("cpu")
         if out is not None:
@@ -326,7 +327,7 @@ def policy_data(train_set: Dataset) -> dict[str, Any]:
 
 def check_recipe(policy: Policy, config: TrainConfig, merge_lora: bool) -> None:
     """Refuse settings of a training that contradict each other or the policy."""
-    is_vlm = isinstance(policy, VlmPolicy)
+    is_vlm = isinstance(policy.model, VlmModel)
     if config.expert_start and is_vlm and policy.net.config.expert_only:
         raise ValueError(
             "--expert-only trains nothing in the steps before --expert-start: leave one out"
@@ -340,7 +341,7 @@ def check_recipe(policy: Policy, config: TrainConfig, merge_lora: bool) -> None:
 
 def _unused_dtype(policy: Policy) -> str | None:
     """The type for frozen weights of a backbone of which nothing is frozen."""
-    if not isinstance(policy, VlmPolicy):
+    if not isinstance(policy.model, VlmModel):
         return None
     wanted = policy.net.config.backbone.dtype
     found = {parameter.dtype for parameter in policy.net.backbone.parameters()}
@@ -348,7 +349,7 @@ def _unused_dtype(policy: Policy) -> str | None:
 
 
 def _has_adapters(policy: Policy) -> bool:
-    return isinstance(policy, VlmPolicy) and policy.net.config.backbone.lora_rank > 0
+    return isinstance(policy.model, VlmModel) and policy.net.config.backbone.lora_rank > 0
 
 
 def _note(console: Console, text: str) -> None:

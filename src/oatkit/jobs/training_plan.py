@@ -30,7 +30,7 @@ from oatkit.jobs.gpu_table import GPUS, Gpu, gpu_named
 from oatkit.nn.dry_run import DryRun, without_memory
 from oatkit.nn.sample_random import SampleRandom, sample_keys
 from oatkit.nn.weight_loading import WithoutWeights
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.vlm_config import ExpertConfig
@@ -181,7 +181,7 @@ class _Counts:
         self.policy = cache(self._policy)
         self.step = cache(self._step)
 
-    def _policy(self, loading: BackboneOptions) -> VlmPolicy:
+    def _policy(self, loading: BackboneOptions) -> Policy:
         from oatkit.policies.vlm.backbones.loading import empty_backbone
 
         with WithoutWeights():
@@ -196,7 +196,7 @@ class _Counts:
 
 
 def count_step(
-    policy: VlmPolicy, num_samples: int, task_tokens: int, precision: Precision
+    policy: Policy, num_samples: int, task_tokens: int, precision: Precision
 ) -> StepCount:
     """Count one pass of training, forward and backward, of a policy with or without memory.
 
@@ -215,7 +215,7 @@ def count_step(
     return StepCount(run.activations, run.copies, run.flops)
 
 
-def trial_loss(policy: VlmPolicy, num_samples: int, task_tokens: int) -> Tensor:
+def trial_loss(policy: Policy, num_samples: int, task_tokens: int) -> Tensor:
     """The training loss on samples of zeros, which are as large as those of a dataset."""
     spec, processor = policy.spec, policy.net.backbone.processor
     blank = (torch.zeros(1, 3, *size, dtype=torch.uint8) for size in spec.cameras.values())
@@ -265,7 +265,7 @@ def _way(
     )
 
 
-def _num_trained(policy: VlmPolicy) -> int:
+def _num_trained(policy: Policy) -> int:
     return sum(p.numel() for p in policy.net.parameters() if p.requires_grad)
 
 
@@ -285,7 +285,7 @@ def _state(counts: _Counts, loading: BackboneOptions, is_sharded: bool) -> dict[
     return held
 
 
-def _gathered(policy: VlmPolicy, precision: Precision) -> int:
+def _gathered(policy: Policy, precision: Precision) -> int:
     """Most bytes that FSDP gathers at once: weights, their gradients, and these in float32 to be
     averaged; of layers the largest, and the weights of the next one ahead of it."""
     number = 2 if precision == "bfloat16" else 4

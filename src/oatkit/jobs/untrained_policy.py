@@ -17,13 +17,14 @@ from oatkit.policies import (
     LightFlowConfig,
     Policy,
     VlmConfig,
-    VlmPolicy,
     load_policy,
+    policy_for_dataset,
 )
-from oatkit.policies.policy import PolicyConfig
+from oatkit.policies.policy_model import PolicyConfig
 from oatkit.policies.policy_table import policy_kind
 from oatkit.policies.vlm.backbones.backbone_options import FREEZING
 from oatkit.policies.vlm.vlm_config import STAGE, stage_flags
+from oatkit.policies.vlm.vlm_model import VlmModel
 from oatkit.presets import policy_preset, vlm_preset
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer, make_codec, make_config
 from oatkit.train import TrainConfig
@@ -146,16 +147,17 @@ def changed_policy(
     policy: Policy, changes: PolicyConfig | Mapping[str, Any] | str | None, preset: str
 ) -> Policy:
     """A policy under another config; see `continue_policy`."""
-    if not isinstance(policy, VlmPolicy):
+    model = policy.model
+    if not isinstance(model, VlmModel):
         if changes:
             raise ValueError(f"a {policy.kind} policy goes on as it is: leave its config out")
         return policy
     if isinstance(changes, VlmConfig):
-        return policy.with_config(changes)
+        return policy.with_model(model.with_config(changes))
     if isinstance(changes, str):
         changes = {"objective": changes}
     assert changes is None or isinstance(changes, Mapping)
-    changes, default, config = dict(changes or {}), VlmConfig(), policy.net.config
+    changes, default, config = dict(changes or {}), VlmConfig(), model.net.config
     objective = changes.get("objective", config.objective)
     is_new = "flow" not in config.heads
     expert = vlm_preset(preset, objective).expert if is_new else config.expert
@@ -167,12 +169,12 @@ def changed_policy(
     }
     stage = {name: getattr(default, name) for name in STAGE}
     changed = replace(config, **{**stage, **changes, **parts})
-    return policy if changed == config else policy.with_config(changed)
+    return policy if changed == config else policy.with_model(model.with_config(changed))
 
 
 def _left_behind(before: Policy, after: Policy) -> str:
     """Flags that say how a policy was trained, and that the training of another one lacks."""
-    if not (isinstance(before, VlmPolicy) and isinstance(after, VlmPolicy)):
+    if not (isinstance(before.model, VlmModel) and isinstance(after.model, VlmModel)):
         return ""
     now = stage_flags(after.net.config)
     return " ".join(f for name, f in stage_flags(before.net.config).items() if name not in now)
@@ -207,13 +209,7 @@ def new_policy(
         torch.manual_seed(seed)
         # opening the tokenizer once took random numbers here: a seed goes on giving the same policy
         make_codec(tokenizer.codec.config)
-        if not kind.needs_backbone:
-            if start.backbone is not None:
-                raise ValueError(f"the {config.kind} policy has no backbone: name another policy")
-            return kind.for_dataset(config, tokenizer, train_set, **observes)
-        if start.backbone is None:
-            raise ValueError(f"{config.kind} needs a backbone: name its checkpoint")
-        return kind.for_dataset(config, start.backbone, tokenizer, train_set, **observes)
+        return policy_for_dataset(config, tokenizer, train_set, backbone=start.backbone, **observes)
 
     return make
 

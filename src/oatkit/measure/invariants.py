@@ -10,7 +10,7 @@ from torch import Tensor
 
 from oatkit.nn.decoder_backend import Generation
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy
 from oatkit.policies.generation.token_generation import generate_stages
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone import Context
@@ -22,7 +22,7 @@ TOLERANCES = {torch.float32: 2e-3, torch.float16: 5e-2, torch.bfloat16: 2e-1}
 
 @torch.inference_mode()
 def check_tokens(
-    policy: VlmPolicy, observations: Observations, ids_BK: Tensor, schedule: Schedule
+    policy: Policy, observations: Observations, ids_BK: Tensor, schedule: Schedule
 ) -> list[Invariant]:
     """What must hold for the token head under a schedule."""
     context = policy.net.encode(observations)
@@ -51,7 +51,7 @@ def check_tokens(
 
 
 def check_insulation(
-    policy: VlmPolicy, observations: Observations, tokens: Tokens, actions_BTA: Tensor
+    policy: Policy, observations: Observations, tokens: Tokens, actions_BTA: Tensor
 ) -> list[Invariant]:
     """What must hold for a co-trained policy: each loss teaches its own part."""
     random = SampleRandom(sample_keys(0, 0, torch.arange(len(observations))).to(policy.device))
@@ -71,7 +71,7 @@ def check_insulation(
 
 
 @torch.inference_mode()
-def _expert_change(policy: VlmPolicy, observations: Observations, ids_BK: Tensor) -> float:
+def _expert_change(policy: Policy, observations: Observations, ids_BK: Tensor) -> float:
     """How much the expert's chunk changes after tokens were predicted from the same context."""
     context = policy.net.encode(observations)
     shape = (len(ids_BK), policy.tokenizer.horizon, policy.tokenizer.normalizer.dim)
@@ -82,7 +82,7 @@ def _expert_change(policy: VlmPolicy, observations: Observations, ids_BK: Tensor
 
 
 def stages_alone(
-    policy: VlmPolicy, context: Context, ids_BK: Tensor, schedule: Schedule
+    policy: Policy, context: Context, ids_BK: Tensor, schedule: Schedule
 ) -> list[Tensor]:
     """Logits (B, G, V) of every stage of block-wise autoregression in a pass of its own.
 
@@ -129,7 +129,7 @@ class _Recorder:
         return self.logits[-1]
 
 
-def _cached(policy: VlmPolicy, context: Context, schedule: Schedule) -> tuple[Tensor, Tensor]:
+def _cached(policy: Policy, context: Context, schedule: Schedule) -> tuple[Tensor, Tensor]:
     """Logits of cached generation and the ids that it sampled."""
     net, batch_size = policy.net, len(context.length)
     recorder = _Recorder(net.start(context, batch_size, schedule.num_tokens))
@@ -141,7 +141,7 @@ def _cached(policy: VlmPolicy, context: Context, schedule: Schedule) -> tuple[Te
 
 
 def _check_own_block_unseen(
-    policy: VlmPolicy,
+    policy: Policy,
     context: Context,
     ids_BK: Tensor,
     schedule: Schedule,
@@ -157,12 +157,12 @@ def _check_own_block_unseen(
     return Invariant(f"no slot sees its own block {named}", moved == 0, moved)
 
 
-def _close(policy: VlmPolicy, name: str, found: Tensor, wanted: Tensor) -> Invariant:
+def _close(policy: Policy, name: str, found: Tensor, wanted: Tensor) -> Invariant:
     share = float((found - wanted).abs().max() / wanted.abs().max().clamp(min=1e-6))
     return Invariant(name, share <= TOLERANCES[policy.net.backbone.dtype], share)
 
 
-def _gradients(policy: VlmPolicy, loss: Tensor) -> tuple[float, float]:
+def _gradients(policy: Policy, loss: Tensor) -> tuple[float, float]:
     """The largest gradient of the VLM, and that of the expert."""
     policy.net.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,17 +12,36 @@ from typing import Any, get_args
 
 import torch
 
+from oatkit.data import Dataset
 from oatkit.errors import ArtifactError, unknown_name
 from oatkit.nn.device import Device, resolve_device
+from oatkit.nn.weight_loading import WithoutWeights
 from oatkit.policies.light.light_config import LightConfig, LightFlowConfig
-from oatkit.policies.light.light_flow_policy import LightFlowPolicy
-from oatkit.policies.light.light_policy import LightPolicy
-from oatkit.policies.policy import Policy, PolicyConfig
-from oatkit.policies.policy_artifact import robot_folder, robots_of
+from oatkit.policies.light.light_flow_model import LightFlowModel
+from oatkit.policies.light.light_model import LightModel
+from oatkit.policies.observation.embodiment import Embodiment
+from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.policy import Policy
+from oatkit.policies.policy_artifact import (
+    OpenedPolicy,
+    load_weights,
+    read_policy,
+    robot_folder,
+    robots_of,
+)
+from oatkit.policies.policy_model import PolicyConfig, PolicyModel
+from oatkit.policies.tokenizer_checks import require_same_actions
 from oatkit.policies.vlm.vlm_config import OBJECTIVES, VlmConfig
-from oatkit.policies.vlm.vlm_policy import VlmPolicy
-from oatkit.storage.artifact import config_file, local_folder, read_unchanged, require_config
-from oatkit.types import Decoding, Dtype, Head
+from oatkit.policies.vlm.vlm_model import VlmModel
+from oatkit.storage.artifact import (
+    UNTRAINED,
+    config_file,
+    local_folder,
+    read_unchanged,
+    require_config,
+)
+from oatkit.tokenizers import ActionTokenizer
+from oatkit.types import Dtype, Head
 
 
 @dataclass(frozen=True)
@@ -33,45 +52,48 @@ class PolicyKind:
         summary: What it is, in a few words.
         heads: Heads that are trained; the first of them acts.
         config: Makes a config of the default size, a frozen dataclass that has the name as `kind`.
-        for_dataset: Makes an untrained policy of a config, a backbone where it needs one, a
-            tokenizer, a dataset, and by name `history`, `cameras` and `reads_state`. One that can
-            be trained on a mixture of robots takes `embodiment` and the `net` of another robot too.
-        from_pretrained: Opens an artifact; takes `dtype` and `device` by name, as torch has them,
-            and the `net` of another robot.
+        make: Makes an untrained model of a config, a tokenizer, what is observed and, by name, the
+            `net` of another robot to share or None. One that needs a backbone takes `backbone`, a
+            checkpoint, and the `dataset` by name too.
+        read: Makes the model of an artifact, and of the network of another robot or None. The
+            weights of a new network are loaded later.
         needs_backbone: Whether it is made of a vision-language checkpoint.
+        history: Number of frames that it observes unless it is told otherwise.
     """
 
     summary: str
     heads: tuple[Head, ...]
     config: Callable[[], PolicyConfig]
-    for_dataset: Callable[..., Policy]
-    from_pretrained: Callable[..., Policy]
+    make: Callable[..., PolicyModel]
+    read: Callable[[OpenedPolicy, Any], PolicyModel]
     needs_backbone: bool = False
+    history: int = 2
 
 
 POLICIES = {
     "light": PolicyKind(
         "a small transformer that reads states and images",
-        LightPolicy.heads,
+        LightModel.heads,
         LightConfig,
-        LightPolicy.for_dataset,
-        LightPolicy.from_pretrained,
+        LightModel.make,
+        LightModel.read,
     ),
     "light-flow": PolicyKind(
         "the same small transformer with a flow head in place of tokens",
-        LightFlowPolicy.heads,
+        LightFlowModel.heads,
         LightFlowConfig,
-        LightFlowPolicy.for_dataset,
-        LightFlowPolicy.from_pretrained,
+        LightFlowModel.make,
+        LightFlowModel.read,
     ),
     **{
         name: PolicyKind(
             objective.summary,
             objective.heads,
             partial(VlmConfig, name),
-            VlmPolicy.for_dataset,
-            VlmPolicy.from_pretrained,
+            VlmModel.for_dataset,
+            VlmModel.read,
             needs_backbone=True,
+            history=1,
         )
         for name, objective in OBJECTIVES.items()
     },
@@ -85,21 +107,47 @@ def policy_kind(name: str) -> PolicyKind:
     return POLICIES[name]
 
 
-def choose_head(policy: Policy, head: Head | None) -> None:
-    """Let a policy act by one of its heads; by the one it acts by already where None is named."""
-    if head is None:
-        return
-    if head not in policy.heads:
-        raise ValueError(f"{policy.kind} has no head {head!r}, only {list(policy.heads)}")
-    policy.head = head
+def policy_for_dataset(
+    config: PolicyConfig,
+    tokenizer: ActionTokenizer,
+    dataset: Dataset,
+    *,
+    backbone: str | None = None,
+    history: int | None = None,
+    cameras: Sequence[str] = (),
+    reads_state: bool = True,
+    embodiment: Embodiment | None = None,
+    net: Any = None,
+) -> Policy:
+    """An untrained policy for a dataset.
 
-
-def choose_decoder(policy: Policy, head: Head | None, decoding: Decoding | None) -> Policy:
-    """The same policy, that acts by a head and, on `fast`, decodes strictly or not; None leaves
-    either as it is."""
-    choose_head(policy, head)
-    policy.tokenizer.choose_decoding(decoding)
-    return policy
+    Args:
+        config: Config of a policy, such as `LightConfig()`, which names its kind.
+        tokenizer: Tokenizer of the dataset's actions.
+        dataset: What the policy is to be trained on.
+        backbone: Vision-language checkpoint, folder or hub id, for a policy that needs one.
+        history: Number of observed frames, the current one included; the kind's by default.
+        cameras: Cameras to read.
+        reads_state: Whether to read the state.
+        embodiment: Place of the robot among several that share a network; None for a network of its
+            own.
+        net: The network of another of these robots; a new one by default.
+    """
+    kind = policy_kind(config.kind)
+    if kind.needs_backbone and backbone is None:
+        raise ValueError(f"{config.kind} needs a backbone: name its checkpoint")
+    if backbone is not None and not kind.needs_backbone:
+        raise ValueError(f"the {config.kind} policy has no backbone: name another policy")
+    require_same_actions(tokenizer, dataset)
+    spec = ObservationSpec.for_dataset(
+        dataset,
+        history=kind.history if history is None else history,
+        cameras=cameras,
+        reads_state=reads_state,
+        embodiment=embodiment,
+    )
+    more = {"backbone": backbone, "dataset": dataset} if kind.needs_backbone else {}
+    return Policy(kind.make(config, tokenizer, spec, net=net, **more), extras={UNTRAINED: True})
 
 
 def use_cuda_graphs(policy: Policy) -> None:
@@ -109,7 +157,7 @@ def use_cuda_graphs(policy: Policy) -> None:
     first comes, which takes longer than a plain prediction. Tests compare it with the plain way on
     a CPU; it has not run on a GPU yet.
     """
-    if not isinstance(policy, VlmPolicy):
+    if not isinstance(policy.model, VlmModel):
         raise ValueError(f"CUDA graphs are for vision-language policies, not for {policy.kind}")
     if policy.device.type != "cuda":
         raise ValueError(f"CUDA graphs need a policy on CUDA, this one is on {policy.device}")
@@ -136,9 +184,9 @@ def load_policy(
     """
     if dtype not in (None, *get_args(Dtype)):
         raise ValueError(unknown_name("dtype", str(dtype), get_args(Dtype)))
-    how = {"dtype": dtype and getattr(torch, dtype), "device": resolve_device(device)}
-    path = robot_folder(local_folder(folder), embodiment)
-    return read_unchanged(path, partial(_load, how=how))
+    path, place = robot_folder(local_folder(folder), embodiment), resolve_device(device)
+    weights = None if dtype is None else getattr(torch, dtype)
+    return read_unchanged(path, partial(_load, dtype=weights, device=place))
 
 
 def load_policies(
@@ -156,8 +204,8 @@ def load_policies(
     if not robots:
         raise ValueError(f"{folder} is not a policy for several robots: open it with load_policy")
     first = load_policy(path / robots[0], dtype=dtype, device=device)
-    how = {"device": resolve_device(device), "net": first.net}
-    others = (read_unchanged(path / name, partial(_load, how=how)) for name in robots[1:])
+    load = partial(_load, device=resolve_device(device), net=first.net)
+    others = (read_unchanged(path / name, load) for name in robots[1:])
     return dict(zip(robots, (first, *others), strict=True))
 
 
@@ -178,7 +226,22 @@ def open_policy(
     return policy if device == "auto" else policy.to(resolve_device(device))
 
 
-def _load(path: Path, how: Mapping[str, Any]) -> Policy:
+def _load(
+    path: Path, device: torch.device, dtype: torch.dtype | None = None, net: Any = None
+) -> Policy:
+    """The policy in a folder, around the network of another robot's if one is given."""
+    kind = _kind_in(path)
+    found = read_policy(path, has_weights=net is None)
+    with WithoutWeights():
+        model = kind.read(found, net)
+    if net is None:
+        load_weights(model.net, found, dtype, device)
+    found.tokenizer.to(device)
+    return Policy(model, found.auto, found.extras(model.settings()), found.execution)
+
+
+def _kind_in(path: Path) -> PolicyKind:
+    """The row of the policy in a folder."""
     require_config(path, "policy")
     try:
         config = json.loads(config_file(path).read_text())
@@ -187,4 +250,4 @@ def _load(path: Path, how: Mapping[str, Any]) -> Policy:
         raise ArtifactError(f"{path} is no readable policy artifact ({error})") from error
     if kind not in POLICIES:
         raise ArtifactError(f"{path}: {unknown_name('policy kind', str(kind), POLICIES)}")
-    return POLICIES[kind].from_pretrained(path, **how)
+    return POLICIES[kind]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from oatkit.data import Dataset
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from oatkit.policies.generation.budget_limits import can_stop_early, resolve_budget
 from oatkit.tokenizers import KINDS, ActionTokenizer
 from oatkit.types import Budget, Schedule
@@ -37,7 +37,7 @@ def test_bad_options(
     kind: str,
     options: dict[str, Any],
     message: str,
-    policies: dict[str, LightPolicy],
+    policies: dict[str, Policy],
     dataset: Dataset,
 ) -> None:
     policy = policies[kind]
@@ -46,7 +46,7 @@ def test_bad_options(
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_all_tokens_are_always_allowed(kind: str, policies: dict[str, LightPolicy]) -> None:
+def test_all_tokens_are_always_allowed(kind: str, policies: dict[str, Policy]) -> None:
     tokenizer = policies[kind].tokenizer
     most = tokenizer.max_tokens
     for budget in (None, most):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import oatkit
 from oatkit.nn.fsq import FiniteScalarQuantizer
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.policies import LightPolicy
+from oatkit.policies import policy_for_dataset
 from oatkit.policies.generation import code_smoothing
 from oatkit.policies.generation.blockwise_loss import blockwise_loss
 from oatkit.policies.generation.code_smoothing import CodeSmoothing
@@ -126,7 +126,7 @@ def test_kinds_whose_ids_are_points_are_smoothed_and_others_are_not(
     for width in (0.0, 1.0):
         torch.manual_seed(3)
         config = replace(tiny.CONFIG, code_smoothing=width)
-        policy = LightPolicy.for_dataset(config, tokenizer, dataset)
+        policy = policy_for_dataset(config, tokenizer, dataset)
         losses.append(float(_loss(policy, dataset)))
     assert (losses[0] != losses[1]) == (kind in ("oat", "oat-pow2", "quest", "bin"))
 
@@ -145,10 +145,10 @@ def test_positions_tell_ids_apart_and_neighbors_are_one_apart(kind: str, tmp_pat
 def test_the_artifact_remembers_it_and_is_as_before_without(tmp_path: Path) -> None:
     dataset = oatkit.open_dataset(tiny.write_dataset(tmp_path / "data"))
     tokenizer = tiny.make_tokenizer("oat", dataset)
-    plain = LightPolicy.for_dataset(tiny.CONFIG, tokenizer, dataset)
+    plain = policy_for_dataset(tiny.CONFIG, tokenizer, dataset)
     assert "code_smoothing" not in plain.to_json()["net"]
     config = replace(tiny.CONFIG, code_smoothing=0.7)
-    smooth = LightPolicy.for_dataset(config, tokenizer, dataset)
+    smooth = policy_for_dataset(config, tokenizer, dataset)
     again = oatkit.load_policy(smooth.save_pretrained(tmp_path / "policy"))
     assert again.net.config == config
     torch.testing.assert_close(_loss(again, dataset), _loss(smooth, dataset))

@@ -16,7 +16,7 @@ from torch import Tensor
 from oatkit.data import Dataset
 from oatkit.data.action_transform import ActionTransform
 from oatkit.errors import DecodeError
-from oatkit.policies import LightPolicy, Prediction
+from oatkit.policies import Policy, Prediction
 from oatkit.policies.generation.committed_actions import (
     NUM_CANDIDATES,
     NUM_SLOTS,
@@ -39,7 +39,7 @@ quickly = settings(
 )
 
 
-def predict(policy: LightPolicy, observation: Any, committed: Any, **options: Any) -> Prediction:
+def predict(policy: Policy, observation: Any, committed: Any, **options: Any) -> Prediction:
     own = [seeded(seed) for seed in range(len(observation["action"]))]
     return policy.predict_action_chunk(observation, generator=own, committed=committed, **options)
 
@@ -58,7 +58,7 @@ def assert_same(found: Prediction, wanted: Prediction) -> None:
 )
 @quickly
 def test_conditioning_on_nothing_equals_no_conditioning(
-    policies: dict[str, LightPolicy],
+    policies: dict[str, Policy],
     dataset: Dataset,
     kind: str,
     sampling: Sampling,
@@ -76,7 +76,7 @@ def test_conditioning_on_nothing_equals_no_conditioning(
     assert_same(predict(policy, observation, nothing, **options), without)
 
 
-def test_nothing_is_no_error_of_fast(policies: dict[str, LightPolicy], dataset: Dataset) -> None:
+def test_nothing_is_no_error_of_fast(policies: dict[str, Policy], dataset: Dataset) -> None:
     """Random sequences of `fast` do not decode, whether nothing is committed or left out."""
     observation = tiny.batch(policies["fast"], dataset)
     with pytest.raises(DecodeError, match="did not decode in 10 attempts"):
@@ -84,7 +84,7 @@ def test_nothing_is_no_error_of_fast(policies: dict[str, LightPolicy], dataset: 
 
 
 @pytest.fixture(scope="module")
-def varied(dataset: Dataset) -> dict[str, LightPolicy]:
+def varied(dataset: Dataset) -> dict[str, Policy]:
     """Policies whose tokens matter, as trained ones do: random decoders hardly tell ids apart."""
     found = {kind: tiny.make_policy(kind, dataset) for kind in PREFIXED}
     for kind in ("oat", "oat-pow2"):
@@ -100,7 +100,7 @@ def varied(dataset: Dataset) -> dict[str, LightPolicy]:
 )
 @quickly
 def test_the_first_actions_come_nearer(
-    varied: dict[str, LightPolicy],
+    varied: dict[str, Policy],
     dataset: Dataset,
     kind: str,
     seed: int,
@@ -135,7 +135,7 @@ def test_the_first_actions_come_nearer(
 @quickly
 @pytest.mark.filterwarnings("ignore:the policy was trained to generate")
 def test_a_smaller_budget_gives_a_prefix_of_a_larger_one(
-    varied: dict[str, LightPolicy],
+    varied: dict[str, Policy],
     dataset: Dataset,
     kind: str,
     seed: int,
@@ -159,7 +159,7 @@ def test_a_smaller_budget_gives_a_prefix_of_a_larger_one(
 
 
 def slow_choice(
-    policy: LightPolicy, logits_K: list[Tensor], committed_PA: Tensor, budget: int
+    policy: Policy, logits_K: list[Tensor], committed_PA: Tensor, budget: int
 ) -> list[int]:
     """The likeliest ids of a token-wise schedule, found by decoding one candidate at a time."""
     ids: list[int] = []
@@ -179,7 +179,7 @@ def slow_choice(
 
 @pytest.mark.parametrize("budget", [1, 4, 6])
 def test_ids_are_those_of_a_slow_loop(
-    budget: int, policies: dict[str, LightPolicy], dataset: Dataset
+    budget: int, policies: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = policies["oat"]
     committed_BPA = torch.rand(2, 2, tiny.ACTION_DIM, generator=seeded()) - 0.5
@@ -198,7 +198,7 @@ def test_ids_are_those_of_a_slow_loop(
 
 @pytest.mark.parametrize(("budget", "num_guided"), [(3, 1), (4, 2), (8, 2)])
 def test_later_slots_are_chosen_as_without(
-    budget: int, num_guided: int, policies: dict[str, LightPolicy]
+    budget: int, num_guided: int, policies: dict[str, Policy]
 ) -> None:
     """Those past the budget, which are not decoded, and those past the first ones."""
     policy = policies["oat-pow2"]
@@ -212,7 +212,7 @@ def test_later_slots_are_chosen_as_without(
     assert is_other.any(dim=0).tolist() == [slot < num_guided for slot in range(6)]
 
 
-def test_one_frame_and_one_row_for_all(policies: dict[str, LightPolicy], dataset: Dataset) -> None:
+def test_one_frame_and_one_row_for_all(policies: dict[str, Policy], dataset: Dataset) -> None:
     policy = policies["klt"]
     observation = tiny.batch(policy, dataset)
     steps = np.asarray(observation["action"])[0, :2]
@@ -304,7 +304,7 @@ def test_actions_are_coded_as_those_of_a_chunk(dataset: Dataset) -> None:
     ],
 )
 def test_what_is_no_committed_action_is_refused(
-    given_: Any, said: str, policies: dict[str, LightPolicy], dataset: Dataset
+    given_: Any, said: str, policies: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = policies["oat"]
     with pytest.raises(ValueError, match=said):
@@ -312,7 +312,7 @@ def test_what_is_no_committed_action_is_refused(
 
 
 @pytest.mark.parametrize("kind", ["bin", "fast", "quest", "acodec"])
-def test_other_kinds_refuse(kind: str, policies: dict[str, LightPolicy], dataset: Dataset) -> None:
+def test_other_kinds_refuse(kind: str, policies: dict[str, Policy], dataset: Dataset) -> None:
     policy = policies[kind]
     assert not can_commit(policy.tokenizer)
     said = (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from oatkit.data import Dataset
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from oatkit.policies.generation.early_stop import (
     MIN_SAVING,
     AutoThresholds,
@@ -44,7 +44,7 @@ def held_out(seed: int = 0, num_chunks: int = 200) -> tuple[Array, Array]:
 
 
 def test_auto_stops_by_its_rule_and_never_looks_ahead(
-    policies: dict[str, LightPolicy], dataset: Dataset
+    policies: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = policies["oat-pow2"]
     observation = tiny.batch(policy, dataset, 16)
@@ -73,7 +73,7 @@ def test_auto_stops_by_its_rule_and_never_looks_ahead(
 
 
 def test_rows_of_a_batch_stop_as_they_do_alone(
-    policies: dict[str, LightPolicy], dataset: Dataset
+    policies: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = policies["oat"]
     observation = tiny.batch(policy, dataset, 6)
@@ -127,7 +127,7 @@ def test_where_no_row_may_stop_nobody_looks(
 
 
 def test_another_schedule_stops_where_it_has_as_many_tokens(
-    policies: dict[str, LightPolicy], dataset: Dataset
+    policies: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = policies["oat-pow2"]
     observation = tiny.batch(policy, dataset, 2)

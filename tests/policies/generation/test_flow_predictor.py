@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from oatkit.data import Dataset
-from oatkit.policies import LightFlowPolicy
+from oatkit.policies import Policy
 from oatkit.policies.generation.flow_predictor import FlowNet
 from oatkit.policies.observation.observations import Observations
 from oatkit.types import Sampling
@@ -18,13 +18,11 @@ GREEDY = Sampling(temperature=0)
 
 
 @pytest.fixture(scope="module")
-def policy(dataset: Dataset) -> LightFlowPolicy:
+def policy(dataset: Dataset) -> Policy:
     return tiny.make_flow_policy(dataset)
 
 
-def test_acting_is_repeatable_and_noise_is_scaled(
-    policy: LightFlowPolicy, dataset: Dataset
-) -> None:
+def test_acting_is_repeatable_and_noise_is_scaled(policy: Policy, dataset: Dataset) -> None:
     observation = tiny.batch(policy, dataset)
     found = policy.predict_action_chunk(observation, generator=seeded())
     assert found.chunk.shape == (3, tiny.HORIZON, tiny.ACTION_DIM)
@@ -43,7 +41,7 @@ def test_acting_is_repeatable_and_noise_is_scaled(
     np.testing.assert_allclose(greedy[0], raw, atol=1e-5, rtol=1e-5)
 
 
-def test_a_batch_is_its_rows(policy: LightFlowPolicy, dataset: Dataset) -> None:
+def test_a_batch_is_its_rows(policy: Policy, dataset: Dataset) -> None:
     observation = tiny.batch(policy, dataset)
     together = policy.predict_action_chunk(observation, generator=[seeded(i) for i in range(3)])
     for i in range(3):
@@ -53,7 +51,7 @@ def test_a_batch_is_its_rows(policy: LightFlowPolicy, dataset: Dataset) -> None:
 
 @pytest.mark.parametrize("sampling", [Sampling(), GREEDY])
 def test_the_first_draw_is_as_it_would_be_alone(
-    sampling: Sampling, policy: LightFlowPolicy, dataset: Dataset
+    sampling: Sampling, policy: Policy, dataset: Dataset
 ) -> None:
     observation = tiny.batch(policy, dataset)
     own = [seeded(seed) for seed in range(3)]
@@ -65,7 +63,7 @@ def test_the_first_draw_is_as_it_would_be_alone(
     assert len(np.unique(four.draws.reshape(12, -1).round(3), axis=0)) == 12
 
 
-def test_a_budget_is_a_number_of_euler_steps(policy: LightFlowPolicy, dataset: Dataset) -> None:
+def test_a_budget_is_a_number_of_euler_steps(policy: Policy, dataset: Dataset) -> None:
     observation = tiny.batch(policy, dataset)
     assert policy.budgets == (1, 2, 5, 10)
     chunks = []
@@ -79,7 +77,7 @@ def test_a_budget_is_a_number_of_euler_steps(policy: LightFlowPolicy, dataset: D
 
 
 def test_a_deadline_chooses_the_steps_that_fit(
-    policy: LightFlowPolicy, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+    policy: Policy, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     observation = tiny.batch(policy, dataset)
     monkeypatch.setattr(policy.flow_predictor, "step_ms", lambda _: 1e5)
@@ -92,12 +90,12 @@ def test_a_deadline_chooses_the_steps_that_fit(
 
 
 @pytest.mark.parametrize("budget", [0, "auto", 2.5, 101, True])
-def test_budgets_that_are_none(policy: LightFlowPolicy, dataset: Dataset, budget: object) -> None:
+def test_budgets_that_are_none(policy: Policy, dataset: Dataset, budget: object) -> None:
     with pytest.raises(ValueError, match="expected a number of Euler steps from 1 to 100"):
         policy.predict_action_chunk(tiny.batch(policy, dataset), budget=budget)  # type: ignore[arg-type]
 
 
-def test_the_time_of_a_step_is_measured_once(policy: LightFlowPolicy) -> None:
+def test_the_time_of_a_step_is_measured_once(policy: Policy) -> None:
     predictor = policy.flow_predictor
     first = predictor.step_ms(2)
     assert first > 0
@@ -131,7 +129,7 @@ def test_rows_between_measured_ones_take_a_time_between_theirs(
     assert predictor._step_ms_of_draws(3, 1) == 30.0
 
 
-def test_a_light_network_is_a_flow_network(policy: LightFlowPolicy) -> None:
+def test_a_light_network_is_a_flow_network(policy: Policy) -> None:
     net: FlowNet = policy.net
     assert net.chunk_shape == (tiny.HORIZON, tiny.ACTION_DIM)
     assert net.num_steps == 10

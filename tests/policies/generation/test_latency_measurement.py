@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oatkit.data import Dataset
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from oatkit.policies.generation import latency_measurement
 from oatkit.policies.generation.latency_measurement import measure_costs, measure_latency
 from tests.nn.pretended_devices import AsynchronousClock
@@ -26,7 +26,7 @@ def test_latency_is_measured_once(dataset: Dataset) -> None:
         whole.predict_action_chunk(observation, deadline_ms=1)
 
 
-def slow_parts(policy: LightPolicy, monkeypatch: pytest.MonkeyPatch) -> AsynchronousClock:
+def slow_parts(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> AsynchronousClock:
     """A clock on which a stage takes 2 ms, decoding 3 ms and encoding half a second."""
     clock = AsynchronousClock(monkeypatch)
     stages = clock.timed(latency_measurement.generate_stages, 0.002)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from oatkit.data import Dataset
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from oatkit.policies.generation.prediction import (
     Prediction,
     PredictionOptions,
@@ -91,7 +91,7 @@ def test_draws_stand_behind_one_another() -> None:
 
 
 def test_what_was_read_is_answered_with_numpy(
-    dataset: Dataset, policies: dict[str, LightPolicy]
+    dataset: Dataset, policies: dict[str, Policy]
 ) -> None:
     policy = policies["oat-pow2"]
     read = policy.read(tiny.batch(policy, dataset))

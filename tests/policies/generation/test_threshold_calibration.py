@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from oatkit.data import Dataset
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from oatkit.policies.generation import threshold_calibration
 from oatkit.policies.generation.early_stop import AutoThresholds, StageCosts
 from oatkit.policies.generation.threshold_calibration import squared_distance
@@ -111,7 +111,7 @@ def test_the_chunk_stays_as_near_to_that_of_all_tokens_as_the_margin_says(
     assert used[0] >= used[1] > used[2]
 
 
-def corrected_batch(dataset: Dataset, size: int) -> tuple[LightPolicy, dict[str, Any], Tensor]:
+def corrected_batch(dataset: Dataset, size: int) -> tuple[Policy, dict[str, Any], Tensor]:
     """A policy with an offset head, observations, and the actions that follow them."""
     policy = tiny.make_policy("klt", dataset, offset_layers=1)
     observation = tiny.batch(policy, dataset, size)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from oatkit.data import Dataset
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from oatkit.policies.generation.token_net import TokenNet
 from oatkit.policies.light.light_net import LightNet
 from oatkit.policies.vlm.vlm_net import VlmNet
@@ -23,7 +23,7 @@ def test_a_network_has_what_the_protocol_declares(net: type, name: str) -> None:
 
 
 def test_selected_rows_are_generated_as_in_the_batch(
-    dataset: Dataset, policies: dict[str, LightPolicy]
+    dataset: Dataset, policies: dict[str, Policy]
 ) -> None:
     policy = policies["oat"]
     net: TokenNet = policy.net

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from oatkit.data import Dataset
 from oatkit.errors import DecodeError
-from oatkit.policies import LightPolicy, Prediction
+from oatkit.policies import Policy, Prediction
 from oatkit.policies.generation.deadline import Latency
 from oatkit.policies.observation.observations import Observations
 from oatkit.storage.artifact import UNTRAINED
@@ -26,7 +26,7 @@ PREFIXED = ("oat", "oat-pow2", "klt")
 class Saying:
     """A generation that gives these tokens, each row with its end."""
 
-    def __init__(self, tokens: Tokens, policy: LightPolicy) -> None:
+    def __init__(self, tokens: Tokens, policy: Policy) -> None:
         self._wanted = torch.full((len(tokens), policy.tokenizer.max_tokens), policy.net.end_id)
         for row, ids, length in zip(self._wanted, tokens.ids, tokens.lengths, strict=True):
             row[:length] = ids[:length]
@@ -160,7 +160,7 @@ def test_rows_between_measured_ones_take_a_time_between_theirs(
 
 
 @pytest.mark.parametrize("kind", PREFIXED)
-def test_budgets_nest(kind: str, policies: dict[str, LightPolicy], dataset: Dataset) -> None:
+def test_budgets_nest(kind: str, policies: dict[str, Policy], dataset: Dataset) -> None:
     """The same random numbers at every budget; inside a block the surplus is dropped."""
     policy = policies[kind]
     observation = tiny.batch(policy, dataset)
@@ -195,7 +195,7 @@ def test_another_schedule_warns_once(dataset: Dataset) -> None:
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0)])
 @pytest.mark.parametrize("kind", ["oat-pow2", "bin"])
 def test_the_first_draw_is_as_it_would_be_alone(
-    kind: str, sampling: Sampling, policies: dict[str, LightPolicy], dataset: Dataset
+    kind: str, sampling: Sampling, policies: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = policies[kind]
     observation = tiny.batch(policy, dataset)
@@ -217,7 +217,7 @@ def test_the_first_draw_is_as_it_would_be_alone(
 
 
 def test_observations_are_encoded_once_for_all_draws(
-    policies: dict[str, LightPolicy], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+    policies: dict[str, Policy], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = policies["oat-pow2"]
     sizes: list[int] = []
@@ -259,9 +259,7 @@ def test_draws_that_do_not_decode_are_generated_again(dataset: Dataset) -> None:
     assert found.attempts.tolist() == [1, 2, 1]
 
 
-def test_a_prediction_says_why_it_stopped(
-    policies: dict[str, LightPolicy], dataset: Dataset
-) -> None:
+def test_a_prediction_says_why_it_stopped(policies: dict[str, Policy], dataset: Dataset) -> None:
     policy = policies["oat-pow2"]
     batch = tiny.batch(policy, dataset)
     assert policy.predict_action_chunk(batch).stopped == ["all"] * 3

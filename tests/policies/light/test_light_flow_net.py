@@ -8,8 +8,9 @@ import torch
 
 from oatkit.data import Dataset
 from oatkit.nn.sample_random import SampleRandom
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy, policy_for_dataset
 from oatkit.policies.light.light_flow_net import LightFlowNet
+from oatkit.policies.light.light_model import LightModel
 from oatkit.policies.observation.observations import Observations
 from tests.policies import tiny
 
@@ -25,11 +26,11 @@ def test_the_encoder_is_that_of_the_light_policy(dataset: Dataset) -> None:
     """The same parts, made of the same random numbers, and the same weights for a context."""
     flow = tiny.make_flow_policy(dataset, cameras=("front",))
     torch.manual_seed(1)
-    light = LightPolicy.for_dataset(
+    light = policy_for_dataset(
         tiny.CONFIG, tiny.make_tokenizer("bin", dataset), dataset, cameras=("front",)
     )
     torch.manual_seed(1)
-    light = LightPolicy.make(tiny.CONFIG, light.tokenizer, light.spec)
+    light = Policy(LightModel.make(tiny.CONFIG, light.tokenizer, light.spec))
     own, other = flow.net.state_dict(), light.net.state_dict()
     shared = [name for name in own if not name.startswith("head.")]
     assert shared == [name for name in other if not name.startswith("decoder.")]

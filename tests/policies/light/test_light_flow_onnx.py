@@ -10,7 +10,7 @@ import torch
 
 from oatkit.data import Dataset
 from oatkit.nn.onnx.graph import open_session
-from oatkit.policies import LightFlowConfig, LightFlowPolicy
+from oatkit.policies import LightFlowConfig, policy_for_dataset
 from oatkit.policies.light.light_flow_onnx import flow_encoder_model, flow_facts, flow_step_model
 from tests.policies import tiny
 
@@ -25,7 +25,7 @@ def test_velocities_are_those_of_torch(changes: dict[str, int], dataset: Dataset
     torch.manual_seed(0)
     config = LightFlowConfig(replace(tiny.CONFIG, **changes))
     tokenizer = tiny.make_tokenizer("bin", dataset)
-    policy = LightFlowPolicy.for_dataset(config, tokenizer, dataset, history=1)
+    policy = policy_for_dataset(config, tokenizer, dataset, history=1)
     encoder, step = (
         open_session(model) for model in (flow_encoder_model(policy), flow_step_model(policy))
     )

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from oatkit.data import Dataset
-from oatkit.policies import LightConfig, LightPolicy
+from oatkit.policies import LightConfig, policy_for_dataset
 from tests.policies import tiny
 
 
 def test_an_untrained_network_is_about_as_unsure_as_guessing(dataset: Dataset) -> None:
     tokenizer = tiny.make_tokenizer("oat", dataset)
     torch.manual_seed(0)
-    policy = LightPolicy.for_dataset(LightConfig(width=32, num_heads=2), tokenizer, dataset)
+    policy = policy_for_dataset(LightConfig(width=32, num_heads=2), tokenizer, dataset)
     batch = tiny.batch(policy, dataset)
     tokens = tokenizer.encode(torch.from_numpy(batch["action"]))
     context = policy.net.encode(policy.read(batch))

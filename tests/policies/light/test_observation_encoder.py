@@ -14,6 +14,7 @@ from oatkit.data import Dataset, open_dataset
 from oatkit.nn.image_encoder import resize
 from oatkit.policies import load_policy
 from oatkit.policies.light.light_config import LightConfig
+from oatkit.policies.light.light_model import LightModel
 from oatkit.policies.light.observation_encoder import load_for_more_tasks, resized_reading
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
@@ -45,7 +46,7 @@ def test_images_are_shrunk_to_what_the_network_reads(dataset: Dataset) -> None:
 def test_further_tasks_keep_the_weights_that_there_are(dataset: Dataset) -> None:
     policy = tiny.make_policy("oat", dataset)
     spec = policy.spec.with_more_tasks(["fold the cloth"])
-    larger = policy.make(policy.net.config, policy.tokenizer, spec).net
+    larger = LightModel.make(policy.net.config, policy.tokenizer, spec).net
     new = larger.task.weight[-1].clone()
     load_for_more_tasks(larger, policy.net.state_dict())
     assert torch.equal(larger.task.weight[:-1], policy.net.task.weight)

@@ -13,7 +13,7 @@ import torch
 import oatkit
 from oatkit.data import Dataset
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.policies import LightFlowConfig, LightPolicy
+from oatkit.policies import LightFlowConfig, Policy, policy_for_dataset
 from oatkit.policies.light.offset_loss import tokens_to_correct
 from oatkit.tokenizers import KINDS
 from oatkit.types import Sampling, Tokens
@@ -22,11 +22,11 @@ from tests.policies import tiny
 GREEDY = Sampling(temperature=0.0)
 
 
-def make_policy(kind: str, dataset: Dataset, **settings: Any) -> LightPolicy:
+def make_policy(kind: str, dataset: Dataset, **settings: Any) -> Policy:
     tokenizer = tiny.make_tokenizer(kind, dataset)
     torch.manual_seed(1)
     config = replace(tiny.CONFIG, offset_layers=1)
-    return LightPolicy.for_dataset(config, tokenizer, dataset, **settings)
+    return policy_for_dataset(config, tokenizer, dataset, **settings)
 
 
 def random_of(size: int, step: int = 0) -> SampleRandom:

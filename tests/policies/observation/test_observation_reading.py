@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from oatkit.data import Dataset
-from oatkit.policies import LightPolicy
+from oatkit.policies import Policy
 from oatkit.policies.observation.observation_reading import as_array, read_observation
 from oatkit.policies.observation.observations import Observations
 from oatkit.types.observation_keys import IMAGES, STATE
@@ -84,11 +84,11 @@ def test_bad_observations(case: str, dataset: Dataset) -> None:
 
 
 @pytest.fixture(scope="module")
-def policy(dataset: Dataset) -> LightPolicy:
+def policy(dataset: Dataset) -> Policy:
     return tiny.make_policy("oat-pow2", dataset, cameras=("front",))
 
 
-def test_what_was_read_predicts_the_same(policy: LightPolicy, dataset: Dataset) -> None:
+def test_what_was_read_predicts_the_same(policy: Policy, dataset: Dataset) -> None:
     observation = tiny.batch(policy, dataset, 3)
     given = policy.predict_action_chunk(observation, generator=seeded())
     read = policy.predict_action_chunk(policy.read(observation), generator=seeded())
@@ -99,9 +99,7 @@ def test_what_was_read_predicts_the_same(policy: LightPolicy, dataset: Dataset) 
     assert isinstance(answer.chunk, np.ndarray), "what was read is answered with numpy"
 
 
-def test_requests_that_were_read_one_by_one_are_a_batch(
-    policy: LightPolicy, dataset: Dataset
-) -> None:
+def test_requests_that_were_read_one_by_one_are_a_batch(policy: Policy, dataset: Dataset) -> None:
     observation = tiny.batch(policy, dataset, 3)
     rows = [policy.read(tiny.row(observation, index)) for index in range(3)]
     together = policy.predict_action_chunk(Observations.cat(rows), generator=seeded())
@@ -109,7 +107,7 @@ def test_requests_that_were_read_one_by_one_are_a_batch(
     np.testing.assert_array_equal(together.ids, given.ids)
 
 
-def test_one_frame_that_was_read_joins_the_history(policy: LightPolicy, dataset: Dataset) -> None:
+def test_one_frame_that_was_read_joins_the_history(policy: Policy, dataset: Dataset) -> None:
     batch = tiny.batch(policy, dataset, 2)
     arrays = {key: batch[key] for key in (STATE, f"{IMAGES}front")}
     frames = [
@@ -127,7 +125,7 @@ def test_one_frame_that_was_read_joins_the_history(policy: LightPolicy, dataset:
     assert not policy.read(batch).is_single_frame
 
 
-def test_a_simulator_may_show_more(policy: LightPolicy, dataset: Dataset) -> None:
+def test_a_simulator_may_show_more(policy: Policy, dataset: Dataset) -> None:
     observation = tiny.batch(policy, dataset, 1)
     more = observation | {f"{IMAGES}wrist": np.zeros(3), "observation.force": np.zeros(1)}
     with pytest.raises(ValueError, match="unknown camera 'wrist'"):

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("transformers", reason="vision-language policies need oatkit[vlm]")
 
 from oatkit.data import Dataset
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.policies.vlm.backbones.loading import write_scratch
@@ -26,7 +26,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def autoregressive(checkpoints: dict[str, Path], dataset: Dataset) -> dict[str, VlmPolicy]:
+def autoregressive(checkpoints: dict[str, Path], dataset: Dataset) -> dict[str, Policy]:
     """`vlm-ar` policies by family."""
     return {
         family: tiny_vlm.make_policy("vlm-ar", checkpoints[family], "oat-pow2", dataset)
@@ -35,7 +35,7 @@ def autoregressive(checkpoints: dict[str, Path], dataset: Dataset) -> dict[str, 
 
 
 @pytest.fixture(scope="module")
-def cotrained(checkpoints: dict[str, Path], dataset: Dataset) -> dict[str, VlmPolicy]:
+def cotrained(checkpoints: dict[str, Path], dataset: Dataset) -> dict[str, Policy]:
     """`vlm-tc` policies by family."""
     return {
         family: tiny_vlm.make_policy("vlm-tc", checkpoints[family], "oat-pow2", dataset)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from oatkit.data import Dataset
-from oatkit.policies import Prediction, VlmPolicy
+from oatkit.policies import Policy, Prediction
 from oatkit.policies.vlm.backbones.backbone import Backbone
 from oatkit.types import Sampling
 from oatkit.types.observation_keys import IMAGES
@@ -20,7 +20,7 @@ from tests.policies.vlm.tiny_vlm import families
 @families
 def test_acting_prefills_once_and_samples_nothing(
     family: str,
-    cotrained: dict[str, VlmPolicy],
+    cotrained: dict[str, Policy],
     dataset: Dataset,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -46,9 +46,7 @@ def test_acting_prefills_once_and_samples_nothing(
 
 
 @families
-def test_a_batch_is_its_rows(
-    family: str, cotrained: dict[str, VlmPolicy], dataset: Dataset
-) -> None:
+def test_a_batch_is_its_rows(family: str, cotrained: dict[str, Policy], dataset: Dataset) -> None:
     policy = cotrained[family]
     observation = tiny_vlm.batch(policy, dataset) | {"task": ["open", "open it now please", "go"]}
     together = policy.predict_action_chunk(observation, generator=[seeded(i) for i in range(3)])
@@ -59,7 +57,7 @@ def test_a_batch_is_its_rows(
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_the_first_draw_is_as_it_would_be_alone(
-    temperature: float, cotrained: dict[str, VlmPolicy], dataset: Dataset
+    temperature: float, cotrained: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = cotrained["qwen3-vl"]
     observation = tiny_vlm.batch(policy, dataset)
@@ -78,7 +76,7 @@ def test_the_first_draw_is_as_it_would_be_alone(
 
 
 def test_a_missing_camera_is_masked_for_the_expert_too(
-    cotrained: dict[str, VlmPolicy], dataset: Dataset
+    cotrained: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy, key = cotrained["qwen3-vl"], f"{IMAGES}front"
     observation = tiny.row(tiny_vlm.batch(policy, dataset), 0)
@@ -90,7 +88,7 @@ def test_a_missing_camera_is_masked_for_the_expert_too(
 
 
 def test_without_temperature_there_is_no_noise(
-    cotrained: dict[str, VlmPolicy], dataset: Dataset
+    cotrained: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = cotrained["paligemma2"]
     observation = tiny_vlm.batch(policy, dataset)
@@ -113,7 +111,7 @@ def test_without_temperature_there_is_no_noise(
 
 
 def test_a_budget_is_a_number_of_euler_steps(
-    cotrained: dict[str, VlmPolicy], dataset: Dataset
+    cotrained: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = cotrained["paligemma2"]
     observation = tiny_vlm.batch(policy, dataset)
@@ -133,7 +131,7 @@ def test_a_budget_is_a_number_of_euler_steps(
 
 
 def test_a_deadline_chooses_the_steps_that_fit(
-    cotrained: dict[str, VlmPolicy], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+    cotrained: dict[str, Policy], dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = cotrained["paligemma2"]
     observation = tiny_vlm.batch(policy, dataset)
@@ -148,7 +146,7 @@ def test_a_deadline_chooses_the_steps_that_fit(
     assert more.calls[0] == 5
 
 
-def test_the_time_of_a_step_is_measured_once(cotrained: dict[str, VlmPolicy]) -> None:
+def test_the_time_of_a_step_is_measured_once(cotrained: dict[str, Policy]) -> None:
     predictor = cotrained["paligemma2"].flow_predictor
     first = predictor.step_ms(2)
     assert first > 0

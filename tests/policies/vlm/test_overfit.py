@@ -10,7 +10,7 @@ import torch
 from oatkit.data import Dataset
 from oatkit.measure.held_out_losses import measure_losses
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.policies import VlmConfig, VlmPolicy
+from oatkit.policies import Policy, VlmConfig, policy_for_dataset
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.vlm_config import ExpertConfig
 from tests.policies import tiny
@@ -21,7 +21,7 @@ COPIES = 4
 """Number of times that a chunk is in a batch, with noise of its own each."""
 
 
-def learn(policy: VlmPolicy, dataset: Dataset, steps: int) -> tuple[float, float]:
+def learn(policy: Policy, dataset: Dataset, steps: int) -> tuple[float, float]:
     """Token accuracy, and the error of what is acted, of four chunks after training on them."""
     observation = tiny_vlm.batch(policy, dataset, 4)
     read = policy.read(observation)
@@ -42,13 +42,13 @@ def learn(policy: VlmPolicy, dataset: Dataset, steps: int) -> tuple[float, float
     return min(slot.accuracy for slot in slots), float(error.square().mean())
 
 
-def make_policy(objective: str, checkpoint: Path, dataset: Dataset) -> VlmPolicy:
+def make_policy(objective: str, checkpoint: Path, dataset: Dataset) -> Policy:
     torch.manual_seed(0)
-    return VlmPolicy.for_dataset(
+    return policy_for_dataset(
         VlmConfig(objective, expert=ExpertConfig(width=64)),
-        str(checkpoint),
         tiny.make_tokenizer("oat-pow2", dataset),
         dataset,
+        backbone=str(checkpoint),
         cameras=("front",),
     )
 

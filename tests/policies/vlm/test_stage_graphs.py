@@ -14,7 +14,7 @@ import torch
 from oatkit.data import Dataset
 from oatkit.nn import captured_call
 from oatkit.nn.captured_call import CapturedCall, GraphPool
-from oatkit.policies import Prediction, VlmPolicy
+from oatkit.policies import Policy, Prediction
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.backbones.key_value_cache import GrowingCache
 from oatkit.policies.vlm.token_head import full_mask
@@ -31,7 +31,7 @@ def rows_of(observation: dict[str, Any], *rows: int) -> dict[str, Any]:
     }
 
 
-def predict_all(policy: VlmPolicy, batches: list[dict[str, Any]]) -> list[Prediction]:
+def predict_all(policy: Policy, batches: list[dict[str, Any]]) -> list[Prediction]:
     """By every head, all batches."""
     found = []
     for head in policy.heads:

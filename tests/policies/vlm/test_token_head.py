@@ -10,7 +10,7 @@ from torch import Tensor
 
 from oatkit.data import Dataset
 from oatkit.measure.invariants import stages_alone
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy
 from oatkit.policies.generation.packing import pack
 from oatkit.policies.generation.token_generation import generate_stages
 from oatkit.policies.vlm.backbones.backbone import Context
@@ -31,7 +31,7 @@ SCHEDULES = (
 schedules = pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda s: str(s.endpoints))
 
 
-def encoded(policy: VlmPolicy, dataset: Dataset, size: int = 2) -> tuple[Context, Tensor]:
+def encoded(policy: Policy, dataset: Dataset, size: int = 2) -> tuple[Context, Tensor]:
     observation = tiny_vlm.batch(policy, dataset, size)
     read = policy.read(observation)
     return policy.net.encode(read), policy.tokenizer.encode(observation["action"]).ids
@@ -45,7 +45,7 @@ def close(a: Tensor, b: Tensor) -> None:
 @schedules
 @torch.no_grad()
 def test_packed_is_alone_is_cached(
-    family: str, schedule: Schedule, autoregressive: dict[str, VlmPolicy], dataset: Dataset
+    family: str, schedule: Schedule, autoregressive: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = autoregressive[family]
     context, ids = encoded(policy, dataset)
@@ -76,7 +76,7 @@ def test_singleton_blocks_are_causal() -> None:
 @schedules
 @torch.no_grad()
 def test_no_slot_sees_its_own_block(
-    family: str, schedule: Schedule, autoregressive: dict[str, VlmPolicy], dataset: Dataset
+    family: str, schedule: Schedule, autoregressive: dict[str, Policy], dataset: Dataset
 ) -> None:
     """And the context does not notice what is spoken after it."""
     policy = autoregressive[family]
@@ -99,7 +99,7 @@ def test_no_slot_sees_its_own_block(
 
 @families
 @torch.no_grad()
-def test_shifted_is_cached(family: str, cotrained: dict[str, VlmPolicy], dataset: Dataset) -> None:
+def test_shifted_is_cached(family: str, cotrained: dict[str, Policy], dataset: Dataset) -> None:
     """MASK, T_1 .. T_7 in one causal pass is what sampling from a co-trained model feeds."""
     policy = cotrained[family]
     read, _ = sample(policy, dataset)

@@ -15,7 +15,7 @@ from oatkit.data import Dataset
 from oatkit.nn.flow import add_noise, flow_times
 from oatkit.nn.image_augmentation import Augmentation
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy
 from oatkit.policies.generation.blockwise_loss import blockwise_loss
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.backbone import Context
@@ -27,7 +27,7 @@ from tests.policies.vlm import tiny_vlm
 from tests.policies.vlm.tiny_vlm import families, sample, sample_random
 
 
-def gradients(policy: VlmPolicy, loss: Tensor) -> tuple[float, float]:
+def gradients(policy: Policy, loss: Tensor) -> tuple[float, float]:
     """Largest gradient of the VLM (state and token rows with it) and of the expert."""
     policy.net.zero_grad(set_to_none=True)
     loss.backward()
@@ -39,7 +39,7 @@ def gradients(policy: VlmPolicy, loss: Tensor) -> tuple[float, float]:
     return largest[False], largest[True]
 
 
-def losses(policy: VlmPolicy, dataset: Dataset) -> tuple[Tensor, Tensor]:
+def losses(policy: Policy, dataset: Dataset) -> tuple[Tensor, Tensor]:
     """Token loss and flow loss of one context, as training has them."""
     read, actions = sample(policy, dataset)
     tokens = policy.tokenizer.encode(actions)
@@ -53,7 +53,7 @@ def losses(policy: VlmPolicy, dataset: Dataset) -> tuple[Tensor, Tensor]:
 @families
 def test_the_flow_loss_stops_at_the_vlm(
     family: str,
-    cotrained: dict[str, VlmPolicy],
+    cotrained: dict[str, Policy],
     dataset: Dataset,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -100,7 +100,7 @@ def test_the_loss_is_the_sum(family: str, checkpoints: dict[str, Path], dataset:
 @families
 @torch.no_grad()
 def test_the_expert_never_sees_tokens(
-    family: str, cotrained: dict[str, VlmPolicy], dataset: Dataset
+    family: str, cotrained: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = cotrained[family]
     read, actions = sample(policy, dataset)
@@ -118,7 +118,7 @@ def test_the_expert_never_sees_tokens(
 @families
 @torch.no_grad()
 def test_the_expert_reads_context_actions_and_time(
-    family: str, cotrained: dict[str, VlmPolicy], dataset: Dataset
+    family: str, cotrained: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = cotrained[family]
     read, _ = sample(policy, dataset)
@@ -357,7 +357,7 @@ def test_a_camera_that_is_not_there_cannot_be_left_uncropped(
 
 @families
 def test_the_layer_whose_output_nobody_reads_is_not_gathered_alone(
-    family: str, cotrained: dict[str, VlmPolicy]
+    family: str, cotrained: dict[str, Policy]
 ) -> None:
     """FSDP would not gather its weights for the gradients of its keys and values."""
     net = cotrained[family].net

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from oatkit.data import Dataset
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.vlm_reader import resized_reading
 from oatkit.types.observation_keys import IMAGES, STATE
@@ -23,13 +23,11 @@ FRONT = f"{IMAGES}front"
 
 
 @pytest.fixture(scope="module")
-def policy(checkpoints: dict[str, Path], dataset: Dataset) -> VlmPolicy:
+def policy(checkpoints: dict[str, Path], dataset: Dataset) -> Policy:
     return tiny_vlm.make_policy("vlm-ar", checkpoints["qwen3-vl"], "oat-pow2", dataset)
 
 
-def test_requests_that_were_read_one_by_one_are_a_batch(
-    policy: VlmPolicy, dataset: Dataset
-) -> None:
+def test_requests_that_were_read_one_by_one_are_a_batch(policy: Policy, dataset: Dataset) -> None:
     batch = tiny_vlm.batch(policy, dataset)
     batch["task"] = ["wave", "wave both hands slowly", "stop"]
     rows: list[dict[str, Any]] = [tiny.row(batch, index) for index in range(3)]
@@ -42,7 +40,7 @@ def test_requests_that_were_read_one_by_one_are_a_batch(
         np.testing.assert_allclose(alone.entropy_bits[0], found.entropy_bits[index], atol=1e-4)
 
 
-def test_a_simulator_may_show_more(policy: VlmPolicy, dataset: Dataset) -> None:
+def test_a_simulator_may_show_more(policy: Policy, dataset: Dataset) -> None:
     batch = tiny_vlm.batch(policy, dataset, 1) | {f"{IMAGES}wrist": np.zeros(3)}
     with pytest.raises(ValueError, match="unknown camera 'wrist'"):
         policy.read(batch)
@@ -74,7 +72,7 @@ def test_a_simulator_may_show_more(policy: VlmPolicy, dataset: Dataset) -> None:
     ],
 )
 def test_what_is_refused(
-    change: dict[str, Any], message: str, policy: VlmPolicy, dataset: Dataset
+    change: dict[str, Any], message: str, policy: Policy, dataset: Dataset
 ) -> None:
     observation = tiny_vlm.batch(policy, dataset)
     with pytest.raises(ValueError, match=message):
@@ -121,7 +119,7 @@ def test_text_alone_and_state_is_enough(checkpoints: dict[str, Path], dataset: D
     assert np.abs(found.entropy_bits - other.entropy_bits).max() > 1e-4
 
 
-def test_images_as_lerobot_has_them(policy: VlmPolicy, dataset: Dataset) -> None:
+def test_images_as_lerobot_has_them(policy: Policy, dataset: Dataset) -> None:
     observation = tiny_vlm.batch(policy, dataset)
     wanted = policy.predict_action_chunk(observation, generator=seeded())
     floats = torch.from_numpy(observation[FRONT]).movedim(-1, -3).float() / 255
@@ -157,7 +155,7 @@ def test_images_are_resized_when_they_are_decoded(
 
 
 def test_an_image_processor_that_does_more_than_resize(
-    policy: VlmPolicy, monkeypatch: pytest.MonkeyPatch
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The images of such a processor are read whole, so that it does all that it does."""
     processor = policy.net.backbone.processor

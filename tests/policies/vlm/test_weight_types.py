@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from oatkit.data import Dataset
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy, load_policy
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from tests.policies.vlm.tiny_vlm import families, make_policy, sample, sample_random
 
@@ -31,7 +31,7 @@ mixtures = pytest.mark.parametrize("mixture", list(MIXTURES))
 
 def bfloat16_policy(
     checkpoint: Path, dataset: Dataset, mixture: str, objective: str = "vlm-tc"
-) -> VlmPolicy:
+) -> Policy:
     options = BackboneOptions(dtype="bfloat16", **MIXTURES[mixture])
     return make_policy(objective, checkpoint, "oat-pow2", dataset, backbone=options)
 
@@ -40,7 +40,7 @@ def autocast(is_on: bool) -> AbstractContextManager[Any]:
     return torch.autocast("cpu", torch.bfloat16) if is_on else nullcontext()
 
 
-def loss(policy: VlmPolicy, dataset: Dataset) -> Tensor:
+def loss(policy: Policy, dataset: Dataset) -> Tensor:
     observations, actions = sample(policy, dataset)
     tokens = policy.tokenizer.encode(actions)
     return policy.loss(observations, tokens, actions, sample_random()).total
@@ -127,7 +127,7 @@ def test_a_policy_of_mixed_types_acts_and_is_loaded_as_it_was(
 ) -> None:
     policy = bfloat16_policy(checkpoints[family], dataset, "adapters")
     observations, _ = sample(policy, dataset)
-    again = VlmPolicy.from_pretrained(policy.save_pretrained(tmp_path / "policy"))
+    again = load_policy(policy.save_pretrained(tmp_path / "policy"))
     types = {name: p.dtype for name, p in policy.net.named_parameters()}
     assert {name: p.dtype for name, p in again.net.named_parameters()} == types
     for head in ("flow", "tokens"):
@@ -146,7 +146,7 @@ def test_adapters_that_were_stored_as_bfloat16_are_trained_as_float32(
     policy = bfloat16_policy(checkpoints["smolvlm"], dataset, "adapters")
     path = policy.save_pretrained(tmp_path / "policy") / "model.safetensors"
     save_file({name: tensor.bfloat16() for name, tensor in load_file(path).items()}, path)
-    again = VlmPolicy.from_pretrained(path.parent)
+    again = load_policy(path.parent)
     assert {p.dtype for p in again.net.parameters() if p.requires_grad} == {torch.float32}
 
 

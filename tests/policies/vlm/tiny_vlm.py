@@ -11,7 +11,7 @@ from torch import Tensor
 
 from oatkit.data import Dataset
 from oatkit.nn.sample_random import SampleRandom, sample_keys
-from oatkit.policies import VlmConfig, VlmPolicy
+from oatkit.policies import Policy, VlmConfig, policy_for_dataset
 from oatkit.policies.observation.observations import Observations
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.policies.vlm.vlm_config import ExpertConfig
@@ -32,16 +32,16 @@ def make_policy(
     cameras: tuple[str, ...] = ("front",),
     reads_state: bool = True,
     **settings: Any,
-) -> VlmPolicy:
+) -> Policy:
     """A policy with weights large enough for everything to be noticed."""
     config = VlmConfig(**{"objective": objective, "expert": EXPERT, **settings})
     tokenizer = tiny.make_tokenizer(kind, dataset)
     torch.manual_seed(1)
-    policy = VlmPolicy.for_dataset(
+    policy = policy_for_dataset(
         config,
-        str(checkpoint),
         tokenizer,
         dataset,
+        backbone=str(checkpoint),
         history=history,
         cameras=cameras,
         reads_state=reads_state,
@@ -52,11 +52,11 @@ def make_policy(
     return policy
 
 
-def batch(policy: VlmPolicy, dataset: Dataset, size: int = 3) -> dict[str, Any]:
+def batch(policy: Policy, dataset: Dataset, size: int = 3) -> dict[str, Any]:
     return tiny.batch(policy, dataset, size)  # type: ignore[arg-type]
 
 
-def sample(policy: VlmPolicy, dataset: Dataset, size: int = 2) -> tuple[Observations, Tensor]:
+def sample(policy: Policy, dataset: Dataset, size: int = 2) -> tuple[Observations, Tensor]:
     """Observations as the network reads them, and their raw actions."""
     observation = batch(policy, dataset, size)
     return policy.read(observation), torch.from_numpy(observation["action"])

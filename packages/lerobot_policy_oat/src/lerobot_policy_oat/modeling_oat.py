@@ -25,7 +25,7 @@ from oatkit import load_policy
 from oatkit.evaluation.action_plan import ActionPlan
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.weight_loading import WithoutWeights, place_weights
-from oatkit.policies import LightPolicy, Prediction
+from oatkit.policies import LightConfig, LightFlowConfig, Policy, Prediction
 from oatkit.policies.generation.budget_limits import policy_budget
 from oatkit.policies.generation.committed_actions import takes_committed
 from oatkit.policies.observation.frame_history import FrameHistory
@@ -36,7 +36,7 @@ from torch import Tensor, nn
 
 from lerobot_policy_oat.checkpoints import checkpoint_folder
 from lerobot_policy_oat.configuration_oat import FLOW_SETTINGS, OATConfig
-from lerobot_policy_oat.new_policy import Light, camera_key, dataset_tasks, make_light, new_policy
+from lerobot_policy_oat.new_policy import camera_key, dataset_tasks, make_light, new_policy
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class OATPolicy(PreTrainedPolicy):
         dataset_stats: Mapping[str, Mapping[str, Any]] | None = None,
         dataset_meta: Any = None,
         *,
-        light: Light | None = None,
+        light: Policy | None = None,
     ) -> None:
         super().__init__(config)
         config.validate_features()
@@ -97,7 +97,7 @@ class OATPolicy(PreTrainedPolicy):
         if self.training:
             random = SampleRandom(torch.randint(2**62, (count,), device=device))
             loss = light.loss(observations, tokens, actions_BTA, random, is_pad_BT).total
-        elif isinstance(light, LightPolicy):
+        elif light.head == "tokens":
             loss = light.loss(observations, tokens, actions_BTA, None, is_pad_BT).total
         else:  # the same times and noises at every call
             random = SampleRandom(torch.arange(count, device=device))
@@ -238,7 +238,7 @@ class OATPolicy(PreTrainedPolicy):
             (aside / "config.json").rename(aside / CONFIG_BESIDE_LEROBOT)
             self.config._save_pretrained(aside)
 
-    def _light_with(self, state_dict: dict[str, Tensor]) -> Light:
+    def _light_with(self, state_dict: dict[str, Tensor]) -> Policy:
         """A copy of the light policy with the weights of another state of this policy."""
         light = self.light
         with WithoutWeights():
@@ -272,7 +272,7 @@ class OATPolicy(PreTrainedPolicy):
                 "--policy.tokenizer_path out"
             )
         light = load_policy(folder)
-        if not isinstance(light, Light):
+        if light.kind not in (LightConfig.kind, LightFlowConfig.kind):
             raise ValueError(f"{pretrained_name_or_path} is {light.kind}, expected a light policy")
         tasks = () if dataset_meta is None else dataset_tasks(dataset_meta)
         if not set(tasks) <= set(light.spec.tasks):
@@ -284,7 +284,7 @@ class OATPolicy(PreTrainedPolicy):
         return policy
 
 
-def _completed(config: OATConfig, light: Light) -> OATConfig:
+def _completed(config: OATConfig, light: Policy) -> OATConfig:
     """The configuration with what the policy determines; raises where the two differ."""
     horizon = light.tokenizer.horizon
     if config.chunk_size not in (None, horizon):

@@ -10,8 +10,9 @@ import numpy as np
 from lerobot.utils.constants import ACTION, OBS_STATE
 from oatkit import load_tokenizer
 from oatkit.data import Normalizer, Statistics
-from oatkit.policies import LightConfig, LightFlowConfig, LightFlowPolicy, LightPolicy
+from oatkit.policies import LightConfig, LightFlowConfig, Policy
 from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.policy_table import policy_kind
 from oatkit.tokenizers import ActionTokenizer, make_codec, make_config
 from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.types.observation_keys import IMAGES
@@ -20,13 +21,10 @@ from lerobot_policy_oat.configuration_oat import OATConfig
 
 logger = logging.getLogger(__name__)
 
-Light = LightPolicy | LightFlowPolicy
-"""The light policy, on tokens or with a flow head."""
-
 
 def new_policy(
     config: OATConfig, stats: Mapping[str, Mapping[str, Any]], dataset_meta: Any
-) -> Light:
+) -> Policy:
     """An untrained policy for a dataset."""
     if dataset_meta is None:
         raise ValueError(
@@ -56,11 +54,9 @@ def new_policy(
 
 def make_light(
     settings: LightConfig | LightFlowConfig, tokenizer: ActionTokenizer, spec: ObservationSpec
-) -> Light:
+) -> Policy:
     """An untrained policy, with the head that the settings are for."""
-    if isinstance(settings, LightConfig):
-        return LightPolicy.make(settings, tokenizer, spec)
-    return LightFlowPolicy.make(settings, tokenizer, spec)
+    return Policy(policy_kind(settings.kind).make(settings, tokenizer, spec))
 
 
 def _tokenizer(config: OATConfig, stats: Mapping[str, Any], dataset_meta: Any) -> ActionTokenizer:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from oatkit.data import Normalizer
 from oatkit.nn.device import read_clock
+from oatkit.nn.sample_random import SampleRandom
 from oatkit.policies.generation.budget_limits import resolve_steps, step_choices
 from oatkit.policies.generation.deadline import Deadline, Latency, ms_between
 from oatkit.policies.generation.early_stop import AutoThresholds
@@ -42,6 +43,10 @@ class FlowNet(Protocol):
     def num_steps(self) -> int:
         """Number of Euler steps where no budget is named."""
 
+    @property
+    def masks_padding(self) -> bool:
+        """Whether steps past the end of an episode are left out of the flow loss."""
+
     def encode(self, observations: Observations) -> Any:
         """Contexts of a batch of observations."""
 
@@ -50,6 +55,22 @@ class FlowNet(Protocol):
 
     def flow(self, context: Any, noise_BTA: Tensor, num_steps: int) -> Tensor:
         """Normalized chunks (B, T, A), reached from noise in so many Euler steps."""
+
+    def flow_loss(
+        self,
+        context: Any,
+        actions_BTA: Tensor,
+        random: SampleRandom,
+        masked_BT: Tensor | None = None,
+    ) -> Tensor:
+        """Mean squared error of the velocity at random times, a scalar.
+
+        Args:
+            context: Context of the batch.
+            actions_BTA: Normalized actions.
+            random: Random numbers of the samples.
+            masked_BT: bool, steps whose error counts as zero.
+        """
 
 
 class FlowPredictor:

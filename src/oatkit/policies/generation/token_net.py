@@ -36,5 +36,8 @@ class TokenNet(Protocol):
     def pack(self, schedule: Schedule, device: torch.device) -> Packing:
         """The stages of a schedule as the network reads them."""
 
+    def logits(self, ids_BK: Tensor, schedule: Schedule, context: Any) -> Tensor:
+        """Logits (B, K, V) of a packed pass over true tokens; slot k predicts token k."""
+
     def start(self, context: Any, batch_size: int, num_slots: int) -> Generation:
         """Generation with an empty cache, which has room for `num_slots` slots."""

@@ -57,6 +57,12 @@ class LightConfig:
         if self.crop_size > self.image_size:
             raise ValueError(f"crop_size {self.crop_size} exceeds image_size {self.image_size}")
 
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> LightConfig:
+        """A config of what `written_settings` makes of one."""
+        endpoints = values["endpoints"]
+        return cls(**{**values, "endpoints": None if endpoints is None else tuple(endpoints)})
+
 
 @dataclass(frozen=True)
 class LightFlowConfig:

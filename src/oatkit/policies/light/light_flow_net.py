@@ -60,6 +60,11 @@ class LightFlowNet(nn.Module):
         return self.config.num_steps
 
     @property
+    def masks_padding(self) -> bool:
+        """Whether steps past the end of an episode are left out of the loss."""
+        return self.config.mask_padding
+
+    @property
     def blocks(self) -> list[nn.Module]:
         """Parts whose weights sharded training (FSDP) gathers one at a time; the others, which are
         small, stay gathered during a step."""

@@ -17,8 +17,8 @@ from oatkit.nn.flow_head import FlowHead
 from oatkit.nn.onnx import layers as modules
 from oatkit.nn.onnx.graph import Graph, Port
 from oatkit.nn.transformer import CrossAttention, Mlp, SelfAttention
-from oatkit.policies.generation.budget_limits import MAX_STEPS
-from oatkit.policies.light.light_flow_policy import LightFlowPolicy
+from oatkit.policies.generation.budget_limits import MAX_STEPS, step_choices
+from oatkit.policies.light.light_flow_model import LightFlowModel
 from oatkit.policies.light.observation_onnx import add_encoder, observation_ports
 
 POINT, TIME, KEYS, VALUES = "point", "time", "keys", "values"
@@ -26,21 +26,21 @@ VELOCITY = "velocity"
 
 
 @torch.inference_mode()
-def flow_encoder_model(policy: LightFlowPolicy) -> bytes:
+def flow_encoder_model(flow: LightFlowModel) -> bytes:
     """The file that is run once per observation; `observation_ports` are its inputs.
 
     keys, values   (L B, heads, context slots, head width), those of each layer one after the other
     """
-    graph, net = Graph(), policy.net
-    context = add_encoder(graph, net, net.config.sizes, policy.spec)
+    graph, net = Graph(), flow.net
+    context = add_encoder(graph, net, net.config.sizes, flow.spec)
     keys, values = zip(*modules.keys_values(graph, net.head.keys_values, context), strict=True)
     found = {KEYS: keys, VALUES: values}
     outputs = {
         name: (graph.add("Concat", *found[name], axis=0), port)
-        for name, port in _context_ports(policy).items()
+        for name, port in _context_ports(flow).items()
     }
     return graph.model(
-        observation_ports(policy.spec),
+        observation_ports(flow.spec),
         outputs,
         opset=modules.OPSET,
         ir_version=modules.IR_VERSION,
@@ -48,7 +48,7 @@ def flow_encoder_model(policy: LightFlowPolicy) -> bytes:
 
 
 @torch.inference_mode()
-def flow_step_model(policy: LightFlowPolicy) -> bytes:
+def flow_step_model(flow: LightFlowModel) -> bytes:
     """The file that is run once per Euler step.
 
     point          (B, horizon, action_dim) float32, noise at first, normalized units
@@ -56,9 +56,9 @@ def flow_step_model(policy: LightFlowPolicy) -> bytes:
     keys, values   what the encoder gives
     velocity       (B, horizon, action_dim), of which a step of size s subtracts s times
     """
-    graph, head = Graph(), policy.net.head
+    graph, head = Graph(), flow.net.head
     num_layers, width = len(head.attention), head.into.out_features
-    dim = policy.actions.dim  # a network for several robots has room for more
+    dim = flow.actions.dim  # a network for several robots has room for more
     into = modules.narrowed(head.into, dim, width)
     x = graph.add("Add", modules.linear(graph, into, POINT), graph.weight(head.positions))
     x = graph.add("Add", x, graph.reshape(_time(graph, head), [-1, 1, width]))
@@ -71,24 +71,24 @@ def flow_step_model(policy: LightFlowPolicy) -> bytes:
         x = graph.add("Add", x, modules.mlp(graph, cast(Mlp, head.mlp[layer]), x))
     out = modules.narrowed(head.out, width, dim)
     velocity = modules.linear(graph, out, modules.layer_norm(graph, head.norm, x))
-    chunk = Port("float32", ("B", policy.net.chunk_shape[0], dim))
-    inputs = {POINT: chunk, TIME: Port("float32", ("B",)), **_context_ports(policy)}
+    chunk = Port("float32", ("B", flow.net.chunk_shape[0], dim))
+    inputs = {POINT: chunk, TIME: Port("float32", ("B",)), **_context_ports(flow)}
     return graph.model(
         inputs, {VELOCITY: (velocity, chunk)}, opset=modules.OPSET, ir_version=modules.IR_VERSION
     )
 
 
-def flow_facts(policy: LightFlowPolicy) -> dict[str, Any]:
+def flow_facts(flow: LightFlowModel) -> dict[str, Any]:
     """What a caller of both files needs beside them."""
     return {
-        "num_steps": policy.net.num_steps,
-        "max_steps": max(MAX_STEPS, policy.net.num_steps),
-        "budgets": list(policy.budgets),
+        "num_steps": flow.net.num_steps,
+        "max_steps": max(MAX_STEPS, flow.net.num_steps),
+        "budgets": list(step_choices(flow.net.num_steps)),
     }
 
 
-def _context_ports(policy: LightFlowPolicy) -> dict[str, Port]:
-    sizes, num_slots = policy.net.config.sizes, len(policy.net.slots)
+def _context_ports(flow: LightFlowModel) -> dict[str, Port]:
+    sizes, num_slots = flow.net.config.sizes, len(flow.net.slots)
     shape = ("LB", sizes.num_heads, num_slots, sizes.width // sizes.num_heads)
     return {name: Port("float32", shape) for name in (KEYS, VALUES)}
 

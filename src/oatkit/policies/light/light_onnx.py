@@ -19,27 +19,27 @@ from oatkit.nn.onnx.graph import Graph, Port
 from oatkit.nn.onnx.stage_decoder import token_decoder_model
 from oatkit.nn.transformer import Mlp
 from oatkit.policies.generation.packing import pack
+from oatkit.policies.light.light_model import LightModel
 from oatkit.policies.light.light_net import LightNet
-from oatkit.policies.light.light_policy import LightPolicy
 from oatkit.policies.light.observation_onnx import add_encoder, observation_ports
 from oatkit.tokenizers.codec_onnx import decoder_model
 
 CONTEXT = "context"
 
 
-def stage_model(policy: LightPolicy) -> bytes:
+def stage_model(light: LightModel) -> bytes:
     """The file that one call of generation runs; see `onnx_decoder`."""
-    return token_decoder_model(FrozenDecoder(policy.net.decoder))
+    return token_decoder_model(FrozenDecoder(light.net.decoder))
 
 
 @torch.inference_mode()
-def encoder_model(policy: LightPolicy) -> bytes:
+def encoder_model(light: LightModel) -> bytes:
     """The file that is run once per observation; `observation_ports` are its inputs.
 
     into, back   what the stages read
     context      what the offset head reads, where there is one
     """
-    graph, net, spec = Graph(), policy.net, policy.spec
+    graph, net, spec = Graph(), light.net, light.spec
     width = net.config.width
     context = add_encoder(graph, net, net.config, spec)
     into, back = _folded(graph, net, context)
@@ -60,24 +60,22 @@ def context_port(net: LightNet) -> Port:
 
 
 @torch.inference_mode()
-def policy_decoder_model(policy: LightPolicy) -> bytes:
+def policy_decoder_model(light: LightModel) -> bytes:
     """The file that decodes tokens: the tokenizer's, with the offset of what is observed.
 
     Where there is an offset head it has one more input:
 
     context   (B, slots, width) float32, what the encoder gives
     """
-    net = policy.net
+    net = light.net
     if net.offset is None:
-        return decoder_model(policy.tokenizer)
-    return decoder_model(
-        policy.tokenizer, partial(_add_offset, policy), {CONTEXT: context_port(net)}
-    )
+        return decoder_model(light.tokenizer)
+    return decoder_model(light.tokenizer, partial(_add_offset, light), {CONTEXT: context_port(net)})
 
 
-def _add_offset(policy: LightPolicy, graph: Graph, chunks: str, lengths: str | None) -> str:
+def _add_offset(light: LightModel, graph: Graph, chunks: str, lengths: str | None) -> str:
     """`OffsetHead` as nodes; without `lengths` chunks are always of all tokens."""
-    net, tokenizer = policy.net, policy.tokenizer
+    net, tokenizer = light.net, light.tokenizer
     head = net.offset
     assert head is not None
     flat = graph.reshape(chunks, [-1, head.chunk.in_features])
@@ -99,12 +97,12 @@ def _add_offset(policy: LightPolicy, graph: Graph, chunks: str, lengths: str | N
     return graph.add("Add", chunks, graph.reshape(added, shape))
 
 
-def generation_facts(policy: LightPolicy) -> dict[str, Any]:
+def generation_facts(light: LightModel) -> dict[str, Any]:
     """What a caller of both files needs beside them."""
-    net = policy.net
-    stages = pack(policy.schedule).stages
+    net = light.net
+    stages = pack(light.schedule).stages
     return {
-        "endpoints": list(policy.schedule.endpoints),
+        "endpoints": list(light.schedule.endpoints),
         "mask_id": net.mask_id,
         "num_layers": net.config.num_layers,
         "num_heads": net.config.num_heads,

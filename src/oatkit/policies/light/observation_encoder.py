@@ -23,7 +23,7 @@ from oatkit.nn.image_encoder import ImageEncoder, resize, resize_and_crop
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.transformer import Transformer
 from oatkit.policies.light.light_config import LightConfig
-from oatkit.policies.observation.episode_reader import ResizedReading
+from oatkit.policies.observation.episode_reader import EpisodeReader, ResizedReading
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
@@ -102,6 +102,12 @@ def shrink_images(config: LightConfig, observations: Observations) -> Observatio
         for image in observations.images
     )
     return replace(observations, images=images)
+
+
+def light_reader(config: LightConfig, spec: ObservationSpec) -> EpisodeReader:
+    """Reads observations for a network of these sizes."""
+    read, resized = partial(read_observation, spec), partial(resized_reading, config, spec)
+    return EpisodeReader(read, spec.history, resized)
 
 
 def resized_reading(config: LightConfig, spec: ObservationSpec) -> ResizedReading | None:

@@ -117,6 +117,11 @@ class VlmNet(nn.Module):
         return self.config.expert.num_steps
 
     @property
+    def masks_padding(self) -> bool:
+        """Whether steps past the end of an episode are left out of the flow loss."""
+        return self.config.mask_padding
+
+    @property
     def mask_id(self) -> int:
         """Id of the mask, which follows all others."""
         return self._head.mask_id

@@ -32,7 +32,7 @@ def test_a_merged_policy_is_an_ordinary_one_with_the_same_outputs(
     with torch.no_grad():
         wanted = policy.logits(observations, tokens.ids, policy.schedule)
         loss = policy.loss(observations, tokens, actions_BTA, sample_random()).total
-        policy.merge_adapters()
+        policy.model.merge_adapters()
         found = policy.logits(observations, tokens.ids, policy.schedule)
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
         again = policy.loss(observations, tokens, actions_BTA, sample_random()).total

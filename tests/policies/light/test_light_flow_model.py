@@ -12,7 +12,8 @@ import torch
 import oatkit
 from oatkit.data import Dataset
 from oatkit.nn.sample_random import SampleRandom
-from oatkit.policies import LightFlowConfig, LightFlowPolicy
+from oatkit.policies import LightFlowConfig, Policy, policy_for_dataset
+from oatkit.policies.light.light_flow_model import LightFlowModel
 from oatkit.types import Sampling, Schedule, Tokens
 from tests.policies import tiny
 
@@ -20,11 +21,11 @@ GREEDY = Sampling(temperature=0)
 
 
 @pytest.fixture(scope="module")
-def policy(dataset: Dataset) -> LightFlowPolicy:
+def policy(dataset: Dataset) -> Policy:
     return tiny.make_flow_policy(dataset)
 
 
-def test_what_only_tokens_have_is_refused(policy: LightFlowPolicy, dataset: Dataset) -> None:
+def test_what_only_tokens_have_is_refused(policy: Policy, dataset: Dataset) -> None:
     observation = tiny.batch(policy, dataset)
     with pytest.raises(ValueError, match="which has no schedules: leave the schedule out"):
         policy.predict_action_chunk(observation, schedule=Schedule((1, 2)))
@@ -39,10 +40,10 @@ def test_another_number_of_actions_is_refused(dataset: Dataset, tmp_path: Path) 
     other = oatkit.open_dataset(str(tmp_path))
     tokenizer = tiny.make_tokenizer("bin", dataset)
     with pytest.raises(ValueError, match="the tokenizer is for 3 action dimensions"):
-        LightFlowPolicy.for_dataset(LightFlowConfig(tiny.CONFIG), tokenizer, other)
+        policy_for_dataset(LightFlowConfig(tiny.CONFIG), tokenizer, other)
 
 
-def test_the_loss_is_of_normalized_actions(policy: LightFlowPolicy, dataset: Dataset) -> None:
+def test_the_loss_is_of_normalized_actions(policy: Policy, dataset: Dataset) -> None:
     batch = tiny.batch(policy, dataset)
     read, actions = policy.read(batch), torch.from_numpy(batch["action"])
     tokens = Tokens.full(torch.zeros(3, 1, dtype=torch.int64))
@@ -65,7 +66,7 @@ def test_an_artifact_is_the_policy(dataset: Dataset, tmp_path: Path) -> None:
     policy.extras = {"note": 1}
     policy.save_pretrained(tmp_path)
     again = oatkit.load_policy(tmp_path)
-    assert isinstance(again, LightFlowPolicy)
+    assert isinstance(again.model, LightFlowModel)
     assert (again.digest, again.to_json()) == (policy.digest, policy.to_json())
     assert again.net.config == policy.net.config
     observation = tiny.batch(policy, dataset)
@@ -78,7 +79,7 @@ def test_an_artifact_is_the_policy(dataset: Dataset, tmp_path: Path) -> None:
     assert np.abs((rough - found[0]) / scale).max() < 0.1
 
 
-def test_further_tasks(policy: LightFlowPolicy, dataset: Dataset) -> None:
+def test_further_tasks(policy: Policy, dataset: Dataset) -> None:
     larger = policy.with_tasks(["fold the cloth"])
     assert larger.spec.tasks == (*tiny.TASKS, "fold the cloth")
     observation = tiny.batch(policy, dataset)
@@ -86,4 +87,4 @@ def test_further_tasks(policy: LightFlowPolicy, dataset: Dataset) -> None:
         larger.predict_action_chunk(observation, sampling=GREEDY).chunk,
         policy.predict_action_chunk(observation, sampling=GREEDY).chunk,
     )
-    assert "LightFlowPolicy(" in repr(larger)
+    assert "Policy(light-flow: " in repr(larger)

@@ -15,9 +15,11 @@ from torch import Tensor
 import oatkit
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError
-from oatkit.policies import VlmPolicy
+from oatkit.policies import Policy, VlmConfig
+from oatkit.policies.generation.early_stop import AutoThresholds
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
 from oatkit.policies.vlm.vlm_config import ExpertConfig, keep_precision
+from oatkit.policies.vlm.vlm_model import VlmModel
 from oatkit.types.observation_keys import IMAGES, STATE
 from tests.policies import tiny
 from tests.policies.tiny import seeded
@@ -51,7 +53,7 @@ def test_an_artifact_is_the_same_policy(
     assert {file.name for file in path.iterdir()} == names
     assert not list((path / "backbone").glob("*.safetensors"))
     back = oatkit.load_policy(path)
-    assert isinstance(back, VlmPolicy)
+    assert isinstance(back.model, VlmModel)
     assert back.to_json() == policy.to_json()
     assert back.kind == objective
     observation = tiny_vlm.batch(policy, dataset)
@@ -66,7 +68,7 @@ def test_an_artifact_is_the_same_policy(
 
 
 def test_another_tokenizer_is_refused(
-    autoregressive: dict[str, VlmPolicy], dataset: Dataset, tmp_path: Path
+    autoregressive: dict[str, Policy], dataset: Dataset, tmp_path: Path
 ) -> None:
     autoregressive["qwen3-vl"].save_pretrained(tmp_path / "p")
     tiny.make_tokenizer("oat", dataset, levels=(5, 5)).save_pretrained(tmp_path / "p/tokenizer")
@@ -80,7 +82,7 @@ def test_another_tokenizer_is_refused(
         oatkit.load_policy(tmp_path / "p")
 
 
-def test_an_unknown_kind_is_named(autoregressive: dict[str, VlmPolicy], tmp_path: Path) -> None:
+def test_an_unknown_kind_is_named(autoregressive: dict[str, Policy], tmp_path: Path) -> None:
     path = autoregressive["qwen3-vl"].save_pretrained(tmp_path / "p")
     config = json.loads((path / "config.json").read_text())
     (path / "config.json").write_text(json.dumps(config | {"kind": "vlm-arr"}))
@@ -91,7 +93,7 @@ def test_an_unknown_kind_is_named(autoregressive: dict[str, VlmPolicy], tmp_path
 @families
 @pytest.mark.parametrize("text", ["open the door", "a far longer instruction than the other one"])
 def test_a_batch_is_its_rows(
-    family: str, text: str, autoregressive: dict[str, VlmPolicy], dataset: Dataset
+    family: str, text: str, autoregressive: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = autoregressive[family]
     observation = tiny_vlm.batch(policy, dataset, 3) | {"task": [text, "close it", text]}
@@ -104,7 +106,7 @@ def test_a_batch_is_its_rows(
 
 
 def test_chunks_go_on_from_committed_actions(
-    autoregressive: dict[str, VlmPolicy], dataset: Dataset
+    autoregressive: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = autoregressive["smolvlm"]
     observation = tiny_vlm.batch(policy, dataset, 3)
@@ -122,7 +124,7 @@ def test_chunks_go_on_from_committed_actions(
 
 @families
 def test_what_is_observed_matters(
-    family: str, autoregressive: dict[str, VlmPolicy], dataset: Dataset
+    family: str, autoregressive: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = autoregressive[family]
     observation = tiny.row(tiny_vlm.batch(policy, dataset), 0)
@@ -139,7 +141,7 @@ def test_what_is_observed_matters(
 
 
 @families
-def test_budgets_nest(family: str, autoregressive: dict[str, VlmPolicy], dataset: Dataset) -> None:
+def test_budgets_nest(family: str, autoregressive: dict[str, Policy], dataset: Dataset) -> None:
     policy = autoregressive[family]
     observation = tiny_vlm.batch(policy, dataset)
     full = policy.predict_action_chunk(observation, generator=seeded())
@@ -236,7 +238,7 @@ def test_one_frame_at_a_time_is_a_batch_with_history(
         np.testing.assert_allclose(found.entropy_bits, whole.entropy_bits[0], atol=1e-4)
 
 
-def test_both_heads_of_one_model(cotrained: dict[str, VlmPolicy], dataset: Dataset) -> None:
+def test_both_heads_of_one_model(cotrained: dict[str, Policy], dataset: Dataset) -> None:
     policy = cotrained["paligemma2"]
     observation = tiny_vlm.batch(policy, dataset)
     assert policy.budgets == (1, 2, tiny_vlm.EXPERT.num_steps)
@@ -252,11 +254,17 @@ def test_both_heads_of_one_model(cotrained: dict[str, VlmPolicy], dataset: Datas
         policy.head = "flow"
 
 
-def test_actions_are_normalized_inside(cotrained: dict[str, VlmPolicy], dataset: Dataset) -> None:
+def test_actions_are_normalized_inside(cotrained: dict[str, Policy], dataset: Dataset) -> None:
     policy = cotrained["qwen3-vl"]
     statistics = dataset.action_statistics()
     ends = policy.actions.normalize(np.stack([statistics.min, statistics.max]))
     np.testing.assert_allclose(ends, [[-1] * 3, [1] * 3], atol=1e-6)
+
+
+def with_config(policy: Policy, config: VlmConfig) -> Policy:
+    """The policy under another config."""
+    assert isinstance(policy.model, VlmModel)
+    return policy.with_model(policy.model.with_config(config))
 
 
 def test_a_policy_goes_on_with_another_objective(
@@ -266,25 +274,42 @@ def test_a_policy_goes_on_with_another_objective(
     before = tiny_vlm.make_policy("vlm-ar", checkpoints["paligemma2"], "oat", dataset)
     kept = {name: tensor.clone() for name, tensor in before.net.state_dict().items()}
     config = replace(before.net.config, objective="vlm-tc")
-    cotrained = before.with_config(config)
+    cotrained = with_config(before, config)
     assert cotrained.heads == ("flow", "tokens")
     found = cotrained.net.state_dict()
     assert {name for name in found if name not in kept} == {
         name for name in found if name.startswith("expert.")
     }
     assert all(torch.equal(found[name], kept[name]) for name in kept)
-    alone = cotrained.with_config(replace(config, expert_only=True))
-    again = alone.with_config(config)
+    alone = with_config(cotrained, replace(config, expert_only=True))
+    again = with_config(alone, config)
     assert {n for n, p in again.net.named_parameters() if p.requires_grad} == {
         n for n, p in cotrained.net.named_parameters() if p.requires_grad
     }
-    flow = again.with_config(replace(config, objective="vlm-flow"))
+    flow = with_config(again, replace(config, objective="vlm-flow"))
     half = replace(config, backbone=replace(config.backbone, dtype="bfloat16"))
     assert keep_precision(half, half) == half
     assert keep_precision(half, replace(half, expert_only=True)).backbone.dtype == "float32"
     with pytest.raises(ValueError, match="vlm-flow has no action tokens that vlm-tc could"):
-        flow.with_config(config)
+        with_config(flow, config)
     with pytest.raises(ValueError, match="only what is frozen may change"):
-        again.with_config(replace(config, backbone=BackboneOptions(lora_rank=2)))
+        with_config(again, replace(config, backbone=BackboneOptions(lora_rank=2)))
     with pytest.raises(ValueError, match="has a flow expert with"):
-        again.with_config(replace(config, expert=ExpertConfig(width=8)))
+        with_config(again, replace(config, expert=ExpertConfig(width=8)))
+
+
+def test_what_was_calibrated_stays_as_far_as_the_heads_do(
+    checkpoints: dict[str, Path], dataset: Dataset
+) -> None:
+    policy = tiny_vlm.make_policy("vlm-ar", checkpoints["smolvlm"], "oat", dataset)
+    policy.auto, policy.execution = AutoThresholds((1,), (0.5,)), tiny.two_lengths(1.0)
+    policy.extras = {"note": 1}
+    same = policy.with_tasks(["fold the cloth"])
+    assert same.spec.tasks == (*tiny.TASKS, "fold the cloth")
+    assert (same.net, same.auto, same.execution) == (policy.net, policy.auto, policy.execution)
+    cotrained = with_config(policy, replace(policy.net.config, objective="vlm-tc"))
+    assert (cotrained.head, cotrained.auto, cotrained.execution) == ("flow", policy.auto, None)
+    cotrained.execution = policy.execution
+    flow = with_config(cotrained, replace(cotrained.net.config, objective="vlm-flow"))
+    assert (flow.auto, flow.execution) == (None, policy.execution)
+    assert same.extras is cotrained.extras is flow.extras is policy.extras

@@ -10,7 +10,7 @@ import torch
 
 import oatkit
 from oatkit.data import Dataset
-from oatkit.policies import LightConfig, LightPolicy
+from oatkit.policies import LightConfig, Policy, policy_for_dataset
 from oatkit.tokenizers import KINDS
 from oatkit.types.observation_keys import IMAGES, STATE
 from tests.policies import tiny
@@ -19,7 +19,7 @@ from tests.policies.tiny import seeded
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "fast"])
 def test_every_kind_predicts_raw_chunks(
-    kind: str, policies: dict[str, LightPolicy], dataset: Dataset
+    kind: str, policies: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = policies[kind]
     observation = tiny.batch(policy, dataset)
@@ -39,12 +39,12 @@ def test_every_kind_predicts_raw_chunks(
     assert (other.ids != found.ids).any()
 
 
-def test_bin_is_generated_in_blocks_of_an_action(policies: dict[str, LightPolicy]) -> None:
+def test_bin_is_generated_in_blocks_of_an_action(policies: dict[str, Policy]) -> None:
     assert set(policies["bin"].schedule.block_sizes) == {tiny.ACTION_DIM}
 
 
 @pytest.mark.parametrize("kind", ["oat", "oat-pow2", "bin"])
-def test_a_batch_is_its_rows(kind: str, policies: dict[str, LightPolicy], dataset: Dataset) -> None:
+def test_a_batch_is_its_rows(kind: str, policies: dict[str, Policy], dataset: Dataset) -> None:
     policy = policies[kind]
     observation = tiny.batch(policy, dataset, 4)
     together = policy.predict_action_chunk(observation, generator=[seeded(i) for i in range(4)])
@@ -53,7 +53,7 @@ def test_a_batch_is_its_rows(kind: str, policies: dict[str, LightPolicy], datase
         np.testing.assert_array_equal(alone.ids[0], together.ids[i])
 
 
-def test_what_is_observed_matters(policies: dict[str, LightPolicy], dataset: Dataset) -> None:
+def test_what_is_observed_matters(policies: dict[str, Policy], dataset: Dataset) -> None:
     policy = policies["oat-pow2"]
     observation = tiny.row(tiny.batch(policy, dataset), 0)
     found = policy.predict_action_chunk(observation, generator=seeded())
@@ -86,7 +86,7 @@ def test_images_are_read(dataset: Dataset, reads_state: bool) -> None:
 
 
 def test_one_frame_at_a_time_is_a_batch_with_history(
-    policies: dict[str, LightPolicy], dataset: Dataset
+    policies: dict[str, Policy], dataset: Dataset
 ) -> None:
     policy = policies["oat-pow2"]
     chunks = dataset.chunks(tiny.HORIZON, history=2)
@@ -144,7 +144,7 @@ def test_the_loss_falls(kind: str, dataset: Dataset) -> None:
 
 def test_the_default_has_about_five_million_parameters(dataset: Dataset) -> None:
     tokenizer = tiny.make_tokenizer("oat-pow2", dataset, levels=(8, 5, 5, 5))
-    policy = LightPolicy.for_dataset(LightConfig(), tokenizer, dataset)
+    policy = policy_for_dataset(LightConfig(), tokenizer, dataset)
     count = sum(p.numel() for p in policy.net.parameters())
     assert 4.5e6 < count < 5.5e6
     assert f"{count:,} parameters" in repr(policy)
@@ -154,13 +154,13 @@ def test_what_a_light_policy_cannot_be_made_of(dataset: Dataset) -> None:
     tokenizer = tiny.make_tokenizer("bin", dataset)
     other = oatkit.open_dataset(dataset.path, action_dims=[0, 1])
     with pytest.raises(ValueError, match=r"the tokenizer is for 3 action dimensions, .* has 2"):
-        LightPolicy.for_dataset(tiny.CONFIG, tokenizer, other)
+        policy_for_dataset(tiny.CONFIG, tokenizer, other)
     with pytest.raises(ValueError, match="unknown camera 'frnt'"):
-        LightPolicy.for_dataset(tiny.CONFIG, tokenizer, dataset, cameras=("frnt",))
+        policy_for_dataset(tiny.CONFIG, tokenizer, dataset, cameras=("frnt",))
     with pytest.raises(ValueError, match="reads neither state nor cameras observes nothing"):
-        LightPolicy.for_dataset(tiny.CONFIG, tokenizer, dataset, reads_state=False)
+        policy_for_dataset(tiny.CONFIG, tokenizer, dataset, reads_state=False)
     with pytest.raises(ValueError, match="the schedule ends at 8 tokens, bin has 24"):
-        LightPolicy.for_dataset(replace(tiny.CONFIG, endpoints=(8,)), tokenizer, dataset)
+        policy_for_dataset(replace(tiny.CONFIG, endpoints=(8,)), tokenizer, dataset)
     with pytest.raises(ValueError, match="width 16 is not divisible by 3 heads"):
         replace(tiny.CONFIG, num_heads=3)
     with pytest.raises(ValueError, match="crop_size 36 exceeds image_size 20"):
