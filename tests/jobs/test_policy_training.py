@@ -89,6 +89,15 @@ def test_it_starts_from_a_policy_which_stays_as_it_was(
     assert any(not torch.equal(states[0][name], weights[name]) for name in weights)
 
 
+def test_what_a_policy_did_not_see_it_does_not_see_when_it_goes_on(
+    dataset: Dataset, tokenizer: ActionTokenizer
+) -> None:
+    one = {"preset": "tiny", "train": {"steps": 1, "batch_size": 4}}
+    first = train_policy(dataset, tokenizer, held_out=0.5, split_seed=3, **one)
+    further = train_policy(dataset, init=first, **one)
+    assert further.extras["split"] == first.extras["split"] == {"held_out": 0.5, "seed": 3}
+
+
 def test_planning_leaves_the_policy_untrained(dataset: Dataset, tokenizer: ActionTokenizer) -> None:
     training = prepare_policy(dataset, tokenizer, preset="tiny")
     before = {name: value.clone() for name, value in training.policy.net.state_dict().items()}

@@ -84,12 +84,17 @@ def test_a_head_that_was_not_trained_has_nothing_to_give(dataset: Dataset) -> No
 
 
 @kinds
-def test_a_network_that_is_new_is_not_calibrated(dataset: Dataset, make: Make) -> None:
+def test_with_further_tasks_it_knows_what_was_calibrated_and_how_it_was_trained(
+    dataset: Dataset, make: Make
+) -> None:
     policy = make(dataset)
     policy.auto, policy.execution = AutoThresholds((1,), (0.5,)), tiny.two_lengths(1.0)
+    policy.extras = {"split": {"held_out": 0.5}}
     larger = policy.with_tasks(["fold the cloth"])
     assert larger.net is not policy.net
-    assert (larger.auto, larger.execution, larger.extras) == (None, None, {})
+    assert larger.execution == policy.execution
+    assert larger.extras == {"split": {"held_out": 0.5}}
+    assert larger.auto == (policy.auto if "tokens" in policy.heads else None)
 
 
 @kinds

@@ -129,12 +129,8 @@ class Policy:
         return self
 
     def with_tasks(self, tasks: Sequence[str]) -> Policy:
-        """The same policy with further tasks, which are yet to be trained.
-
-        One whose network is made anew for them knows neither what was calibrated nor its extras.
-        """
-        model = self.model.with_tasks(tasks)
-        return self.with_model(model) if model.net is self.net else Policy(model)
+        """The same policy with further tasks, which are yet to be trained."""
+        return self.with_model(self.model.with_tasks(tasks))
 
     def with_model(self, model: PolicyModel) -> Policy:
         """The same policy around a successor of its model: what was calibrated stays as far as the
