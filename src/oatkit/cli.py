@@ -99,7 +99,8 @@ OATKIT = Group(
                 "eval": Command("success in a simulator, with intervals", "policy_eval"),
                 "sweep": Command("the paper's ablations in closed loop", "policy_sweep"),
             },
-            "oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --out out/policy",
+            "oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --state-key "
+            "observation.environment_state --out out/policy",
         ),
         "vlm": Group(
             "vision-language backbones and the policies on them",

@@ -57,3 +57,27 @@ def test_good_data_are_trained_on_without_a_word(
     code, text, _ = run_command(train, capsys)
     assert code == 0
     assert "caution" not in text
+
+
+def test_a_policy_that_would_see_the_robot_alone_is_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    (tmp_path / "data").mkdir()
+    for index in range(4):
+        walk = rng.normal(size=(30, 3)).cumsum(axis=0).astype(np.float32)
+        columns = {"action": walk, "observation.state": walk + rng.normal(size=(30, 3))}
+        columns["observation.environment_state"] = rng.normal(size=(30, 5))
+        np.savez(tmp_path / f"data/{index}.npz", **columns)
+    data, out = ("--data", str(tmp_path / "data")), str(tmp_path / "tokenizer")
+    train = ["tokenizer", "train", "--kind", "bin", *data, "--out", out, *TINY[:2], *TINY[4:]]
+    code, text, _ = run_command(train, capsys)
+    assert (code, "sees the robot alone" in text) == (0, False)
+    train = ["policy", "train", *data, "--tokenizer", out, *TINY[:4]]
+    code, text, _ = run_command([*train, "--out", str(tmp_path / "a")], capsys)
+    assert code == 0
+    assert "caution: the policy sees the robot alone, and neither objects nor goal" in text
+    assert "let it read them with --state-key observation.environment_state" in text
+    seen = ("--state-key", "observation.state", "observation.environment_state")
+    code, text, _ = run_command([*train, *seen, "--out", str(tmp_path / "b")], capsys)
+    assert (code, "sees the robot alone" in text) == (0, False)

@@ -11,6 +11,7 @@ from oatkit.commands.text_output import print_lines
 from oatkit.data import Dataset
 from oatkit.data.check import quick_check
 from oatkit.types import Finding
+from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
 MAX_SHOWN = 3
 """Number of findings of a kind that are shown."""
@@ -31,6 +32,25 @@ def print_cautions(console: Console, dataset: Dataset, *, reads_state: bool) -> 
         by_kind.setdefault(finding.kind, []).append(finding)
     for findings in by_kind.values():
         print_lines(console, *_lines(findings), style="yellow")
+
+
+def print_unseen(console: Console, dataset: Dataset, cameras: Sequence[str]) -> None:
+    """Print that a policy would see the robot alone, where the dataset knows all else too.
+
+    Args:
+        console: Where to print.
+        dataset: Demonstrations to be trained on.
+        cameras: Cameras that the policy sees.
+    """
+    state = () if dataset.state is None else dataset.state.keys
+    if cameras or ENVIRONMENT_STATE in state or ENVIRONMENT_STATE not in dataset.columns:
+        return
+    print_lines(
+        console,
+        "caution: the policy sees the robot alone, and neither objects nor goal",
+        f"  let it read them with --state-key {ENVIRONMENT_STATE}, or images with --cameras",
+        style="yellow",
+    )
 
 
 def _lines(findings: Sequence[Finding]) -> list[str]:

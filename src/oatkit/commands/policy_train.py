@@ -12,7 +12,7 @@ from rich.console import Console
 from tyro.conf import arg
 
 from oatkit.commands.choices import PolicyName, PolicyPresetName, policy_help
-from oatkit.commands.data_cautions import print_cautions
+from oatkit.commands.data_cautions import print_cautions, print_unseen
 from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.mixture_flags import measure_first, refuse_with_mixture
@@ -45,7 +45,8 @@ class TrainPolicy:
     """Train a policy on a tokenizer's tokens: light, or on a vision-language backbone.
 
     Example:
-        oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --out out/policy
+        oatkit policy train --data out/metaworld --tokenizer out/oat-pow2
+            --state-key observation.environment_state --out out/policy
         oatkit policy train --data out/metaworld --tokenizer out/oat-pow2 --policy vlm-ar
             --backbone Qwen/Qwen3-VL-2B-Instruct --cameras corner2 --out out/vlm
         oatkit policy train --data out/metaworld=0.7,my_dataset=0.3 --tokenizer out/mixed
@@ -245,6 +246,8 @@ def run(options: TrainPolicy, console: Console) -> int:
     start = options.start()
     dataset = options.open_data(start.get("tokenizer"), console)
     print_cautions(console, dataset, reads_state=options.state)
+    if options.init is None:
+        print_unseen(console, dataset, options.cameras)
     train_policy(
         dataset,
         out=options.out,
