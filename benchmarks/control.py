@@ -80,7 +80,7 @@ class Row:
 QUEST: dict[str, Any] = {"levels": LIGHT["levels"]}
 SHORT = 2500
 """Steps of rows that are trained for a quarter of the preset's."""
-PAST = "oat, past actions"
+PAST = "oat, past actions, 2500 steps"
 """The row whose policies plan the past actions of others."""
 ROWS = {
     "oat": Row("oat", options=LIGHT),
@@ -102,9 +102,9 @@ ROWS = {
     "oat, overlap weight 0.1, 2500 steps": Row(
         "oat", options={**LIGHT, "overlap_weight": 0.1}, steps=SHORT
     ),
-    PAST: Row("oat", options=LIGHT, history=1, past_actions=True),
-    "oat, past actions, half its own": Row(
-        "oat", options=LIGHT, history=1, past_actions=True, own_past=0.5
+    PAST: Row("oat", options=LIGHT, steps=SHORT, history=1, past_actions=True),
+    "oat, past actions, half its own, 2500 steps": Row(
+        "oat", options=LIGHT, steps=SHORT, history=1, past_actions=True, own_past=0.5
     ),
     "oat, no offset": Row("oat", options=LIGHT, changes=NO_OFFSET, steps=SHORT),
     "klt, no offset": Row("klt", options=LIGHT, changes=NO_OFFSET, steps=SHORT),
