@@ -79,9 +79,23 @@ def success_and_time() -> str:
     return svg(860, TOP + HEIGHT + 50, described, parts)
 
 
+def comparable_ms(timed: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Policy to the milliseconds of its budgets, as if all had been timed in the run of `oat`.
+
+    Args:
+        timed: Results of `control_times`. What was timed in another run counts as many times as
+            much as `oat` with all tokens took in its own run over what it took there.
+    """
+    reference_ms = timed["oat"]["reference_ms"]
+    return {
+        name: {b: ms * reference_ms / row["reference_ms"] for b, ms in row["ms"].items()}
+        for name, row in timed.items()
+    }
+
+
 def measured() -> dict[str, list[Point]]:
     """Policy to its budgets, the fastest first; seeds count together."""
-    times = read_results("control_times")
+    times = comparable_ms(read_results("control_times"))
     curves: dict[str, list[Point]] = {}
     for (name, budget), rates in _acted().items():
         ms = times.get(name, {}).get(budget)

@@ -8,7 +8,10 @@ that moment, so their times do not compare. Here all policies that `benchmarks.c
 again and again, so that other work slows all of them down alike. The time of a given number of
 tokens or Euler steps does not depend on the weights: LeRobot's policies, and those of
 `benchmarks.control` that are not there, are trained for seconds, and of the latter only what has a
-fixed length is timed. A run replaces all times of the one before.
+fixed length is timed. A run that times some policies alone leaves the others as they are: `oat`
+with all tokens is timed in every run, so that times of two runs compare by what it took in each.
+
+    python -m benchmarks.control_times --rows "fast, 2500 steps" --kinds
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ from oatkit.types import Budget, Sampling, budget_name
 from oatkit.types.observation_keys import STATE, TASK
 
 NAME = "control_times"
+REFERENCE = "oat"
+"""The policy that is timed in every run."""
 MINUTES = 0.05
 """CPU minutes of training of a policy of LeRobot."""
 
@@ -77,10 +82,13 @@ def main(options: Options) -> None:
             opened = open_policies.enter_context(policy)
             queries[kind, None] = partial(milliseconds, opened, None)
         found = time_in_turns(queries, observations(dataset, options.observations), options.repeats)
-    results: dict[str, dict[str, float]] = {}
+    reference_ms = found[REFERENCE, control.LIGHT["num_tokens"]]
+    timed: dict[str, dict[str, Any]] = {}
     for (name, budget), ms in found.items():
-        label = "whole" if budget is None else budget_name(budget)
-        results.setdefault(name, {})[label] = round(ms, 3)
+        row = timed.setdefault(name, {"ms": {}, "reference_ms": round(reference_ms, 3)})
+        row["ms"]["whole" if budget is None else budget_name(budget)] = round(ms, 3)
+    wanted = {*options.rows, *options.kinds}
+    results = {**read_results(NAME), **{name: timed[name] for name in timed if name in wanted}}
     asked = {"observations": options.observations, "repeats": options.repeats}
     settings = {**asked, "threads": torch.get_num_threads()}
     write_result(NAME, seed=0, settings=settings, results=results)
@@ -90,7 +98,7 @@ def ours(options: Options, data: Path) -> Iterator[tuple[tuple[str, Budget], Que
     """Row and budget to how its policy is asked."""
     trained = replace(control.Options(), out=options.policies)
     brief = replace(trained, out=options.out / "rows", **control.BRIEF)
-    for name in options.rows:
+    for name in dict.fromkeys((REFERENCE, *options.rows)):
         folders = (control.policy_folder(trained, name, seed) for seed in trained.seeds)
         folder = next((f for f in folders if (f / "config.json").exists()), None)
         policy = load_policy(folder or control.trained(brief, data, name, seed=0))

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.closed_loop import pooled
 from benchmarks.control import EVERY_BUDGET, ROWS, RULES
-from benchmarks.control_drawing import left_out
+from benchmarks.control_drawing import comparable_ms, left_out
 from benchmarks.markdown import paragraph, section, table
 from benchmarks.record import FORMER_AUTO
 from oatkit.evaluation.success_statistics import compare_pairs
@@ -220,7 +220,7 @@ def _by_budget(cells: Cells, rule: str) -> str:
 
 
 def control_times(record: dict[str, Any]) -> str:
-    settings, results = record["settings"], record["results"]
+    settings, results = record["settings"], comparable_ms(record["results"])
     budgets = sorted({int(b) for row in results.values() for b in row if b.isdecimal()})
     columns = [*map(str, budgets), "auto", "whole"]
     rows = [
@@ -240,6 +240,7 @@ def control_times(record: dict[str, Any]) -> str:
             'trained for seconds; "auto", and `fast`, whose sequences differ in length, were timed '
             "where the policy was trained as above."
         ),
+        *_timed_elsewhere(record["results"]),
         table(("policy", *columns), rows),
         "![Success against the milliseconds of a query](drawings/success_and_time.svg)",
         paragraph(
@@ -253,6 +254,21 @@ def control_times(record: dict[str, Any]) -> str:
         ),
         script="control_times",
     )
+
+
+def _timed_elsewhere(timed: dict[str, Any]) -> list[str]:
+    """A sentence on the policies that were not timed in the run of `oat`."""
+    own_ms = timed["oat"]["reference_ms"]
+    others = [name for name, row in timed.items() if row["reference_ms"] != own_ms]
+    if not others:
+        return []
+    took = ", ".join(f"{ms:.2f}" for ms in sorted({timed[name]["reference_ms"] for name in others}))
+    return [
+        paragraph(
+            f"Timed in another run: {_listed(others)}. There `oat` with all tokens took {took} ms "
+            f"and not {own_ms:.2f}; the times here are those of that run multiplied by the ratio."
+        )
+    ]
 
 
 def _listed(names: Sequence[str]) -> str:

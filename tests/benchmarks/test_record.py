@@ -63,6 +63,15 @@ def upgraded_from(results: Path, name: str, version: int, settings: Any, found: 
     return record.read_result(name)
 
 
+def test_times_of_one_run_say_what_the_reference_took(results: Path) -> None:
+    timed = {"oat": {"1": 2.0, "8": 4.0, "auto": 3.0}, "klt, 2500 steps": {"8": 5.0, "auto": 1.0}}
+    found = upgraded_from(results, "control_times", 1, {}, timed)["results"]
+    assert found == {
+        "oat": {"ms": timed["oat"], "reference_ms": 4.0},
+        "klt": {"ms": {"8": 5.0}, "reference_ms": 4.0},
+    }
+
+
 def test_rows_say_their_recipe(results: Path) -> None:
     """Rows of the first preset kept minutes, later ones do not; a head is in the name."""
     first, later = {"settings": {"minutes": None}}, {"settings": {}}
