@@ -96,6 +96,7 @@ ROWS = {
     "klt, 1 path, 2500 steps": Row("klt", options={**LIGHT, "paths": 1}, steps=SHORT),
     "fast, 2500 steps": Row("fast", steps=SHORT),
     "bin, 1000 steps": Row("bin", steps=1000),
+    "oat, levels 4 4 4": Row("oat", options={**LIGHT, "levels": (4, 4, 4)}),
     "oat, levels 4 4 4, 2500 steps": Row(
         "oat", options={**LIGHT, "levels": (4, 4, 4)}, steps=SHORT
     ),
