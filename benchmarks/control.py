@@ -32,7 +32,7 @@ from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.row_runs import folder_name
 from oatkit.jobs.untrained_policy import policy_config
 from oatkit.policies import load_policy
-from oatkit.types import Budget, Execution, Sampling
+from oatkit.types import Budget, Decoding, Execution, Sampling
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 
 NAME = "control"
@@ -60,6 +60,8 @@ class Row:
         past_actions: Whether its state ends with the last executed actions.
         own_past: Share of the frames in training whose past actions are those that a policy with
             true ones planned.
+        weights_of: The row that trains its policy, where it only acts in another way.
+        decoding: What `fast` does with sequences that are no chunk; as trained by default.
     """
 
     kind: str
@@ -71,6 +73,8 @@ class Row:
     history: int | None = None
     past_actions: bool = False
     own_past: float = 0.0
+    weights_of: str | None = None
+    decoding: Decoding | None = None
 
     def can_follow(self, rule: Execution) -> bool:
         """Whether the policy can act by a rule: only some can be told committed actions."""
@@ -95,6 +99,9 @@ ROWS = {
     "klt, vector cells, 2500 steps": Row("klt", options={**LIGHT, "cells": "vector"}, steps=SHORT),
     "klt, 1 path, 2500 steps": Row("klt", options={**LIGHT, "paths": 1}, steps=SHORT),
     "fast, 2500 steps": Row("fast", steps=SHORT),
+    "fast, relaxed, 2500 steps": Row(
+        "fast", steps=SHORT, weights_of="fast, 2500 steps", decoding="relaxed"
+    ),
     "bin, 1000 steps": Row("bin", steps=1000),
     "oat, levels 4 4 4": Row("oat", options={**LIGHT, "levels": (4, 4, 4)}),
     "oat, levels 4 4 4, 2500 steps": Row(
@@ -211,15 +218,17 @@ def cells(options: Options) -> Iterator[tuple[str, int, str]]:
 
 def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> dict[str, Any]:
     """The numbers of a cell; what was trained or run before is taken as it is."""
-    folder = trained(options, data, name, seed)
+    row = ROWS[name]
+    folder = trained(options, data, row.weights_of or name, seed)
     policy = load_policy(folder)
     execution = RULES[rule]
+    episodes_of = f"{folder.name}-{row.decoding}" if row.decoding else folder.name
     budgets: tuple[Budget, ...] = policy.budgets[-1:]
     if rule in options.every_budget:
         budgets = (*policy.budgets, "auto") if has_auto(policy) else policy.budgets
     record = oatkit.evaluate(
         policy,
-        REMEMBERING if ROWS[name].past_actions else METAWORLD,
+        REMEMBERING if row.past_actions else METAWORLD,
         episodes=options.episodes,
         budgets=budgets,
         execute=execution.steps,
@@ -227,8 +236,9 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         delay=execution.delay,
         draws=execution.draws,
         commit=execution.commit,
+        decoding=row.decoding,
         sampling=Sampling(temperature=TEMPERATURE, seed=GOALS),
-        out=options.out / "episodes" / folder.name / rule.replace(", ", "-").replace(" ", ""),
+        out=options.out / "episodes" / episodes_of / rule.replace(", ", "-").replace(" ", ""),
         show_progress=True,
     )
     return {
@@ -246,9 +256,8 @@ def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> di
         "early_weight": getattr(policy.tokenizer.codec.config, "early_weight", 1.0),
         "overlap_weight": getattr(policy.tokenizer.codec.config, "overlap_weight", 0.0),
         "seconds": trained_seconds(folder, policy),
-        "tokenizer_seconds": trained_seconds(
-            tokenizer_folder(options, ROWS[name]), policy.tokenizer
-        ),
+        "tokenizer_seconds": trained_seconds(tokenizer_folder(options, row), policy.tokenizer),
+        "decoding": row.decoding or getattr(policy.tokenizer.codec.config, "decoding", None),
         "temperature": TEMPERATURE,
         "episodes": options.episodes,
         "budgets": [
