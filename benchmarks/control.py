@@ -60,7 +60,7 @@ class Row:
         past_actions: Whether its state ends with the last executed actions.
         own_past: Share of the frames in training whose past actions are those that a policy with
             true ones planned.
-        weights_of: The row that trains its policy, where it only acts in another way.
+        weights_of: The row with the same policy, where this one only acts in another way.
         decoding: What `fast` does with sequences that are no chunk; as trained by default.
     """
 
@@ -219,7 +219,7 @@ def cells(options: Options) -> Iterator[tuple[str, int, str]]:
 def measure(options: Options, data: Path, name: str, seed: int, rule: str) -> dict[str, Any]:
     """The numbers of a cell; what was trained or run before is taken as it is."""
     row = ROWS[name]
-    folder = trained(options, data, row.weights_of or name, seed)
+    folder = trained(options, data, name, seed)
     policy = load_policy(folder)
     execution = RULES[rule]
     episodes_of = f"{folder.name}-{row.decoding}" if row.decoding else folder.name
@@ -309,7 +309,8 @@ def demonstrations(options: Options, data: Path, row: Row, seed: int) -> Path:
 
 def policy_folder(options: Options, name: str, seed: int) -> Path:
     """Where the policy of a row is kept."""
-    return options.out / "policies" / f"{name}-{policy_steps(options, ROWS[name])}-{seed}"
+    trainer = ROWS[name].weights_of or name
+    return options.out / "policies" / f"{trainer}-{policy_steps(options, ROWS[name])}-{seed}"
 
 
 def tokenizer(options: Options, data: Path, row: Row, preset: str) -> Path:

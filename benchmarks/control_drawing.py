@@ -15,7 +15,7 @@ RULE, NEIGHBOR_RULE = "8", "8 steps"
 """Policies look again after eight steps."""
 NAMES = {
     **{name: name for name in ("oat", "oat-pow2", "quest", "acodec", "klt")},
-    **{name: name for name in ("fast, 2500 steps", "bin, 1000 steps")},
+    **{name: name for name in ("fast, relaxed, 2500 steps", "bin, 1000 steps")},
     "light-flow": "flow head, 2500 steps",
     "act": "ACT",
     "diffusion": "Diffusion Policy",

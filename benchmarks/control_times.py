@@ -11,7 +11,7 @@ tokens or Euler steps does not depend on the weights: LeRobot's policies, and th
 fixed length is timed. A run that times some policies alone leaves the others as they are: `oat`
 with all tokens is timed in every run, so that times of two runs compare by what it took in each.
 
-    python -m benchmarks.control_times --rows "fast, 2500 steps" --kinds
+    python -m benchmarks.control_times --rows "fast, relaxed, 2500 steps" --kinds
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ def ours(options: Options, data: Path) -> Iterator[tuple[tuple[str, Budget], Que
         folders = (control.policy_folder(trained, name, seed) for seed in trained.seeds)
         folder = next((f for f in folders if (f / "config.json").exists()), None)
         policy = load_policy(folder or control.trained(brief, data, name, seed=0))
+        policy = policy.choose_decoder(None, control.ROWS[name].decoding)
         budgets: tuple[Budget, ...] = policy.budgets
         if folder is not None and control.has_auto(policy):
             budgets = (*budgets, "auto")

@@ -20,7 +20,7 @@ LIGHT = {
     "quest": "light, on 16 unordered tokens of `quest`",
     "klt": "light, on 8 ordered tokens of `klt`",
     "acodec": "light, on 8 unordered tokens of `acodec`, in one call",
-    "fast, 2500 steps": "light, on tokens of `fast`, a quarter of the steps",
+    "fast, relaxed, 2500 steps": "light, on tokens of `fast`, relaxed, a quarter of the steps",
     "bin, 1000 steps": "light, on 128 tokens of `bin`, a tenth of the steps",
     "light-flow": "light, with a flow head, a quarter of the steps in as many minutes",
 }

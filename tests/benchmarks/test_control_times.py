@@ -19,7 +19,7 @@ def test_of_policies_that_are_not_there_only_what_takes_as_long_with_any_weights
     there = control.policy_folder(control.Options(out=tmp_path), "oat-pow2", 1)
     there.mkdir(parents=True)
     (there / "config.json").touch()
-    heads = {"light-flow": ("flow", True), "fast, 2500 steps": ("tokens", False)}
+    heads = {"light-flow": ("flow", True), "fast, relaxed, 2500 steps": ("tokens", False)}
     steps: dict[str, int] = {}
 
     def train(options: control.Options, data: Path, name: str, seed: int) -> Path:
@@ -29,15 +29,17 @@ def test_of_policies_that_are_not_there_only_what_takes_as_long_with_any_weights
     def load(folder: Path) -> Any:
         head, is_fixed_length = heads.get(folder.name, ("tokens", True))
         codes = SimpleNamespace(is_fixed_length=is_fixed_length)
-        return SimpleNamespace(head=head, tokenizer=codes, budgets=(1, 8), auto=object())
+        policy = SimpleNamespace(head=head, tokenizer=codes, budgets=(1, 8), auto=object())
+        policy.choose_decoder = lambda head, decoding: policy
+        return policy
 
     monkeypatch.setattr(control, "trained", train)
     monkeypatch.setattr(control_times, "load_policy", load)
-    rows = ("oat-pow2", "fast, 2500 steps", "light-flow")  # `oat` is timed in every run
+    rows = ("oat-pow2", "fast, relaxed, 2500 steps", "light-flow")  # `oat` is timed in every run
     found = [asked for asked, _ in ours(Options(rows=rows, policies=tmp_path), Path("data"))]
     timed = [("oat", 1), ("oat", 8), ("oat-pow2", 1), ("oat-pow2", 8), ("oat-pow2", "auto")]
     assert found == [*timed, ("light-flow", 1), ("light-flow", 8)]
-    assert steps == dict.fromkeys(("oat", "fast, 2500 steps", "light-flow"), 4)
+    assert steps == dict.fromkeys(("oat", "fast, relaxed, 2500 steps", "light-flow"), 4)
 
 
 def test_all_policies_answer_in_turns_and_the_first_answers_do_not_count() -> None:
