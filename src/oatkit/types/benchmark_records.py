@@ -20,6 +20,14 @@ class BenchmarkPart:
     """Results of each task in it."""
     success: SuccessRate
     """Success over all episodes of the part."""
+    queries: int | None = None
+    """How often the policy was asked; None in older records, as in what follows."""
+    redrawn: int | None = None
+    """Number of these queries that generated their tokens again until they decoded."""
+    failed: int | None = None
+    """Number of episodes that had no chunk after all attempts; no such counts as solved."""
+    error: str | None = None
+    """Why the last of these had none."""
 
 
 @dataclass(frozen=True)
