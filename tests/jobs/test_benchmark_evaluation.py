@@ -100,6 +100,7 @@ def test_every_task_of_the_preset_is_run_as_the_paper_does(
         assert part.success.low < part.success.rate < part.success.high
     assert record.mean_success == 0.76
     assert record.settings["execute"] == 16
+    assert record.is_paper_row is False  # the paper has no light policy on oat-pow2
     assert read_record(tmp_path / RECORD, BenchmarkEvaluation) == record
     assert capsys.readouterr() == ("", "")
 

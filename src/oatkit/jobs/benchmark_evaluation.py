@@ -23,6 +23,7 @@ from oatkit.evaluation.action_plan import not_calibrated
 from oatkit.evaluation.benchmark_presets import BenchmarkPreset, benchmark_preset
 from oatkit.evaluation.praxis import PraxisPolicy, QueryCounts
 from oatkit.evaluation.success_statistics import success_rate
+from oatkit.jobs.paper_rows import is_paper_row
 from oatkit.nn.device import Device
 from oatkit.policies import Policy
 from oatkit.policies.policy_table import open_policy
@@ -111,7 +112,11 @@ def evaluate_benchmark(
         **({"head": head} if head else {}),
     }
     name = opened.kind if opened is policy else str(policy)
-    begun = BenchmarkEvaluation(name, benchmark, settings, package_versions(), command=command)
+    is_row = is_paper_row(opened, benchmark, budget, schedule)
+    is_row = is_row and settings["execute"] == preset.execute
+    begun = BenchmarkEvaluation(
+        name, benchmark, settings, package_versions(), command=command, is_paper_row=is_row
+    )
     return _run(opened, schedule, begun, Path(out) / RECORD, num_parallel, evaluate)
 
 
