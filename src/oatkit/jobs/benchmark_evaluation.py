@@ -112,11 +112,7 @@ def evaluate_benchmark(
         **({"head": head} if head else {}),
     }
     name = opened.kind if opened is policy else str(policy)
-    is_row = is_paper_row(opened, benchmark, budget, schedule)
-    is_row = is_row and settings["execute"] == preset.execute
-    begun = BenchmarkEvaluation(
-        name, benchmark, settings, package_versions(), command=command, is_paper_row=is_row
-    )
+    begun = BenchmarkEvaluation(name, benchmark, settings, package_versions(), command=command)
     return _run(opened, schedule, begun, Path(out) / RECORD, num_parallel, evaluate)
 
 
@@ -139,8 +135,10 @@ def _run(
     evaluate: EvaluateByPraxis | None,
 ) -> BenchmarkEvaluation:
     """Run the parts that the record at `path` lacks."""
-    record, settings = read_or_begin(path, begun), begun.settings
-    preset = benchmark_preset(begun.benchmark)
+    preset, settings = benchmark_preset(begun.benchmark), begun.settings
+    is_row = is_paper_row(policy, begun.benchmark, settings["budget"], schedule)
+    is_row = is_row and settings["execute"] == preset.execute
+    record = replace(read_or_begin(path, begun), is_paper_row=is_row)
     for selector in preset.selectors[len(record.parts) :]:
         # a new one for each part, so that random numbers do not depend on what ran before
         acting = PraxisPolicy(
