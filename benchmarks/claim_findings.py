@@ -26,7 +26,7 @@ class Found:
     Attributes:
         ours: Numbers in words.
         status: Whether it agrees.
-        source: Name of the JSON file that says so, where there is one.
+        source: Names of the JSON files that say so, with commas between, where there are any.
     """
 
     ours: str

@@ -107,6 +107,7 @@ ROWS = {
     "oat, levels 4 4 4, 2500 steps": Row(
         "oat", options={**LIGHT, "levels": (4, 4, 4)}, steps=SHORT
     ),
+    "oat, overlap weight 0.1": Row("oat", options={**LIGHT, "overlap_weight": 0.1}),
     "oat, overlap weight 0.1, 2500 steps": Row(
         "oat", options={**LIGHT, "overlap_weight": 0.1}, steps=SHORT
     ),

@@ -17,11 +17,14 @@ from benchmarks.claim_findings import (
     FITTED,
     MISSING,
     NOT_MEASURED,
+    UNSURE,
     Acting,
     Found,
     Judge,
     Recipe,
     compared,
+    difference,
+    is_larger,
     judged,
     pooled_difference,
 )
@@ -141,6 +144,11 @@ def _at(cell: Mapping[str, Any], budget: int | None) -> Mapping[str, Any] | None
     return fixed.get(max(fixed) if budget is None else budget)
 
 
+def at_all_tokens(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The results of a row or cell at its largest budget."""
+    return max(_fixed(row), key=lambda budget: int(budget["budget"]))
+
+
 def _paired(row: str, judge: Judge, budget: int | None) -> Found:
     """The same from the light table, on the same episodes."""
     schemes = over_seeds(read_results(TABLE).get("state", {}))
@@ -217,6 +225,55 @@ def than_shortest(row: str, judge: Judge) -> Callable[[], Found]:
     return compared(lambda: acting(OWN, 1), lambda: acting(row, None), judge)
 
 
+def nearer_than_all(row: str, budgets: Sequence[int]) -> Callable[[], Found]:
+    """A function that says whether a row succeeds about as often as `oat` at one of some budgets,
+    rather than at all tokens: whether it lies on that side of the middle between the two.
+
+    Args:
+        row: Name of the row.
+        budgets: Budgets of `oat`, of which one is enough.
+    """
+
+    def acting(name: str, budget: int | None = None) -> Acting | None:
+        table = read_results(TABLE).get("state", {})
+        return controlled(name, budget) or _evaluated(TABLE, table, name, budget)
+
+    def find() -> Found:
+        other, own, fewer = acting(row), acting(OWN), [acting(OWN, budget) for budget in budgets]
+        short = [each for each in fewer if each is not None]
+        if other is None or own is None or len(short) < len(budgets):
+            return NOT_MEASURED
+        statuses = [_is_nearer(other.success, each.success, own.success) for each in short]
+        status = next((s for s in (AGREES, UNSURE) if s in statuses), DIFFERS)
+        shown = zip((*budgets, "all"), (*short, own), strict=True)
+        rates = ", ".join(f"{100 * each.success['rate']:.0f} at {name}" for name, each in shown)
+        ours = f"{100 * other.success['rate']:.0f} %, and {rates}, {own.how}"
+        recipes = (*own.recipes, *other.recipes, *(r for each in short for r in each.recipes))
+        source = ", ".join(dict.fromkeys(each.source for each in (other, own, *short)))
+        return judged(ours, source, recipes, (0.0, 0.0), lambda low, high: status)
+
+    return find
+
+
+def _is_nearer(one: Mapping[str, Any], near: Mapping[str, Any], far: Mapping[str, Any]) -> str:
+    """Whether a rate is nearer to the first of two others, if those two can be told apart.
+
+    The ends of the middle less the rate are joined as those of independent estimates (MOVER).
+    """
+    _, low, high = difference(near, far)
+    if low <= 0 <= high:
+        return UNSURE
+    change = (near["rate"] + far["rate"]) / 2 - one["rate"]
+    down = math.hypot(
+        *((rate["rate"] - rate["low"]) / 2 for rate in (near, far)), one["high"] - one["rate"]
+    )
+    up = math.hypot(
+        *((rate["high"] - rate["rate"]) / 2 for rate in (near, far)), one["rate"] - one["low"]
+    )
+    ends = (change - down, change + up) if low > 0 else (-change - up, -change + down)
+    return is_larger(*ends)
+
+
 def _evaluated(
     source: str, rows: Mapping[str, Any], name: str, budget: int | None = None
 ) -> Acting | None:
@@ -258,15 +315,28 @@ def calls_of_schemes() -> Found:
         for budget in each
     ):
         status = DIFFERS
-    return Found(shown, status, TABLE)
+    tabled = read_results(TABLE).get("state", {})
+    return Found(shown, status, ", ".join(dict.fromkeys(_source(kind, tabled) for kind in found)))
+
+
+def _source(kind: str, tabled: Mapping[str, Any]) -> str:
+    return TABLE if kind in tabled else "control"
 
 
 def _budgets_of(kind: str) -> tuple[int, list[Mapping[str, Any]]] | None:
-    """The horizon and the results by budget of a kind's policy in the light table."""
+    """The horizon and the results by budget of a kind's policy in the light table, or of one of
+    `benchmarks.control`: neither training nor execution decides how many calls a chunk takes."""
     row = read_results(TABLE).get("state", {}).get(kind)
-    if row is None:
-        return None
-    return row["protocol"]["horizon"], [b for b in row["budgets"] if b["budget"] != "auto"]
+    if row is not None:
+        return row["protocol"]["horizon"], _fixed(row)
+    cells = read_results("control").get("cells", {}).values()
+    named = [cell for cell in cells if cell["row"].split(",")[0] == kind]
+    return (read_result("control")["settings"]["horizon"], _fixed(named[0])) if named else None
+
+
+def _fixed(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Results at numbers of tokens that were asked for."""
+    return [budget for budget in row["budgets"] if budget["budget"] != "auto"]
 
 
 def _is_listed(kind: str, budget: Mapping[str, Any], horizon: int) -> bool:

@@ -6,8 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.claim_findings import difference, differences
+from benchmarks.control import GOALS
 from benchmarks.large_findings import TAUGHT
-from benchmarks.light_findings import control_levels, control_rows, control_temperature
+from benchmarks.light_findings import (
+    at_all_tokens,
+    control_levels,
+    control_rows,
+    control_temperature,
+    light_recipe,
+)
 from benchmarks.markdown import paragraph, said, table
 from benchmarks.record import read_results
 from benchmarks.report_tokenizers import tokenizer_rows
@@ -54,9 +62,40 @@ def light_rows() -> str:
         f"{row_steps('light', SMALL.light)} steps and {steps} of a learned tokenizer. The paper's "
         "`quest` has the levels 8 8 6 5. Levels are empty where a kind has none, or none were "
         "stored. Where budgets have different numbers of episodes of a task, all are given, from "
-        "the smallest budget on."
+        "the smallest budget on. Rows of today store all of this. Frames, smoothing and offset "
+        "heads of rows that were stored before they said them are those of the presets of their "
+        "time (`benchmarks/record.py`), the temperature of such rows of `control` is the 0 of its "
+        "script, and the tokenizer of a `prefix_picture` without steps is the one that is called "
+        "long, of 11000."
     )
     return f"\n{words}\n\n{table(LIGHT_NAMES, cells)}\n"
+
+
+def same_recipe() -> str:
+    """What two trainings by the same recipe found, where both are stored; else empty."""
+    cell = read_results("control").get("cells", {}).get("oat, as first/0/half")
+    row = read_results("policy_table").get("state", {}).get("oat")
+    if cell is None or row is None:
+        return ""
+    recipes = [
+        light_recipe(cell, control_temperature(cell)),
+        light_recipe(row, row["protocol"]["sampling"]["temperature"]),
+    ]
+    if differences(recipes):
+        return ""
+    own, other = (at_all_tokens(each)["success"] for each in (row, cell))
+    change, low, high = difference(own, other)
+    words = paragraph(
+        "One recipe has two rows: `oat, as first` of `control` agrees with `oat` of `policy_table` "
+        f"in all of these columns, has seed {cell['seed']}, and solves {100 * other['rate']:.1f} % "
+        f"with all tokens and half a chunk executed, where that one solves "
+        f"{100 * own['rate']:.1f} %: {100 * change:+.0f} points ({100 * low:+.0f} to "
+        f"{100 * high:+.0f}). Both scripts take the same demonstrations by default; tokenizer and "
+        f"policy are trainings of their own, and the goals are others (seed {GOALS} of `control`, "
+        f"{row['protocol']['seed']} of `policy_table`). What accounts for the difference was not "
+        "measured: a row of one seed may be off by as much."
+    )
+    return f"\n{words}\n"
 
 
 def _control_row(name: str, cells: Sequence[dict[str, Any]]) -> tuple[str, ...]:

@@ -10,35 +10,44 @@ from collections.abc import Sequence
 
 from benchmarks.claim_findings import SAME
 from benchmarks.claims import CLAIMS
-from benchmarks.made_rows import large_rows, light_rows, other_recipe, tokenizer_steps
+from benchmarks.made_rows import (
+    large_rows,
+    light_rows,
+    other_recipe,
+    same_recipe,
+    tokenizer_steps,
+)
 from benchmarks.markdown import paragraph, table
 from benchmarks.policy_sweep import TABLES as SWEPT
 from benchmarks.tokenizer_findings import COMPACT, TRACKS
 from oatkit.commands.reproduce import needs
 from oatkit.jobs.paper_tables import OWN_TABLES, PAPER_TABLES, PaperTable
+from oatkit.jobs.reproduction_scales import SCALES
 
 INTRODUCTION = """\
 # Reproduction
 
 This page sets each claim of the paper "Ordered Action Tokens for Visuomotor Policy Learning" beside
 what was measured here. It is written by `python -m benchmarks.report` from the JSON files in
-`benchmarks/results/`, one of which each row with numbers names; the ends of 95 % intervals decide
+`benchmarks/results/`, which each row with numbers names; the ends of 95 % intervals decide
 the last column. [Results](results.md) shows more of what these files hold.
 
-**The scale here** is two CPU cores. Light policies act in MetaWorld: the paper's four tasks, 50
-demonstrations each by scripted experts, from state; the recipe of each row stands under the claims.
-Vision-language policies have small backbones with random weights and lock or unlock a door. So the
-numbers themselves are not the paper's; what is compared is which of two is better. RoboMimic's
-lift, can and square are played in robosuite, from 50 demonstrations each by scripted experts of our
-own. Errors of tokenizers on MetaWorld are not comparable either: our actions are clipped to
-[-1, 1]. The real-robot half of the paper is absent.
+**The scale here** is two CPU cores. Light policies act in MetaWorld: the paper's four tasks, from
+state; the recipe of each row stands under the claims. Vision-language policies have small backbones
+with random weights and lock or unlock a door. So the numbers themselves are not the paper's; what
+is compared is which of two is better. RoboMimic's lift, can and square are played in robosuite.
+Demonstrations of all these are by scripted experts, in robosuite of our own. Scripts that train
+light policies make {demonstrations} of each task by default, which no JSON file stores. Errors of
+tokenizers on MetaWorld are not comparable either: our actions are clipped to [-1, 1]. The
+real-robot half of the paper is absent.
 
 - **agrees:** the 95 % interval of our difference lies on the paper's side of zero; where the paper
-  finds no difference, it lies within {same} points of zero. Errors of tokenizers and numbers of
-  tokens and calls have no intervals, their values decide, on every dataset on which all that is
-  compared was measured: an error tracks another if it is within a factor of {tracks} at every
-  budget, and is nearly lossless if it is the smallest of all kinds; a kind is compact if it has at
-  most {compact} % as many tokens as `bin`.
+  finds no difference, it lies within {same} points of zero; where it finds a rate closer to one
+  than to another, our rate lies on that side of their middle, and those two can be told apart.
+  Errors of tokenizers and numbers of tokens and calls have no intervals, their values decide, on
+  every dataset on which all that is compared was measured: an error tracks another if it is within
+  a factor of {tracks} at every budget, and is nearly lossless if it is the smallest of all kinds; a
+  kind is compact if it has at most {compact} % as many tokens as `bin`.
 - **does not:** it lies on the other side, or further away.
 - **too few episodes to tell:** neither.
 - **cannot be run here:** for the reason that is given.
@@ -83,17 +92,18 @@ oatkit reproduce light-policies --scale paper --data light-libero=path/to/libero
 def reproduction_page() -> str:
     """The page as Markdown."""
     limits = {"same": round(100 * SAME), "tracks": TRACKS, "compact": round(100 * COMPACT)}
+    limits["demonstrations"] = SCALES["small"].demonstrations
     introduction = INTRODUCTION.format(**limits)
     rows = []
     for claim in CLAIMS:
         found = claim.find()
         name = f"[{claim.table}](#{claim.table})"
-        source = f"`{found.source}`" if found.source else ""
+        source = ", ".join(f"`{name}`" for name in found.source.split(", ") if name)
         rows.append((name, claim.says, claim.paper, found.ours, source, found.status))
     claims = table(("table", "the paper says", "the paper", "here", "JSON", "status"), rows)
     sections = "".join(_section(name, one) for name, one in PAPER_TABLES.items())
     own = "".join(_section(name, one) for name, one in OWN_TABLES.items())
-    made = f"{light_rows()}{tokenizer_steps()}{large_rows()}"
+    made = f"{light_rows()}{same_recipe()}{tokenizer_steps()}{large_rows()}"
     run = f"{RUNNING}{_deciding()}{sections}"
     return f"{introduction}\n{claims}\n{made}{run}\n## Not in the paper\n{own}"
 

@@ -31,8 +31,8 @@ def test_every_status_of_the_page_is_what_its_json_says() -> None:
         assert claim.table in PAPER_TABLES
         assert found.status.startswith(STATUSES)
         assert bool(found.ours) == bool(found.source)
-        if found.source:
-            assert (record.RESULTS / f"{found.source}.json").exists()
+        for name in found.source.split(", ") if found.source else ():
+            assert (record.RESULTS / f"{name}.json").exists()
     for name in (*PAPER_TABLES, *OWN_TABLES):
         assert f"### {name}\n" in PAGE.read_text()
 

@@ -233,3 +233,36 @@ def test_calls_are_those_that_the_paper_lists(results: Path) -> None:
     del rows["fast"]
     rows["oat-pow2"] = row({1: 1.0, 8: 5.0})
     assert status() == claims.DIFFERS, "one that is not as listed is enough"
+
+
+def test_calls_of_kinds_that_only_control_has(results: Path) -> None:
+    budget = {"budget": 8, "calls": 1.0, "tokens": 8.0}
+    cell = {"row": "acodec", "seed": 0, "rule": "8", "budgets": [budget], "kind": "acodec"}
+    cells = {"cells": {"acodec/0/8": cell}}
+    record.write_result("control", seed=0, settings={"horizon": 32}, results=cells)
+    found = light_findings.calls_of_schemes()
+    assert (found.ours, found.source) == ("`acodec` 1 for 8", "control")
+    assert "`acodec`" not in found.status
+    budget["calls"] = 2.0
+    record.write_result("control", seed=0, settings={"horizon": 32}, results=cells)
+    assert light_findings.calls_of_schemes().status == claims.DIFFERS
+
+
+@pytest.mark.parametrize(
+    ("others", "status"),
+    [
+        ({2: 60, 4: 80, 8: 160}, claims.AGREES),  # 70 of 200 without nesting
+        ({2: 10, 4: 20, 8: 70}, claims.DIFFERS),
+        ({2: 60, 4: 80, 8: 85}, claims.UNSURE),
+        ({2: 40, 4: 60, 8: 100}, claims.UNSURE),
+    ],
+)
+def test_a_row_nearer_to_few_tokens(results: Path, others: dict[int, int], status: str) -> None:
+    find = light_findings.nearer_than_all("oat, no nesting", (2, 4))
+    assert find().status == claims.MISSING
+    save_control(control_cell("oat", 0, others), control_cell("oat, no nesting", 0, {8: 70}))
+    assert (find().status, find().source) == (status, "control")
+    assert find().ours.startswith(f"35 %, and {others[2] / 2:.0f} at 2, {others[4] / 2:.0f} at 4, ")
+    other = control_cell("oat, no nesting", 0, {8: 70}, tokenizer_steps=2000)
+    save_control(control_cell("oat", 0, others), other)
+    assert find().status.endswith("(not only the tokens differ: tokenizer steps 8000 and 2000)")

@@ -15,7 +15,8 @@ PAGE = DOCS / "reproduction.md"
 
 def test_rows_of_control_keep_their_names_and_levels(results: Path) -> None:
     """What the page calls a row is found in the JSON by that name."""
-    light, recipe = {"levels": [8, 5, 5, 5]}, {"history": 1, "code_smoothing": 1.0}
+    settings = {"light": {"levels": [8, 5, 5, 5]}, "horizon": 32}
+    recipe = {"history": 1, "code_smoothing": 1.0}
     cells = [
         {**control_cell(row, 0, {8: 100}), **recipe, "offset_layers": 0, "kind": kind}
         for row, kind in (("oat, no offset", "oat"), ("acodec, no offset", "acodec"))
@@ -23,12 +24,12 @@ def test_rows_of_control_keep_their_names_and_levels(results: Path) -> None:
     cells[0]["budgets"][0]["tasks"] = [{"task": "box-close", "success": {"episodes": 50}}]
     cells[1]["budgets"][0]["tasks"] = [{"task": "box-close", "success": {"episodes": 50}}]
     found = {f"{cell['row']}/0/half": cell for cell in cells}
-    record.write_result("control", seed=0, settings={"light": light}, results={"cells": found})
+    record.write_result("control", seed=0, settings=settings, results={"cells": found})
     page = reproduction_page()
     assert "| control | `oat, no offset`, seeds 0 | 8 5 5 5 | 8 | 2500 | 8000 | 1 | 1 | 0 |" in page
     assert "| control | `acodec, no offset`, seeds 0 | | 8 |" in page
     cells[0]["levels"] = [4, 4]
-    record.write_result("control", seed=0, settings={"light": light}, results={"cells": found})
+    record.write_result("control", seed=0, settings=settings, results={"cells": found})
     assert "seeds 0 | 4 4 | 8 |" in reproduction_page()
     assert light_findings.controlled("oat") is not None
 
@@ -40,6 +41,25 @@ def test_every_row_of_control_on_the_page_is_in_the_json() -> None:
     for row, seeds in named:
         found = {(cell["row"], cell["seed"]) for cell in cells if cell["rule"] == "half"}
         assert {(row, int(seed)) for seed in seeds.split(",")} <= found
+
+
+def test_two_trainings_by_one_recipe_are_told_as_long_as_the_json_has_them(results: Path) -> None:
+    assert made_rows.same_recipe() == ""
+    recipe = {"history": 2, "code_smoothing": 0.0, "offset_layers": 0, "batch_size": 64}
+    cell = {**control_cell("oat, as first", 0, {1: 60, 8: 85}), **recipe}
+    cells = {"cells": {"oat, as first/0/half": cell}}
+    record.write_result("control", seed=0, settings={}, results=cells)
+    protocol = {"sampling": {"temperature": 0.0}, "seed": 0}
+    row = {**control_cell("oat", 0, {1: 69, 8: 115}), **recipe, "protocol": protocol}
+    rows = {"state": {"oat": row}}
+    record.write_result("policy_table", seed=0, settings={}, results=rows)
+    said = " ".join(made_rows.same_recipe().split())
+    assert "solves 42.5 % with all tokens" in said
+    assert "where that one solves 57.5 %: -15 points (-24 to -5)" in said
+    assert "(seed 1 of `control`, 0 of `policy_table`)" in said
+    row["steps"] = 100
+    record.write_result("policy_table", seed=0, settings={}, results=rows)
+    assert made_rows.same_recipe() == ""
 
 
 def test_numbers_of_episodes_are_those_that_ran() -> None:

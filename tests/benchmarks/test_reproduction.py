@@ -26,6 +26,12 @@ def test_the_page_says_what_cannot_be_compared_and_how_rows_were_made() -> None:
         assert f"| `{label}` | {cells}" in page
 
 
+def test_the_page_says_what_is_not_stored() -> None:
+    page = " ".join(PAGE.read_text().split())
+    assert "make 50 of each task by default, which no JSON file stores" in page
+    assert "stored before they said them are those of the presets of their time" in page
+
+
 def test_the_page_says_what_a_command_trains_otherwise() -> None:
     page = PAGE.read_text()
     part = page.split("### co-training\n")[1].split("### ")[0]

@@ -96,6 +96,8 @@ class Mute(Pilot):
     """Has no chunk for goals on one side, as a strict `fast` may not."""
 
     def predict_action_chunk(self, observation: Any, **rest: Any) -> Prediction:
-        if (observation[STATE][:, -1, 2] > 0.75).any():
+        is_read = isinstance(observation, Observations)
+        state = observation.state if is_read else observation[STATE]
+        if (state[:, -1, 2] > 0.75).any():
             raise DecodeError("1 of 1 sequences did not decode in 10 attempts")
         return super().predict_action_chunk(observation, **rest)

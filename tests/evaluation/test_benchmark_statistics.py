@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from oatkit.evaluation.benchmark_statistics import average_ranks, benchmark_rows, pooled_success
@@ -10,7 +12,12 @@ from oatkit.types import BenchmarkEvaluation, BenchmarkPart, Budget, TaskResult
 
 
 def record(
-    policy: str, benchmark: str, budget: Budget, *successes: int, episodes: int = 50
+    policy: str,
+    benchmark: str,
+    budget: Budget,
+    *successes: int,
+    episodes: int = 50,
+    is_row: bool | None = True,
 ) -> BenchmarkEvaluation:
     """An evaluation with one part of so many tasks."""
     rates = [success_rate(count, episodes) for count in successes]
@@ -19,7 +26,13 @@ def record(
     mean = sum(rate.rate for rate in rates) / len(rates)
     parts = (BenchmarkPart("all", tasks, whole),)
     return BenchmarkEvaluation(
-        policy, benchmark, {"budget": budget}, {}, parts=parts, mean_success=mean
+        policy,
+        benchmark,
+        {"budget": budget},
+        {},
+        parts=parts,
+        mean_success=mean,
+        is_paper_row=is_row,
     )
 
 
@@ -45,7 +58,7 @@ def test_a_benchmark_counts_the_same_whatever_the_number_of_its_tasks() -> None:
         record("a", "vlm-simpler", 8, 0),
         record("b", "vlm-libero", 8, 25, 25, 25),
         record("b", "vlm-simpler", 8, 25),
-        record("b", "vlm-simpler", "auto", 50),
+        record("b", "vlm-simpler", "auto", 50, is_row=False),
     ]
     a, b, auto = benchmark_rows(records)
     assert (a.name, a.average, a.rank) == ("a at 8", 0.5, 1.5)
@@ -55,9 +68,13 @@ def test_a_benchmark_counts_the_same_whatever_the_number_of_its_tasks() -> None:
     assert pooled_success(records[2]).rate == 0.5
 
 
-def test_auto_is_no_row_of_the_paper_and_takes_no_rank() -> None:
-    records = [record("a", "vlm-simpler", budget, n) for budget, n in ((8, 10), ("auto", 50))]
-    assert [(row.rank, row.average) for row in benchmark_rows(records)] == [(1, 0.2), (None, 1)]
+@pytest.mark.parametrize("is_row", [False, None])
+def test_what_is_no_row_of_the_paper_takes_no_rank(is_row: bool | None) -> None:
+    """None is that of an older record, which does not say."""
+    own, other = record("a", "vlm-simpler", 8, 10), record("klt", "vlm-simpler", 8, 50)
+    rows = benchmark_rows([own, replace(other, is_paper_row=is_row)])
+    assert [(row.rank, row.average) for row in rows] == [(1, 0.2), (None, 1)]
+    assert [row.rank for row in benchmark_rows([own, other])] == [2, 1]
 
 
 def test_nothing_that_has_not_begun_is_shown() -> None:

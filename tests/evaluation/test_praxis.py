@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oatkit.errors import DecodeError
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.types import Sampling
 from oatkit.types.observation_keys import STATE
-from tests.evaluation.pilot import Pilot
+from tests.evaluation.pilot import Mute, Pilot
 from tests.evaluation.plane import HORIZON, MAX_STEPS, TASKS, Plane
 
 praxis_eval = pytest.importorskip("praxis_eval", reason="needs the extra praxis")
@@ -181,6 +182,42 @@ def test_sampling_can_be_changed_by_praxis_eval() -> None:
     policy.reset()
     with pytest.raises(ValueError, match="unknown entry of policy_kwargs 'budgets'; known, clos"):
         policy.act([frame(0, 0, 1, 1)], policy_kwargs={"budgets": 2})
+
+
+def test_an_episode_without_a_chunk_stands_still_and_is_counted() -> None:
+    policy = made(Mute())
+    seen = [frame(0, 0, 0.5, 1), frame(0, 0, 1, 1, task=TASKS["far"])]
+    with_failed = [policy.act(seen, action_spec=SPEC) for _ in range(6)]
+    alone = made(Mute())
+    for actions in with_failed:  # the other episode is as if it were alone
+        np.testing.assert_array_equal(actions[0], alone.act(seen[:1], action_spec=SPEC)[0])
+        assert actions[1].tolist() == [0, 0]
+    counts = policy.counts
+    assert (counts.queries, counts.redrawn, dict(counts.failed)) == (3, 0, {TASKS["far"]: 1})
+    assert counts.error == "1 of 1 sequences did not decode in 10 attempts"
+    assert len(policy.consume_inference_info()) == 2
+    policy.reset()
+    assert policy.act([frame(0, 0, 0.5, 1)] * 2, action_spec=SPEC)[1].any()
+
+
+def test_who_stands_still_keeps_the_bounds() -> None:
+    narrow = replace(SPEC, minimum=0.25)
+    assert made(Mute()).act([frame(0, 0, 1, 1)], action_spec=narrow).tolist() == [[0.25, 0.25]]
+    for unknown in (None, replace(SPEC, shape=None)):
+        with pytest.raises(DecodeError, match="did not decode in 10 attempts"):
+            made(Mute()).act([frame(0, 0, 1, 1)], action_spec=unknown)
+
+
+def test_queries_that_generated_again_are_counted() -> None:
+    class Stuttering(Pilot):
+        def predict_action_chunk(self, observation: Any, **rest: Any) -> Any:
+            found = super().predict_action_chunk(observation, **rest)
+            return replace(found, attempts=np.array([1, 3]))
+
+    policy = made(Stuttering())
+    policy.act([frame(0, 0, 1, 1)] * 2, action_spec=SPEC)
+    assert (policy.counts.queries, policy.counts.redrawn) == (2, 1)
+    assert [info["attempts"] for info in policy.consume_inference_info()] == [1, 3]
 
 
 @pytest.mark.parametrize("name", DRIVERS)

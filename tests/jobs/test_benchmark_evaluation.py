@@ -12,7 +12,7 @@ import pytest
 import oatkit
 from oatkit.data import Dataset
 from oatkit.envs.metaworld import METAWORLD
-from oatkit.errors import ArtifactError, MissingExtraError
+from oatkit.errors import ArtifactError, DecodeError, MissingExtraError
 from oatkit.evaluation.benchmark_presets import benchmark_preset
 from oatkit.evaluation.praxis import PraxisPolicy
 from oatkit.jobs.benchmark_evaluation import RECORD, evaluate_benchmark, own_instruction
@@ -100,6 +100,7 @@ def test_every_task_of_the_preset_is_run_as_the_paper_does(
         assert part.success.low < part.success.rate < part.success.high
     assert record.mean_success == 0.76
     assert record.settings["execute"] == 16
+    assert record.is_paper_row is False  # the paper has no light policy on oat-pow2
     assert read_record(tmp_path / RECORD, BenchmarkEvaluation) == record
     assert capsys.readouterr() == ("", "")
 
@@ -137,6 +138,45 @@ def test_it_goes_on_where_it_stopped_and_repeats_itself(policy: Policy, tmp_path
         evaluate_benchmark(
             policy, "light-metaworld", out=tmp_path / "b", sampling=Sampling(0), evaluate=rest
         )
+
+
+@pytest.mark.parametrize(
+    ("words", "solved"),
+    [
+        ({"box": "close it", "door": "open it"}, {"box": 2, "door": 4}),
+        ({"box": "shut the box", "door": "open the door"}, {"box": 2, "door": 2}),  # nobody knows
+        ({"box": "shut the box"}, {"box": 2}),
+    ],
+)
+def test_an_episode_without_a_chunk_is_not_solved(
+    policy: Policy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: dict[str, str],
+    solved: dict[str, int],
+) -> None:
+    def mute(self: Policy, *_: Any, **__: Any) -> Any:
+        raise DecodeError("1 of 1 sequences did not decode in 10 attempts")
+
+    def driver(env: str, *, policy: PraxisPolicy, config: Any) -> Any:
+        spec = praxis_eval.get_driver(env).contract.action
+        for _ in range(2):
+            policy.reset()
+            policy.act([{"observation.state": np.zeros(4), "task": "close it"}], action_spec=spec)
+        found = {"success_rate": 1.0, "n_episodes": 4.0}
+        tasks = {name: {**found, "task_description": said} for name, said in words.items()}
+        return praxis_eval.EvalResult(
+            overall={**found, "n_episodes": 4.0 * len(tasks)}, per_task=tasks
+        )
+
+    monkeypatch.setattr(Policy, "predict_action_chunk", mute)
+    record = evaluate_benchmark(policy, "light-metaworld", out=tmp_path, evaluate=driver)
+    part = record.parts[0]
+    assert {task.task: task.success.successes for task in part.tasks} == solved
+    assert part.success.successes == part.success.episodes - 2
+    assert (part.queries, part.redrawn, part.failed) == (2, 0, 2)
+    assert part.error == "1 of 1 sequences did not decode in 10 attempts"
+    assert read_record(tmp_path / RECORD, BenchmarkEvaluation) == record
 
 
 def test_a_policy_of_our_demonstrations_is_told_in_their_words(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from oatkit.commands.text_output import table
-from oatkit.types import BenchmarkEvaluation, BenchmarkRow, SuccessRate
+from oatkit.types import BenchmarkEvaluation, BenchmarkPart, BenchmarkRow, SuccessRate
 
 
 def env_options(pairs: Sequence[str]) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def env_options(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def render_benchmarks(records: Sequence[BenchmarkEvaluation], rows: Sequence[BenchmarkRow]) -> Text:
-    """Success of every policy and budget on every benchmark, then its tasks."""
+    """Success of every policy and budget on every benchmark, then of its parts and their tasks."""
     names = list(dict.fromkeys(name for row in rows for name in row.success))
     lines = [["success, 95 % interval", *names, "average", "mean rank"]]
     for row in rows:
@@ -39,10 +39,16 @@ def render_benchmarks(records: Sequence[BenchmarkEvaluation], rows: Sequence[Ben
     text.append_text(table(lines))
     for record in records:
         for part in record.parts:
-            for task in part.tasks:
+            text.append(f"{_words(part.success):>26}  {part.selector}, {_tasks(part)}\n")
+            for task in part.tasks if len(part.tasks) > 1 else ():
                 text.append(f"{_words(task.success):>26}  {part.selector}: {task.task}\n", "dim")
+        text.append("".join(f"{line}\n" for line in record.decoding_lines()))
     text.rstrip()
     return text
+
+
+def _tasks(part: BenchmarkPart) -> str:
+    return part.tasks[0].task if len(part.tasks) == 1 else f"all {len(part.tasks)} tasks"
 
 
 def _words(rate: SuccessRate) -> str:

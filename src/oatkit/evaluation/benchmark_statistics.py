@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
 
 from oatkit.evaluation.success_statistics import success_rate
@@ -20,22 +20,25 @@ def benchmark_rows(records: Sequence[BenchmarkEvaluation]) -> list[BenchmarkRow]
         key: {name: pooled_success(record) for name, record in own.items()}
         for key, own in found.items()
     }
-    return ranked_rows({key: _means(own) for key, own in found.items()}, success)
+    ranked = {key for key, own in found.items() if all(r.is_paper_row for r in own.values())}
+    return ranked_rows({key: _means(own) for key, own in found.items()}, ranked, success)
 
 
 def ranked_rows(
     means: Mapping[tuple[str, Budget], Mapping[str, float]],
+    papers: Collection[tuple[str, Budget]],
     success: Mapping[tuple[str, Budget], Mapping[str, SuccessRate]] | None = None,
 ) -> list[BenchmarkRow]:
     """Rows with their averages and mean ranks.
 
     Args:
         means: Policy and budget to benchmark to mean success.
+        papers: Policies and budgets that are rows of the paper's table; only these are ranked.
         success: Policy and budget to benchmark to success with its interval; none by default.
     """
     names = {name for own in means.values() for name in own}
     whole = {key: own for key, own in means.items() if set(own) == names}
-    ranked = {key: own for key, own in whole.items() if key[1] != "auto"}
+    ranked = {key: own for key, own in whole.items() if key in papers}
     ranks = dict(zip(ranked, average_ranks(list(ranked.values())), strict=True))
     return [
         BenchmarkRow(

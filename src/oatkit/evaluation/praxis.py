@@ -8,6 +8,9 @@ praxis-eval brings LIBERO, RoboMimic, RoboCasa and SimplerEnv.
     observation of every episode --> its last frames ---- its queue is empty? --> one batched query
     one action of every episode  <-- its queue of actions <-- the first part of its chunk
 
+A policy of praxis-eval cannot end an episode. One whose query gave no chunk (`fast` under strict
+decoding) stands still from then on, and `counts` says that it failed.
+
 Nothing here imports praxis-eval: its protocol is known by the names of its methods.
 
 Shape letters: B episodes, T step in the chunk, A action.
@@ -24,7 +27,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from oatkit.errors import unknown_name
+from oatkit.errors import DecodeError, unknown_name
 from oatkit.evaluation.action_plan import not_calibrated
 from oatkit.evaluation.executable_actions import checked_chunk, clip_actions
 from oatkit.evaluation.rollout import joint_seed
@@ -49,22 +52,43 @@ class ActionSpec(Protocol):
 
 
 @dataclass
+class QueryCounts:
+    """What became of the queries of a policy.
+
+    Attributes:
+        queries: How many there were, those without a chunk included.
+        redrawn: How many of them generated their tokens again until they decoded.
+        failed: The benchmark's words for the task to the number of episodes that had no chunk.
+        error: Why the last of these had none.
+    """
+
+    queries: int = 0
+    redrawn: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    error: str | None = None
+
+
+@dataclass
 class _Episode:
     """An episode under way.
 
     Attributes:
         name: Id of the episode.
         number: How many episodes had this id, this one included.
+        words: The benchmark's words for the task; empty where it has none.
         history: The last frames, as many as the policy reads.
         queue: Actions (A,) yet to be executed.
         queries: How often the policy was asked.
+        has_failed: Whether a query gave no chunk, after which there are no more.
     """
 
     name: str
     number: int
+    words: str
     history: FrameHistory[Observations]
     queue: deque[NDArray[np.float32]] = field(default_factory=deque)
     queries: int = 0
+    has_failed: bool = False
 
 
 class PraxisPolicy:
@@ -87,6 +111,9 @@ class PraxisPolicy:
         state_keys: Parts of the observation that are joined to the policy's state.
         action_spec: Bounds of actions where `act` gets none, as from praxis-eval's `LocalPolicy`.
         instruction: What the policy is told instead of the benchmark's own words for the task.
+
+    Attributes:
+        counts: What became of all queries so far.
     """
 
     def __init__(
@@ -112,6 +139,7 @@ class PraxisPolicy:
         self._episodes: dict[str, _Episode] = {}
         self._begun: Counter[str] = Counter()
         self._info: list[dict[str, float]] = []
+        self.counts = QueryCounts()
 
     def reset(self, episode_ids: Sequence[str] | None = None) -> None:
         """Forget some episodes, or all: what is observed next is their first frame."""
@@ -128,6 +156,8 @@ class PraxisPolicy:
     ) -> NDArray[Any]:
         """One action for every episode, (B, A), in raw units and within the bounds.
 
+        An episode that had no chunk gets zeros, or what is closest to them within the bounds.
+
         Args:
             observations: One frame of every episode, by LeRobot's keys.
             action_spec: Bounds of the benchmark's actions.
@@ -143,9 +173,12 @@ class PraxisPolicy:
                 _names(episode_ids, len(observations)), observations, strict=True
             )
         ]
-        asking = [episode for episode in episodes if not episode.queue]
+        asking = [e for e in episodes if not (e.queue or e.has_failed)]
         if asking:
             self._query(asking, spec, *self._changed(policy_kwargs or {}))
+        for episode in episodes:
+            if episode.has_failed:
+                episode.queue.append(_zeros(spec))
         actions_BA = np.stack([episode.queue.popleft() for episode in episodes])
         return actions_BA if spec is None else actions_BA.astype(spec.dtype)
 
@@ -160,7 +193,8 @@ class PraxisPolicy:
         if name not in self._episodes:
             self._begun[name] += 1
             history: FrameHistory[Observations] = FrameHistory(self._policy.spec.history)
-            self._episodes[name] = _Episode(name, self._begun[name], history)
+            words = str(observation.get(TASK, ""))
+            self._episodes[name] = _Episode(name, self._begun[name], words, history)
         self._episodes[name].history.add(frame)
         return self._episodes[name]
 
@@ -193,14 +227,41 @@ class PraxisPolicy:
         budget: Budget,
         sampling: Sampling,
     ) -> None:
-        """Fill the queues of some episodes."""
-        found: Prediction = self._policy.predict_action_chunk(
+        """Fill the queues of some episodes, or note that they failed."""
+        try:
+            self._fill(episodes, spec, self._predict(episodes, budget, sampling))
+        except DecodeError as error:
+            if spec is None or spec.shape is None:  # nobody knows how to stand still
+                raise
+            if len(episodes) > 1:  # which episode it was is found by asking for each
+                for episode in episodes:
+                    self._query([episode], spec, budget, sampling)
+            else:
+                self._fail(episodes[0], error)
+
+    def _predict(
+        self, episodes: Sequence[_Episode], budget: Budget, sampling: Sampling
+    ) -> Prediction:
+        """Chunks for some episodes."""
+        return self._policy.predict_action_chunk(
             Observations.cat([Observations.from_frames(e.history.frames()) for e in episodes]),
             budget=budget,
             schedule=self._schedule,
             sampling=sampling,
             generator=[_query_seed(sampling, episode) for episode in episodes],
         )
+
+    def _fail(self, episode: _Episode, error: DecodeError) -> None:
+        """Note that an episode has no chunk."""
+        episode.has_failed = True
+        self.counts.queries += 1
+        self.counts.failed[episode.words] += 1
+        self.counts.error = str(error)
+
+    def _fill(
+        self, episodes: Sequence[_Episode], spec: ActionSpec | None, found: Prediction
+    ) -> None:
+        """Fill the queues of some episodes with the first parts of their chunks."""
         for index, episode in enumerate(episodes):
             low_A, high_A = _bounds(spec, found.chunk.shape[-1])
             steps = self._num_steps(found, index)
@@ -209,10 +270,13 @@ class PraxisPolicy:
             actions_NA, is_clipped = clip_actions(chunk_TA[:steps], low_A, high_A)
             episode.queue.extend(actions_NA)
             episode.queries += 1
+            self.counts.queries += 1
+            self.counts.redrawn += int(found.attempts[index]) > 1
             self._info.append(
                 {
                     "calls": float(found.calls[index]),
                     "tokens": float(found.budget[index]),
+                    "attempts": float(found.attempts[index]),
                     "clipped": float(np.mean(is_clipped)),
                     "latency_ms": found.elapsed_ms,
                 }
@@ -253,3 +317,9 @@ def _bounds(
     low = -np.inf if spec is None or spec.minimum is None else spec.minimum
     high = np.inf if spec is None or spec.maximum is None else spec.maximum
     return np.full(shape, low, np.float32), np.full(shape, high, np.float32)
+
+
+def _zeros(spec: ActionSpec | None) -> NDArray[np.float32]:
+    """The action that moves nothing where actions are differences, (A,), within the bounds."""
+    low_A, high_A = _bounds(spec, 0)
+    return np.zeros_like(low_A).clip(low_A, high_A)

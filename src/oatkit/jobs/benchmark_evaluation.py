@@ -21,8 +21,9 @@ from oatkit.envs import metaworld
 from oatkit.errors import MissingExtraError, OatkitError
 from oatkit.evaluation.action_plan import not_calibrated
 from oatkit.evaluation.benchmark_presets import BenchmarkPreset, benchmark_preset
-from oatkit.evaluation.praxis import PraxisPolicy
+from oatkit.evaluation.praxis import PraxisPolicy, QueryCounts
 from oatkit.evaluation.success_statistics import success_rate
+from oatkit.jobs.paper_rows import is_paper_row
 from oatkit.nn.device import Device
 from oatkit.policies import Policy
 from oatkit.policies.policy_table import open_policy
@@ -134,8 +135,10 @@ def _run(
     evaluate: EvaluateByPraxis | None,
 ) -> BenchmarkEvaluation:
     """Run the parts that the record at `path` lacks."""
-    record, settings = read_or_begin(path, begun), begun.settings
-    preset = benchmark_preset(begun.benchmark)
+    preset, settings = benchmark_preset(begun.benchmark), begun.settings
+    is_row = is_paper_row(policy, begun.benchmark, settings["budget"], schedule)
+    is_row = is_row and settings["execute"] == preset.execute
+    record = replace(read_or_begin(path, begun), is_paper_row=is_row)
     for selector in preset.selectors[len(record.parts) :]:
         # a new one for each part, so that random numbers do not depend on what ran before
         acting = PraxisPolicy(
@@ -199,17 +202,44 @@ def _run_part(
             f"{preset.benchmark} needs a simulator of praxis-eval that is not installed "
             f"({error}): pip install 'praxis-eval[{preset.driver}]'"
         ) from error
-    tasks = tuple(
-        TaskResult(task, _success(found, settings["episodes"]), score=None)
-        for task, found in result.per_task.items()
+    return _part(selector, result, settings["episodes"], policy.counts)
+
+
+def _part(selector: str, result: Any, episodes: int, counts: QueryCounts) -> BenchmarkPart:
+    """What praxis-eval found, without the episodes that had no chunk among the solved ones."""
+    words = {task: _task_words(found) for task, found in result.per_task.items()}
+    known = set().union(*words.values()) if len(words) > 1 else set()
+    nameless = sum(n for said, n in counts.failed.items() if said not in known)
+    tasks = []
+    for task, found in result.per_task.items():
+        failed = nameless + sum(counts.failed[said] for said in words[task] & known)
+        tasks.append(TaskResult(task, _success(found, episodes, failed), score=None))
+    total = counts.failed.total()
+    return BenchmarkPart(
+        selector,
+        tuple(tasks),
+        _success(result.overall, episodes, total),
+        counts.queries,
+        counts.redrawn,
+        total,
+        counts.error,
     )
-    return BenchmarkPart(selector, tasks, _success(result.overall, settings["episodes"]))
 
 
-def _success(found: Mapping[str, Any], episodes: int) -> SuccessRate:
-    """The rate that praxis-eval found, with its interval."""
+def _task_words(found: Mapping[str, Any]) -> set[str]:
+    """What a task of praxis-eval's result was called in its observations."""
+    return {str(found.get("task_description", "")), *found.get("task_descriptions", ())} - {""}
+
+
+def _success(found: Mapping[str, Any], episodes: int, failed: int) -> SuccessRate:
+    """The rate that praxis-eval found, with its interval.
+
+    It tells neither which episodes it counts as solved nor when one was over, so that all that can
+    be held is that no more are solved than had a chunk for every query.
+    """
     count = int(found.get("n_episodes", episodes))
-    return success_rate(round(found["success_rate"] * count), count)
+    solved = round(found["success_rate"] * count)
+    return success_rate(max(0, min(solved, count - failed)), count)
 
 
 def _with_part(record: BenchmarkEvaluation, part: BenchmarkPart) -> BenchmarkEvaluation:

@@ -148,9 +148,13 @@ def summarize_table(record: Reproduction) -> tuple[list[BenchmarkRow], list[Benc
     has_one = len({number.temperature for number in acting}) == 1
     seeds: dict[tuple[str, Budget], dict[str, list[float]]] = {}
     papers: dict[tuple[str, Budget], dict[str, float]] = {}
+    ranked: set[tuple[str, Budget]] = set()
+    rows = paper_table(record.table).rows
     for number in acting:
         name = number.row if has_one else f"{number.row}, temperature {number.temperature:g}"
         key = name, number.budget
+        if number.row in rows and number.budget in (rows[number.row].budgets or (number.budget,)):
+            ranked.add(key)
         seeds.setdefault(key, {}).setdefault(number.place, []).append(number.value / 100)
         if number.paper is not None:
             papers.setdefault(key, {})[number.place] = number.paper / 100
@@ -158,7 +162,7 @@ def summarize_table(record: Reproduction) -> tuple[list[BenchmarkRow], list[Benc
         key: {place: fmean(values) for place, values in places.items()}
         for key, places in seeds.items()
     }
-    return ranked_rows(ours), ranked_rows(papers)
+    return ranked_rows(ours, ranked), ranked_rows(papers, ranked)
 
 
 @dataclass(frozen=True)

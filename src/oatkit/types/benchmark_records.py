@@ -20,6 +20,14 @@ class BenchmarkPart:
     """Results of each task in it."""
     success: SuccessRate
     """Success over all episodes of the part."""
+    queries: int | None = None
+    """How often the policy was asked; None in older records, as in what follows."""
+    redrawn: int | None = None
+    """Number of these queries that generated their tokens again until they decoded."""
+    failed: int | None = None
+    """Number of episodes that had no chunk after all attempts; no such counts as solved."""
+    error: str | None = None
+    """Why the last of these had none."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +45,31 @@ class BenchmarkEvaluation:
     """Mean over the tasks, each counted the same; None before there are any."""
     command: str = ""
     """Command line that was typed first; empty in older records and where nothing said it."""
+    is_paper_row: bool | None = None
+    """Whether the paper's tables have a row of this tokenizer, policy and budget; None in older
+    records. Only such rows are ranked."""
     schema: str = "oatkit/benchmark-evaluation"
     version: int = 2
+
+    def decoding_lines(self) -> list[str]:
+        """Sentences on queries that generated again and on episodes without a chunk; none if there
+        were no such, or if the record does not say."""
+        name = f"{self.policy} at {budget_name(self.settings['budget'])} on {self.benchmark}"
+        queries = sum(part.queries or 0 for part in self.parts)
+        redrawn = sum(part.redrawn or 0 for part in self.parts)
+        failed = sum(part.failed or 0 for part in self.parts)
+        lines = []
+        if redrawn:
+            lines.append(
+                f"{name}: {redrawn} of {queries} queries had to generate their tokens again"
+            )
+        if failed:
+            last = next(part.error for part in reversed(self.parts) if part.failed)
+            lines.append(
+                f"{name}: {failed} of {queries} queries gave no chunk, and their episodes count as "
+                f"failed; the last: {last}"
+            )
+        return lines
 
 
 @dataclass(frozen=True)
@@ -55,8 +86,8 @@ class BenchmarkRow:
     average: float | None = None
     """Mean over all benchmarks of the table, each counted the same; None where some are missing."""
     rank: float | None = None
-    """Mean rank over the benchmarks; None where some are missing, and for "auto", which the paper
-    does not have."""
+    """Mean rank over the benchmarks among rows that the paper has too; None for all other rows, and
+    where some benchmarks are missing."""
 
     @property
     def name(self) -> str:

@@ -20,5 +20,7 @@ def test_rows_tasks_and_the_command_are_on_the_page(tmp_path: Path) -> None:
     assert "16 steps of a chunk executed, temperature 0." in page
     assert "<td>b at 8</td><td>10.0 (4 - 21)</td><td>10.0</td><td>2.0</td>" in page
     assert "light-libero, task by task" in page
+    assert "light-libero, part by part" in page
+    assert "<td>a at 8</td><td>all</td><td>2</td><td>50.0 (40 - 60)</td>" in page
     assert own.command in page
     assert success_words(own.parts[0].tasks[0].success) == "40.0 (28 - 54)"

@@ -7,7 +7,13 @@ from html import escape
 from pathlib import Path
 
 from oatkit.measure.reports.html_page import bullets, how_made, page, table
-from oatkit.types import BenchmarkEvaluation, BenchmarkRow, SuccessRate, budget_name
+from oatkit.types import (
+    BenchmarkEvaluation,
+    BenchmarkPart,
+    BenchmarkRow,
+    SuccessRate,
+    budget_name,
+)
 
 
 def write_benchmark_report(
@@ -38,11 +44,12 @@ def benchmark_page(records: Sequence[BenchmarkEvaluation], rows: Sequence[Benchm
     tables = {"Success by benchmark": _overview(rows)}
     for benchmark in dict.fromkeys(record.benchmark for record in records):
         own = [record for record in records if record.benchmark == benchmark and record.parts]
+        tables[f"{benchmark}, part by part"] = _parts(own)
         tables[f"{benchmark}, task by task"] = _tasks(own)
     return page(
         "A policy on the paper's benchmarks",
         lead,
-        summary=bullets(_sentence(row) for row in rows),
+        summary=bullets([*map(_sentence, rows), *_said(records)]),
         figures={},
         tables=tables,
         made=how_made([first.command], first.settings, first.versions),
@@ -70,8 +77,39 @@ def _overview(rows: Sequence[BenchmarkRow]) -> str:
         ]
         for row in rows
     ]
-    note = "Percent with Wilson's 95 % intervals; the average counts every benchmark the same."
+    note = (
+        "Percent with Wilson's 95 % intervals; the average counts every benchmark the same. Ranks "
+        "are among the rows that the paper's tables have too; other rows have none."
+    )
     return table(note, ("policy", *names, "average", "mean rank"), cells)
+
+
+def _said(records: Sequence[BenchmarkEvaluation]) -> list[str]:
+    return [f"{escape(line)}." for record in records for line in record.decoding_lines()]
+
+
+def _parts(records: Sequence[BenchmarkEvaluation]) -> str:
+    cells = [
+        [
+            f"{record.policy} at {budget_name(record.settings['budget'])}",
+            part.selector,
+            str(len(part.tasks)),
+            success_words(part.success),
+            *("" if count is None else str(count) for count in _counts(part)),
+        ]
+        for record in records
+        for part in record.parts
+    ]
+    note = (
+        "A part is one evaluation by praxis-eval: a task, or a suite of tasks. Queries that were "
+        "generated again, and episodes that had no chunk, are of tokens that did not decode."
+    )
+    heading = ("policy", "part", "tasks", "success", "queries", "generated again", "without chunk")
+    return table(note, heading, cells)
+
+
+def _counts(part: BenchmarkPart) -> tuple[int | None, ...]:
+    return part.queries, part.redrawn, part.failed
 
 
 def _tasks(records: Sequence[BenchmarkEvaluation]) -> str:
