@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,13 @@ import pytest
 from oatkit.errors import ArtifactError, OatkitError
 from oatkit.evaluation.success_statistics import success_rate
 from oatkit.jobs import row_runs
-from oatkit.jobs.paper_reproduction import record_path, reproduce, summarize_table
+from oatkit.jobs.paper_reproduction import record_path, reproduce
 from oatkit.jobs.paper_tables import paper_table
 from oatkit.jobs.reproduction_scales import SCALES
 from oatkit.storage.records import read_record
 from oatkit.types import (
     BenchmarkEvaluation,
     BenchmarkPart,
-    ReproducedNumber,
     Reproduction,
     TaskResult,
 )
@@ -136,27 +134,6 @@ def test_the_papers_numbers_stand_beside_those_of_its_benchmarks(
     assert [call["budget"] for call in asked] == [1, 2, 4, 8]
     assert all(call["episodes"] == 50 for call in asked)
     np.testing.assert_allclose([n.value for n in record.numbers], 26.0)
-
-
-def test_columns_count_the_same_in_averages_and_ranks() -> None:
-    """The paper's light table gives its averages and ranks over four benchmarks."""
-    table = paper_table("light-policies")
-    numbers = tuple(
-        ReproducedNumber(row, None if k == "all" else int(k), place, v, v - 1, v + 1, v, 1, 1.0)
-        for (row, k), columns in table.numbers.items()
-        for place, v in columns.items()
-    )
-    record = Reproduction("light-policies", {}, {}, numbers)
-    ours, papers = summarize_table(record)
-    assert ours == papers
-    best = ours[-1]
-    assert (best.name, best.rank) == ("oat at 8", 1.0)
-    assert best.average == pytest.approx((56.3 + 73.1 + 24.4 + 54.6) / 400)
-    one = replace(record, numbers=numbers[:1])
-    assert summarize_table(one) == ([], [])
-    worse = tuple(replace(number, seed=1, value=number.value - 2) for number in numbers)
-    means, _ = summarize_table(replace(record, numbers=(*numbers, *worse)))
-    assert means[-1].average == pytest.approx(best.average - 0.01)
 
 
 def test_what_cannot_be_run_is_said(tmp_path: Path) -> None:

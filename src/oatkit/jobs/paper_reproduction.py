@@ -14,13 +14,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from rich.console import Console
 
 from oatkit.errors import OatkitError, unknown_name
-from oatkit.evaluation.benchmark_statistics import pooled_success, ranked_rows
+from oatkit.evaluation.benchmark_statistics import pooled_success
 from oatkit.jobs.paper_tables import PaperTable, paper_table
 from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.reproduction_scales import Place, find_places, scale_named
@@ -33,7 +32,6 @@ from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.tokenizers import load_tokenizer
 from oatkit.types import (
-    BenchmarkRow,
     Budget,
     ReproducedNumber,
     Reproduction,
@@ -134,31 +132,6 @@ def record_path(record: Reproduction, out: str | os.PathLike[str]) -> Path:
     """Where the record of a table is kept."""
     images = "-images" if record.settings["images"] else ""
     return Path(out) / record.settings["scale"] / f"{record.table}{images}.json"
-
-
-def summarize_table(record: Reproduction) -> tuple[list[BenchmarkRow], list[BenchmarkRow]]:
-    """Averages over the columns and mean ranks of our rows, and of the same rows in the paper.
-
-    A row is the mean over its seeds; temperatures are rows of their own. Both lists are empty where
-    there are no successes of several columns.
-    """
-    acting = [number for number in record.numbers if number.low is not None]
-    if len({number.place for number in acting}) < 2:
-        return [], []
-    has_one = len({number.temperature for number in acting}) == 1
-    seeds: dict[tuple[str, Budget], dict[str, list[float]]] = {}
-    papers: dict[tuple[str, Budget], dict[str, float]] = {}
-    for number in acting:
-        name = number.row if has_one else f"{number.row}, temperature {number.temperature:g}"
-        key = name, number.budget
-        seeds.setdefault(key, {}).setdefault(number.place, []).append(number.value / 100)
-        if number.paper is not None:
-            papers.setdefault(key, {})[number.place] = number.paper / 100
-    ours = {
-        key: {place: fmean(values) for place, values in places.items()}
-        for key, places in seeds.items()
-    }
-    return ranked_rows(ours), ranked_rows(papers)
 
 
 @dataclass(frozen=True)
