@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from oatkit.jobs.paper_reproduction import record_path, reproduce
 from oatkit.jobs.paper_tables import paper_table
 from oatkit.jobs.reproduction_scales import SCALES
 from oatkit.storage.records import read_record
+from oatkit.tokenizers.fast import published_digest
 from oatkit.types import (
     BenchmarkEvaluation,
     BenchmarkPart,
@@ -65,8 +68,6 @@ def test_a_table_goes_on_row_by_row_and_shares_what_was_trained(
         OatkitError, match=r"oat on metaworld, seed 0, temperature 0 with 2 steps an"
     ):
         reproduce("ordering", out, only=["oat"], steps=3, **how)
-    with pytest.raises(ArtifactError, match="made with another published"):
-        reproduce("ordering", out, published=tmp_path, **how)
 
 
 def test_seeds_and_temperatures_are_numbers_of_one_record(
@@ -99,6 +100,21 @@ def test_errors_of_tokenizers(data: dict[str, Path], tmp_path: Path) -> None:
         [n.value for n in record.numbers[:5]]
     )  # the same recipe and seed, in a folder with a report
     assert (tmp_path / "out" / "tiny" / "metaworld" / "compared" / "report.html").exists()
+
+
+def test_a_published_fast_is_compared_too(data: dict[str, Path], tmp_path: Path) -> None:
+    how: dict[str, Any] = {"scale": "tiny", "data": data, "only": ["fast"]}
+    out = tmp_path / "out"
+    fitted = reproduce("tokenizer-comparison", out, **how)
+    artifact = out / "tiny/metaworld/compared/fast"
+    published = shutil.copytree(artifact, tmp_path / "published")
+    facts = json.loads((published / "processor_config.json").read_text())
+    (published / "processor_config.json").write_text(json.dumps(facts | {"scale": 5.0}))
+    with pytest.raises(ArtifactError, match=r"made with another published \(was False, now "):
+        reproduce("tokenizer-comparison", out, published=published, **how)
+    taken = reproduce("prefix-reconstruction", out, published=published, **how)
+    assert taken.settings["published"] == published_digest(published)
+    assert taken.numbers[0].value > fitted.numbers[0].value  # its steps are twice as coarse
 
 
 def test_the_papers_numbers_stand_beside_those_of_its_benchmarks(

@@ -114,7 +114,7 @@ def plan_reproduction(
     places = find_places(wanted, size, folder / "data", data or {}, **how)
     given = (backbones or {}, published, env_kwargs or {}, workers, device, show_progress)
     runs = RowRuns(size, size.preset(wanted), folder, *given)
-    settings = {"scale": scale, "images": images, "published": published is not None}
+    settings = {"scale": scale, "images": images, "published": runs.published_name or False}
     begun = Reproduction(table, settings, package_versions())
     heats = tuple(temperatures) or (size.temperature,)
     names = tuple(only or wanted.row_names)
@@ -210,8 +210,9 @@ class ReproductionPlan:
         record = compare(
             place.open(),
             [kind],
-            runs.folder / place.name / "compared",
+            runs.compared_dir(place),
             preset=runs.preset,
+            published=runs.published,
             horizon=place.horizon,
             train={**runs.scale.tokenizer, "seed": cell.seed},
             device=runs.device,
