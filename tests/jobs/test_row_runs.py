@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from oatkit.jobs.reproduction_scales import SCALES, Place
 from oatkit.jobs.row_runs import RowRuns, folder_name
 from oatkit.policies import load_policy
 from oatkit.tokenizers import load_tokenizer
+from oatkit.tokenizers.fast import published_digest
 from oatkit.types.observation_keys import ENVIRONMENT_STATE
 from tests.jobs.reproduction_places import plane_demonstrations
 
@@ -118,6 +121,30 @@ def test_steps_of_the_preset_are_not_in_the_name() -> None:
     assert fitted.tokenizer_dir(PolicyRow("bin"), place).name == "small-bin-horizon32"
     errors = RowRuns(SCALES["paper"], "paper-vlm", folder)
     assert errors.tokenizer_dir(PolicyRow("oat"), place).name == "paper-vlm-oat-horizon32"
+
+
+def test_a_published_fast_is_not_taken_for_a_fitted_one(place: Place, tmp_path: Path) -> None:
+    """Its folder names its contents, also where a fitted one is there already."""
+    row, scale = PolicyRow("fast"), SCALES["tiny"]
+    fitted = RowRuns(scale, "tiny", tmp_path / "out", workers=1)
+    first = fitted.tokenizer(row, place)
+    published = shutil.copytree(first, tmp_path / "published")
+    facts = published / "processor_config.json"
+    coarse = json.loads(facts.read_text()) | {"scale": 5.0}  # all numbers lie in its range
+    facts.write_text(json.dumps(coarse))
+    runs = replace(fitted, published=published)
+    second = runs.tokenizer(row, place)
+    assert second.name == f"tiny-fast-horizon8-published{published_digest(published)}"
+    assert "fit" in load_tokenizer(first).extras
+    assert "fit" not in load_tokenizer(second).extras
+    assert runs.policy_dir(row, place, 0) != fitted.policy_dir(row, place, 0)
+    assert runs.compared_dir(place) != fitted.compared_dir(place)
+    assert runs.tokenizer_dir(ROW, place) == fitted.tokenizer_dir(ROW, place)
+    facts.write_text(facts.read_text() + " ")
+    assert runs.tokenizer_dir(row, place) != second
+    facts.unlink()
+    with pytest.raises(ArtifactError, match="is no published FAST tokenizer"):
+        runs.tokenizer_dir(row, place)
 
 
 def test_names_of_folders_have_no_spaces() -> None:

@@ -19,14 +19,10 @@ from oatkit.commands.shard_options import ShardFlag, run_as_shard
 from oatkit.commands.text_output import print_lines, table
 from oatkit.errors import MissingExtraError
 from oatkit.evaluation.benchmark_presets import benchmark_preset
-from oatkit.jobs.paper_reproduction import (
-    plan_reproduction,
-    record_path,
-    reproduce,
-    summarize_table,
-)
+from oatkit.jobs.paper_reproduction import plan_reproduction, record_path, reproduce
 from oatkit.jobs.paper_tables import TABLES, PaperTable
 from oatkit.jobs.reproduction_shards import ReproductionWork
+from oatkit.jobs.reproduction_summary import summarize_table
 from oatkit.types import ReproducedNumber, Reproduction, budget_name
 
 

@@ -14,13 +14,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from rich.console import Console
 
 from oatkit.errors import OatkitError, unknown_name
-from oatkit.evaluation.benchmark_statistics import pooled_success, ranked_rows
+from oatkit.evaluation.benchmark_statistics import pooled_success
 from oatkit.jobs.paper_tables import PaperTable, paper_table
 from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.reproduction_scales import Place, find_places, scale_named
@@ -33,7 +32,6 @@ from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.tokenizers import load_tokenizer
 from oatkit.types import (
-    BenchmarkRow,
     Budget,
     ReproducedNumber,
     Reproduction,
@@ -116,7 +114,7 @@ def plan_reproduction(
     places = find_places(wanted, size, folder / "data", data or {}, **how)
     given = (backbones or {}, published, env_kwargs or {}, workers, device, show_progress)
     runs = RowRuns(size, size.preset(wanted), folder, *given)
-    settings = {"scale": scale, "images": images, "published": published is not None}
+    settings = {"scale": scale, "images": images, "published": runs.published_name or False}
     begun = Reproduction(table, settings, package_versions())
     heats = tuple(temperatures) or (size.temperature,)
     names = tuple(only or wanted.row_names)
@@ -134,35 +132,6 @@ def record_path(record: Reproduction, out: str | os.PathLike[str]) -> Path:
     """Where the record of a table is kept."""
     images = "-images" if record.settings["images"] else ""
     return Path(out) / record.settings["scale"] / f"{record.table}{images}.json"
-
-
-def summarize_table(record: Reproduction) -> tuple[list[BenchmarkRow], list[BenchmarkRow]]:
-    """Averages over the columns and mean ranks of our rows, and of the same rows in the paper.
-
-    A row is the mean over its seeds; temperatures are rows of their own. Both lists are empty where
-    there are no successes of several columns.
-    """
-    acting = [number for number in record.numbers if number.low is not None]
-    if len({number.place for number in acting}) < 2:
-        return [], []
-    has_one = len({number.temperature for number in acting}) == 1
-    seeds: dict[tuple[str, Budget], dict[str, list[float]]] = {}
-    papers: dict[tuple[str, Budget], dict[str, float]] = {}
-    ranked: set[tuple[str, Budget]] = set()
-    rows = paper_table(record.table).rows
-    for number in acting:
-        name = number.row if has_one else f"{number.row}, temperature {number.temperature:g}"
-        key = name, number.budget
-        if number.row in rows and number.budget in (rows[number.row].budgets or (number.budget,)):
-            ranked.add(key)
-        seeds.setdefault(key, {}).setdefault(number.place, []).append(number.value / 100)
-        if number.paper is not None:
-            papers.setdefault(key, {})[number.place] = number.paper / 100
-    ours = {
-        key: {place: fmean(values) for place, values in places.items()}
-        for key, places in seeds.items()
-    }
-    return ranked_rows(ours, ranked), ranked_rows(papers, ranked)
 
 
 @dataclass(frozen=True)
@@ -241,8 +210,9 @@ class ReproductionPlan:
         record = compare(
             place.open(),
             [kind],
-            runs.folder / place.name / "compared",
+            runs.compared_dir(place),
             preset=runs.preset,
+            published=runs.published,
             horizon=place.horizon,
             train={**runs.scale.tokenizer, "seed": cell.seed},
             device=runs.device,

@@ -16,7 +16,7 @@ from oatkit.jobs import paper_numbers as paper
 from oatkit.jobs.policy_ablations import closed_loop_ablations
 from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.tokenizer_ablations import HORIZONS, NUM_TOKENS
-from oatkit.types import Budget, Decoding, PolicyAblation, Schedule
+from oatkit.types import Budget, Decoding, PolicyAblation, Schedule, budget_name
 
 PAPER_FAMILIES = ("paligemma2", "qwen3-vl")
 """Backbones of the paper."""
@@ -51,6 +51,8 @@ class PaperTable:
         minutes: About how many minutes the small scale takes on two cores.
         simulator: Where policies act at the smaller scales.
         labels: Tables, figures and algorithms that it is, by their labels in the paper's source.
+        ranks: Mean ranks of its rows as printed, each a mapping of one column.
+        ranked_columns: Columns that those are over.
     """
 
     title: str
@@ -64,6 +66,8 @@ class PaperTable:
     minutes: int = 0
     simulator: str = "metaworld"
     labels: tuple[str, ...] = ()
+    ranks: paper.PaperNumbers = field(default_factory=dict)
+    ranked_columns: tuple[str, ...] = ()
 
     @property
     def row_names(self) -> tuple[str, ...]:
@@ -79,6 +83,12 @@ class PaperTable:
     def known_names(self) -> tuple[str, ...]:
         """Names of all rows that can run."""
         return self.row_names if self.work == "comparison" else tuple(self.all_rows)
+
+    def has_number(self, row: str, budget: Budget) -> bool:
+        """Whether a row at a budget is one of the paper's table, or of ours where it has none."""
+        if not self.numbers:
+            return row in self.rows and budget != "auto"
+        return (row, budget_name(budget)) in self.numbers
 
     @property
     def is_large(self) -> bool:
@@ -204,6 +214,8 @@ PAPER_TABLES = {
         extras=LIGHT_EXTRAS,
         minutes=330,
         labels=("tab:oat_controlled_sim_real",),
+        ranks=paper.read_numbers(("rank",), paper.LIGHT_RANKS),
+        ranked_columns=paper.RANKED_LIGHT,
     ),
     "vlm-policies": PaperTable(
         "Closed-loop autoregressive VLM policy success rates, and their table in the appendix",
@@ -218,6 +230,8 @@ PAPER_TABLES = {
         paper.read_numbers(paper.VLM_BENCHMARKS, paper.VLM_AR),
         minutes=760,
         labels=("fig:vlm_bar_success_grid", "appendix:tab:simulation_benchmarking"),
+        ranks=paper.read_numbers(("rank",), paper.VLM_AR_RANKS),
+        ranked_columns=paper.VLM_BENCHMARKS,
     ),
     "co-training": PaperTable(
         "Closed-loop token co-training VLM policy success rates",

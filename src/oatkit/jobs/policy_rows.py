@@ -32,6 +32,7 @@ class PolicyRow:
         evaluate_by: Schedule that evaluation forces on it.
         execute: Number of steps of a chunk that are executed; half by default.
         decoding: What `fast` does with sequences that are no chunk; as the preset says by default.
+        published: Digest of the published artifact that `fast` is; it is fitted if empty.
     """
 
     kind: str
@@ -46,13 +47,15 @@ class PolicyRow:
     evaluate_by: tuple[int, ...] = ()
     execute: int | None = None
     decoding: Decoding | None = None
+    published: str = ""
 
     @property
     def tokenizer_name(self) -> str:
         """Name of the folder of its tokenizer, which rows with the same one share."""
         changed = [f"{name}{_word(value)}" for name, value in self.options.items()]
         steps = [f"steps{self.tokenizer_steps}"] if self.tokenizer_steps else []
-        return "-".join([self.kind, *changed, *steps])
+        published = [f"published{self.published}"] if self.published else []
+        return "-".join([self.kind, *changed, *published, *steps])
 
     @property
     def policy_name(self) -> str:

@@ -43,7 +43,6 @@ class ReproductionWork:
         self.settings: dict[str, Any] = {
             "table": plan.begun.table,
             **plan.begun.settings,
-            "published": None if runs.published is None else str(runs.published),
             "places": {place.name: place.open().fingerprint for place in plan.places},
             "rows": plan.names,
             "temperatures": plan.temperatures,

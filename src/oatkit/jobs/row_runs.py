@@ -5,7 +5,8 @@
 
 `oatkit reproduce` and the scripts of `benchmarks/` run their rows by it, so that what one has
 trained the other takes as it is. Whatever was stopped goes on. Steps that are not the preset's are
-in the name of a folder; one that holds another number of steps than its name says is refused.
+in the name of a folder, and so is a published `fast`; a folder that holds another number of steps
+than its name says is refused.
 
 out/small/metaworld/tokenizers/small-oat-horizon32-num_tokens8-levels8555
 out/small/metaworld/policies/small-light-oat-horizon32-num_tokens8-levels8555
@@ -33,6 +34,7 @@ from oatkit.nn.device import Device
 from oatkit.policies import LightConfig
 from oatkit.presets import tokenizer_preset
 from oatkit.storage.artifact import CONFIG
+from oatkit.tokenizers.fast import published_digest
 from oatkit.tokenizers.kind_table import kind_named
 from oatkit.types import (
     BenchmarkEvaluation,
@@ -89,11 +91,23 @@ class RowRuns:
         return int(row.steps or self.scale.policy.get("steps", own))
 
     def _at(self, place: Place, row: PolicyRow) -> PolicyRow:
-        """The row with the place's horizon, unless it has one of its own, and with the steps of its
-        tokenizer where they are not the preset's."""
+        """The row with the place's horizon, unless it has one of its own, with the steps of its
+        tokenizer where they are not the preset's, and with what `fast` is taken from."""
         steps = _other(self.tokenizer_steps(row), tokenizer_preset(self.preset).train.steps)
         options = {"horizon": place.horizon, **row.options}
-        return replace(row, options=options, tokenizer_steps=steps)
+        published = self.published_name if row.kind == "fast" else ""
+        return replace(row, options=options, tokenizer_steps=steps, published=published)
+
+    @property
+    def published_name(self) -> str:
+        """Digest of FAST's universal tokenizer; empty where one is fitted."""
+        return "" if self.published is None else published_digest(self.published)
+
+    def compared_dir(self, place: Place) -> Path:
+        """Where kinds of tokenizers are compared on a place."""
+        published = self.published_name
+        name = f"compared-published{published}" if published else "compared"
+        return self.folder / place.name / name
 
     def tokenizer_dir(self, row: PolicyRow, place: Place) -> Path:
         """Where the tokenizer of a row is, once it is trained."""

@@ -49,6 +49,7 @@ from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.tokenizers import KINDS, ActionTokenizer, load_tokenizer
 from oatkit.tokenizers.codec import doubling
+from oatkit.tokenizers.fast import published_digest
 from oatkit.tokenizers.kind_table import kind_named
 from oatkit.train import TrainConfig, asked_settings, read_log, resolve_config, training_seconds
 from oatkit.train.precision import with_precision
@@ -74,6 +75,7 @@ def compare(
     num_tokens: int = 16,
     levels: Sequence[int] = (8, 8, 6, 5),
     correct: bool = False,
+    published: str | os.PathLike[str] | None = None,
     minutes: float | None = None,
     policy_minutes: float | None = None,
     representations: Sequence[str] = (),
@@ -95,6 +97,8 @@ def compare(
         num_tokens: Number of tokens of a chunk, for the kinds that can choose.
         levels: FSQ levels, for the kinds that have them.
         correct: Whether a learned correction follows the tables of `klt`, where it helps.
+        published: Folder of FAST's universal tokenizer, which `fast` is taken from as it is; one is
+            fitted by default.
         minutes: Time of each kind: steps, or chunks to fit to, are counted from a short trial.
         policy_minutes: Training time of a small policy on the tokens of each kind, which reads the
             state: all for as many steps as the slowest has time for. None trains no policies.
@@ -112,7 +116,8 @@ def compare(
     sizes |= {"correct": True} if correct else {}
     split, place = {"held_out": held_out, "split_seed": split_seed}, resolve_device(device)
     represented = RepresentationPlan.of(dataset, representations, names)
-    plan = ComparisonPlan(dataset, names, preset, sizes, split, minutes, train, place, represented)
+    given = (minutes, train, place, represented, None if published is None else Path(published))
+    plan = ComparisonPlan(dataset, names, preset, sizes, split, *given)
     plan.check()
     probe = plan.probe(policy_minutes)
     console = Console(highlight=False, quiet=not show_progress)
@@ -156,6 +161,7 @@ class ComparisonPlan:
         train: How the learned kinds are trained, where not as the preset says.
         device: Where they are trained and measured.
         represented: The dataset in other representations.
+        published: Folder of FAST's universal tokenizer; one is fitted by default.
     """
 
     dataset: Dataset
@@ -167,6 +173,7 @@ class ComparisonPlan:
     train: TrainConfig | Mapping[str, Any] | None
     device: Device = "cpu"
     represented: RepresentationPlan = RepresentationPlan()
+    published: Path | None = None
 
     def check(self) -> None:
         """Refuse wrong settings now, not after an hour of training."""
@@ -194,6 +201,7 @@ class ComparisonPlan:
             "fingerprint": self.dataset.fingerprint,
             "action_dims": self.dataset.action.names,
             **({"actions": str(self.dataset.transform)} if self.dataset.transform else {}),
+            **({"published": published_digest(self.published)} if self.published else {}),
             **{f"train.{name}": value for name, value in recipe.settings().items()},
             "train.precision": with_precision(recipe, None, resolve_device(self.device)).precision,
         }
@@ -220,6 +228,15 @@ class ComparisonPlan:
         steps = self._prepared(kind).affordable_steps(self.minutes, self.device)
         console.print(f"{self.minutes:g} minutes are about {steps:,} steps")
         return steps
+
+    def published_of(self, kind: str) -> Path | None:
+        """Folder of the published tokenizer that a kind is taken from, if any."""
+        return self.published if kind == "fast" else None
+
+    def fitting_minutes(self, kind: str) -> float | None:
+        """Time to fit a kind; None where it is trained or taken as it is."""
+        is_fitted = not kind_named(kind).is_learned and self.published_of(kind) is None
+        return self.minutes if is_fitted else None
 
     def say_duration(self, kinds: Sequence[str], console: Console) -> None:
         """Say beforehand how long these kinds take, where it is more than a minute."""
@@ -320,8 +337,9 @@ def compare_kind(
         kind,
         folder,
         preset=plan.preset,
+        published=plan.published_of(kind),
         train=recipe,
-        minutes=None if kind_named(kind).is_learned else plan.minutes,
+        minutes=plan.fitting_minutes(kind),
         device=plan.device,
         show_progress=not console.quiet,
         **plan.split,

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from oatkit.errors import ArtifactError, DecodeError
+from oatkit.storage.digest import digest
 from oatkit.tokenizers.codec import no_progress, not_fitted, spread_blocks, tokens_of_lists
 from oatkit.types import Decoding, Schedule, Tokens
 
@@ -269,6 +270,19 @@ def read_published(folder: Path, *, horizon: int, action_dim: int) -> Fast:
     codec = Fast(replace(config, lowest=lowest, highest=lowest + vocab_size))
     codec.read_files(folder)
     return codec
+
+
+def published_digest(folder: Path) -> str:
+    """What names a FAST artifact by its contents, as 8 hexadecimal digits.
+
+    Args:
+        folder: Folder as `read_published` takes it.
+    """
+    try:
+        parts = [(folder / name).read_bytes() for name in (BPE_FILE, PUBLISHED_FILE)]
+    except OSError as error:
+        raise ArtifactError(f"{folder} is no published FAST tokenizer ({error})") from error
+    return digest(*parts)[:8]
 
 
 def _byte_symbols() -> dict[int, str]:

@@ -40,7 +40,12 @@ from oatkit.types.policy_records import (
     TaskResult,
 )
 from oatkit.types.predicted_chunks import Prediction
-from oatkit.types.reproduction_records import ReproducedNumber, Reproduction
+from oatkit.types.reproduction_records import (
+    ReproducedNumber,
+    Reproduction,
+    ReproductionSummary,
+    SummarizedRow,
+)
 from oatkit.types.sampling import Sampling
 from oatkit.types.tokenizer_records import (
     Ablation,
@@ -117,11 +122,13 @@ __all__ = [
     "RepresentationMeasurement",
     "ReproducedNumber",
     "Reproduction",
+    "ReproductionSummary",
     "Robustness",
     "Sampling",
     "Schedule",
     "SlotMeasurement",
     "SuccessRate",
+    "SummarizedRow",
     "SweepRow",
     "TaskResult",
     "TaskSummary",

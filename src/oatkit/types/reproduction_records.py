@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from oatkit.types.budget import Budget
+from oatkit.types.budget import Budget, budget_name
 
 
 @dataclass(frozen=True)
@@ -52,3 +52,45 @@ class Reproduction:
     numbers: tuple[ReproducedNumber, ...] = ()
     schema: str = "oatkit/reproduction"
     version: int = 2
+
+
+@dataclass(frozen=True)
+class SummarizedRow:
+    """What the columns of a table give together for a row; each counts the same."""
+
+    row: str
+    budget: Budget
+    temperature: float | None
+    average: float | None
+    """Mean success in percent; None where columns are missing."""
+    rank: float | None
+    """Mean rank among the rows of the paper's table with the same backbone and temperature; None
+    where columns are missing, and for rows that the paper's table does not have."""
+    paper_average: float | None
+    """Mean of the paper's numbers in the same columns."""
+    paper_rank: float | None
+    """Mean rank of the paper's numbers among the same rows and in the same columns."""
+    printed_rank: float | None
+    """Mean rank as the paper prints it, over its own rows and columns."""
+    num_ranked: int = 0
+    """Number of rows that the rank is among; 0 where it has none."""
+    num_rows: int = 0
+    """Number of rows that the paper's table has for the backbone."""
+
+    @property
+    def name(self) -> str:
+        """The row and its budget."""
+        if self.budget is None:
+            return self.row
+        return f"{self.row} at {budget_name(self.budget)}"
+
+
+@dataclass(frozen=True)
+class ReproductionSummary:
+    """Averages and mean ranks of a table that was made again."""
+
+    rows: tuple[SummarizedRow, ...] = ()
+    columns: tuple[str, ...] = ()
+    """Columns that averages and ranks are over."""
+    printed_columns: tuple[str, ...] = ()
+    """Columns that the printed ranks are over; none where none are printed."""

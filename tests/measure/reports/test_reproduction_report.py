@@ -10,18 +10,22 @@ from oatkit.measure.reports.reproduction_report import (
     value_words,
     write_reproduction_report,
 )
-from oatkit.types import BenchmarkRow, Reproduction
+from oatkit.types import Reproduction, ReproductionSummary, SummarizedRow
 from tests.types.test_reproduction_records import NUMBER
 
 
 def test_numbers_intervals_and_the_command_are_on_the_page(tmp_path: Path) -> None:
     far = replace(NUMBER, row="bin", budget=None, paper=14.4)
     record = Reproduction("light-policies", {"scale": "paper"}, {"oatkit": "1"}, (NUMBER, far))
-    summary = [BenchmarkRow("oat", 8, {}, {}, 0.5, 1.0)], [BenchmarkRow("oat", 8, {}, {}, 0.6, 2.0)]
+    row = SummarizedRow("oat", 8, 1.0, 50.0, 1.0, 60.0, 2.0, 2.5, num_ranked=3, num_rows=7)
+    summary = ReproductionSummary((row,), ("light-libero", "b"), ("light-libero", "b", "Cups"))
     path = tmp_path / "t.html"
     write_reproduction_report(record, summary, "A title", path, "oatkit reproduce t")
     page = path.read_text()
-    assert "<td>oat at 8</td><td>50.0</td><td>60.0</td><td>1.0</td><td>2.0</td>" in page
+    means = ("oat at 8", "1", "50.0", "60.0", "1.0", "2.0", "2.5", "3 of 7")
+    assert "".join(f"<td>{cell}</td>" for cell in means) in page
+    assert "Averages and ranks are over light-libero, b, each counted the same." in page
+    assert "The ranks that the paper prints are also over Cups." in page
     cells = ("oat", "8", "50.0 (40 - 60)", "56.3", "agrees", "100", "1")
     assert "".join(f"<td>{cell}</td>" for cell in cells) in page
     assert "<td>14.4</td><td>does not</td>" in page

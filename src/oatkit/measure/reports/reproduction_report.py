@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from oatkit.measure.reports.html_page import bullets, how_made, page, table
-from oatkit.types import BenchmarkRow, ReproducedNumber, Reproduction, budget_name
-
-Summary = tuple[Sequence[BenchmarkRow], Sequence[BenchmarkRow]]
-"""Averages and mean ranks of our rows, and of the same rows in the paper."""
+from oatkit.types import (
+    ReproducedNumber,
+    Reproduction,
+    ReproductionSummary,
+    SummarizedRow,
+    budget_name,
+)
 
 
 def write_reproduction_report(
-    record: Reproduction, summary: Summary, title: str, path: Path, command: str
+    record: Reproduction, summary: ReproductionSummary, title: str, path: Path, command: str
 ) -> Path:
     """Write the page of a table.
 
@@ -29,7 +31,9 @@ def write_reproduction_report(
     return path
 
 
-def reproduction_page(record: Reproduction, summary: Summary, title: str, command: str) -> str:
+def reproduction_page(
+    record: Reproduction, summary: ReproductionSummary, title: str, command: str
+) -> str:
     """The page: one table for each column of the paper's, and one of averages and ranks."""
     scale = record.settings["scale"]
     places = dict.fromkeys(number.place for number in record.numbers)
@@ -45,8 +49,8 @@ def reproduction_page(record: Reproduction, summary: Summary, title: str, comman
         )
         for place in places
     }
-    if summary[0]:
-        tables["Averages and mean ranks"] = _averages(*summary)
+    if summary.rows:
+        tables["Averages and mean ranks"] = _averages(summary)
     return page(
         title,
         f"Made again at the scale <b>{escape(scale)}</b>.",
@@ -77,21 +81,40 @@ def value_words(number: ReproducedNumber) -> str:
     return f"{number.value:.1f} ({number.low:.0f} - {number.high:.0f})"
 
 
-def _averages(ours: Sequence[BenchmarkRow], papers: Sequence[BenchmarkRow]) -> str:
-    printed = {row.name: row for row in papers}
-    cells = []
-    for row in ours:
-        both = (row, printed.get(row.name))
-        averages = [
-            "" if r is None or r.average is None else f"{100 * r.average:.1f}" for r in both
-        ]
-        ranks = ["" if r is None or r.rank is None else f"{r.rank:.1f}" for r in both]
-        cells.append([row.name, *averages, *ranks])
+def _averages(summary: ReproductionSummary) -> str:
+    """The table of averages and ranks; what ranks are over is said above it."""
+    same = "the paper's numbers, same columns"
+    headings = ("row", "temperature", "average", same, "mean rank", f"{same} and rows")
+    printed = ("printed in the paper",) if summary.printed_columns else ()
     return table(
-        "Every column counts the same; ranks are among the rows of this page, ties share theirs.",
-        ("row", "average", "in the paper", "mean rank", "in the paper"),
-        cells,
+        " ".join(rank_sentences(summary)),
+        (*headings, *printed, "rows ranked"),
+        [_average_cells(row, has_printed=bool(printed)) for row in summary.rows],
     )
+
+
+def rank_sentences(summary: ReproductionSummary) -> list[str]:
+    """What averages and ranks are over."""
+    said = [
+        f"Averages and ranks are over {', '.join(summary.columns)}, each counted the same.",
+        "Ranks are among the rows of the paper's table that have all of these columns, apart for "
+        "each backbone and temperature; ties share theirs, and other rows have none.",
+    ]
+    other = [name for name in summary.printed_columns if name not in summary.columns]
+    if other:
+        said.append(f"The ranks that the paper prints are also over {', '.join(other)}.")
+    return said
+
+
+def _average_cells(row: SummarizedRow, has_printed: bool) -> list[str]:
+    values = [row.average, row.paper_average, row.rank, row.paper_rank]
+    values += [row.printed_rank] if has_printed else []
+    of_paper = f" of {row.num_rows}" if row.num_rows else ""
+    return [
+        *(row.name, "" if row.temperature is None else f"{row.temperature:g}"),
+        *("" if value is None else f"{value:.1f}" for value in values),
+        f"{row.num_ranked}{of_paper}" if row.num_ranked else "",
+    ]
 
 
 def _cells(number: ReproducedNumber) -> list[str]:
