@@ -23,6 +23,8 @@ from rich.console import Console
 
 from oatkit.data import Dataset
 from oatkit.envs.simulator import SimulatorKind
+from oatkit.envs.simulator_table import simulator_kind
+from oatkit.jobs.evaluation_plan import fitting_tasks
 from oatkit.jobs.policy_evaluation import evaluate
 from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.row_clock import RowClock
@@ -37,6 +39,7 @@ from oatkit.jobs.tokenizer_training import train_tokenizer
 from oatkit.jobs.untrained_policy import policy_config, policy_recipe, row_steps
 from oatkit.nn.device import Device, resolve_device
 from oatkit.policies import load_policy
+from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.storage.artifact import require_free
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.train import TrainConfig, read_log, resolve_config, training_seconds
@@ -118,7 +121,8 @@ def plan_policy_sweep(
     device: Device = "auto",
     show_progress: bool = False,
 ) -> PolicySweepPlan:
-    """What a sweep trains and evaluates.
+    """What a sweep trains and evaluates; what could not be evaluated is an error before anything
+    is trained.
 
     Args:
         dataset: Demonstrations to learn from.
@@ -140,22 +144,26 @@ def plan_policy_sweep(
     """
     if not 1 <= execute <= min(HORIZONS):
         raise ValueError(f"execute is {execute}, expected 1 to {min(HORIZONS)}, the shortest chunk")
+    for what, number in (("episodes", episodes), ("workers", workers)):
+        if number is not None and number < 1:
+            raise ValueError(f"{what} is {number}, expected 1 or more")
+    place = simulator_kind(simulator) if isinstance(simulator, str) else simulator
+    _require_fit(dataset, place, tasks, cameras)
     default = replace(policy_recipe("light", preset), steps=row_steps("light", preset))
     recipe = resolve_config(train, default)
-    name = simulator if isinstance(simulator, str) else simulator.name
     settings = {
-        **{"execute": execute, "kind": kind, "preset": preset, "env": name},
+        **{"execute": execute, "kind": kind, "preset": preset, "env": place.name},
         **{"tokenizer_steps": tokenizer_steps, "tasks": tuple(tasks), "episodes": episodes},
         **_changed_settings(sampling, cameras),
         **recipe_settings(train, recipe),
     }
-    place = resolve_device(device)
+    device = resolve_device(device)
     training = (kind, preset, tokenizer_steps, recipe, tuple(cameras))
-    how = _How(dataset, *training, place, show_progress)
+    how = _How(dataset, *training, device, show_progress)
     protocol: dict[str, Any] = {
         **{"simulator": simulator, "tasks": tasks, "episodes": episodes, "workers": workers},
         **{"sampling": replace(sampling, seed=recipe.seed), "show_progress": show_progress},
-        "device": place,
+        "device": device,
     }
     state = dataset.state.keys if dataset.state else ()
     settings |= {"fingerprint": dataset.fingerprint, "state_keys": list(state)}
@@ -287,6 +295,18 @@ def _found(row: ClosedLoopAblation, folder: Path, record: PolicyEvaluation) -> P
         seconds=training_seconds(read_log(folder / "policy"), batch_size),
         result=result,
     )
+
+
+def _require_fit(
+    dataset: Dataset, simulator: SimulatorKind, tasks: Sequence[str], cameras: Sequence[str]
+) -> None:
+    """Raise unless policies of this dataset can act in the simulator, and it is installed."""
+    spec = ObservationSpec.for_dataset(
+        dataset, history=1, cameras=cameras, reads_state=dataset.state is not None
+    )
+    fitting_tasks(spec, simulator, tasks, dataset.action_dim)
+    simulator.checked_cameras(spec.cameras)
+    simulator.package_versions()
 
 
 def _changed_settings(sampling: Sampling, cameras: Sequence[str]) -> dict[str, Any]:
