@@ -121,8 +121,7 @@ def plan_policy_sweep(
     device: Device = "auto",
     show_progress: bool = False,
 ) -> PolicySweepPlan:
-    """What a sweep trains and evaluates; what could not be evaluated is an error before anything
-    is trained.
+    """What a sweep trains and evaluates; what could not be evaluated is an error here.
 
     Args:
         dataset: Demonstrations to learn from.
@@ -144,11 +143,8 @@ def plan_policy_sweep(
     """
     if not 1 <= execute <= min(HORIZONS):
         raise ValueError(f"execute is {execute}, expected 1 to {min(HORIZONS)}, the shortest chunk")
-    for what, number in (("episodes", episodes), ("workers", workers)):
-        if number is not None and number < 1:
-            raise ValueError(f"{what} is {number}, expected 1 or more")
-    place = simulator_kind(simulator) if isinstance(simulator, str) else simulator
-    _require_fit(dataset, place, tasks, cameras)
+    place = _fitting_simulator(dataset, simulator, tasks, cameras)
+    _require_counts(episodes=episodes, workers=workers)
     default = replace(policy_recipe("light", preset), steps=row_steps("light", preset))
     recipe = resolve_config(train, default)
     settings = {
@@ -156,17 +152,16 @@ def plan_policy_sweep(
         **{"tokenizer_steps": tokenizer_steps, "tasks": tuple(tasks), "episodes": episodes},
         **_changed_settings(sampling, cameras),
         **recipe_settings(train, recipe),
+        "fingerprint": dataset.fingerprint,
+        "state_keys": list(dataset.state.keys if dataset.state else ()),
     }
     device = resolve_device(device)
-    training = (kind, preset, tokenizer_steps, recipe, tuple(cameras))
-    how = _How(dataset, *training, device, show_progress)
+    how = _How(dataset, kind, preset, tokenizer_steps, recipe, (*cameras,), device, show_progress)
     protocol: dict[str, Any] = {
         **{"simulator": simulator, "tasks": tasks, "episodes": episodes, "workers": workers},
         **{"sampling": replace(sampling, seed=recipe.seed), "show_progress": show_progress},
         "device": device,
     }
-    state = dataset.state.keys if dataset.state else ()
-    settings |= {"fingerprint": dataset.fingerprint, "state_keys": list(state)}
     return PolicySweepPlan(tuple(closed_loop_ablations(only, execute)), settings, how, protocol)
 
 
@@ -297,16 +292,24 @@ def _found(row: ClosedLoopAblation, folder: Path, record: PolicyEvaluation) -> P
     )
 
 
-def _require_fit(
-    dataset: Dataset, simulator: SimulatorKind, tasks: Sequence[str], cameras: Sequence[str]
-) -> None:
-    """Raise unless policies of this dataset can act in the simulator, and it is installed."""
+def _require_counts(**counts: int | None) -> None:
+    for name, value in counts.items():
+        if value is not None and value < 1:
+            raise ValueError(f"{name} is {value}, expected 1 or more")
+
+
+def _fitting_simulator(
+    dataset: Dataset, named: str | SimulatorKind, tasks: Sequence[str], cameras: Sequence[str]
+) -> SimulatorKind:
+    """The simulator; an error unless policies of this dataset can act in it and it is installed."""
+    simulator = simulator_kind(named) if isinstance(named, str) else named
     spec = ObservationSpec.for_dataset(
         dataset, history=1, cameras=cameras, reads_state=dataset.state is not None
     )
     fitting_tasks(spec, simulator, tasks, dataset.action_dim)
     simulator.checked_cameras(spec.cameras)
     simulator.package_versions()
+    return simulator
 
 
 def _changed_settings(sampling: Sampling, cameras: Sequence[str]) -> dict[str, Any]:
