@@ -80,7 +80,7 @@ test-vla-eval: setup .venv-vla-eval/.installed
 # LIBERO pins an old robosuite and asks for packages of its own policies, which episodes do not need. Its assets
 # are not on PyPI: OATKIT_LIBERO_ASSETS names their folder, without it the tests that need them are skipped.
 test-libero: .venv-libero/.installed
-	.venv-libero/bin/python -m pytest tests/envs/test_libero.py tests/envs/test_mujoco_cameras.py
+	.venv-libero/bin/python -m pytest tests/envs/test_libero.py tests/envs/test_libero_experts.py tests/envs/test_mujoco_cameras.py
 
 .venv-libero/.installed: pyproject.toml packages/oatkit-client/pyproject.toml
 	test -x .venv-libero/bin/python || $(PYTHON) -m venv .venv-libero

@@ -137,7 +137,7 @@ def record(args: Namespace) -> None:
     evaluated = args.out / f"{args.suite}.eval/evaluation.json"
     if evaluated.exists():
         evaluation = json.loads(evaluated.read_text())
-        kept = ("settings", "kind", "versions", "budgets", "command")
+        kept = ("settings", "kind", "versions", "budgets", "seconds", "command")
         results["policy"] = {key: evaluation[key] for key in kept}
         if args.policy is not None:
             trained = json.loads((args.policy / "config.json").read_text())["train"]

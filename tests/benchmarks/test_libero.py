@@ -82,7 +82,8 @@ def test_an_expert_is_kept_without_a_policy(
     (tmp_path / "config.json").write_text(json.dumps({"train": {"steps": 5}}))
     libero.record(args)
     (tmp_path / "libero-spatial.eval").mkdir()
-    parts = dict.fromkeys(("settings", "kind", "versions", "budgets", "command"), 1)
+    names = ("settings", "kind", "versions", "budgets", "seconds", "command")
+    parts = dict.fromkeys(names, 1)
     (tmp_path / "libero-spatial.eval/evaluation.json").write_text(json.dumps(parts | {"more": 2}))
     libero.record(args)
     assert [name for name, _ in kept] == ["libero_spatial"] * 2

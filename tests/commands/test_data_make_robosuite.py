@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import oatkit
 from oatkit.cli import main
+from oatkit.jobs import policy_ablations
 from oatkit.storage.records import read_record
-from oatkit.types import PolicyEvaluation
+from oatkit.types import DemoRecord, PolicyEvaluation, PolicySweep
 from tests.envs.robosuite_install import skip_without_robosuite
+from tests.jobs.tiny_demo import TINY
 
 
 def test_a_dataset_is_made_and_the_next_command_printed(
@@ -50,3 +53,33 @@ def test_demonstrations_train_a_policy_that_is_evaluated_and_filmed(tmp_path: Pa
     (episode,) = record.episodes
     assert (episode.task, record.settings["env"]) == ("lift", "robosuite")
     assert list((out / "videos").glob("lift*.mp4"))
+
+
+def test_a_sweep_acts_in_robosuite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_without_robosuite()
+    monkeypatch.setattr(policy_ablations, "LEVELS", ((8, 6, 5),))
+    data, out = tmp_path / "d", tmp_path / "sweep.json"
+    for line in (
+        f"data make robosuite --tasks can --episodes 3 --workers 1 --out {data}",
+        f"policy sweep --data {data} --out {out} --only levels --env robosuite --preset tiny "
+        "--steps 2 --tokenizer-steps 2 --episodes 1 --workers 1 "
+        "--state-key observation.environment_state",
+    ):
+        assert main(line.split()) == 0
+    sweep = read_record(out, PolicySweep)
+    (row,) = sweep.rows
+    assert (sweep.settings["env"], row.result.success.episodes) == ("robosuite", 1)
+
+
+def test_the_demo_acts_in_robosuite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_without_robosuite()
+    tiny = replace(TINY, simulator="robosuite", tasks=("can",))  # a lift is shorter than a chunk
+    monkeypatch.setattr("oatkit.commands.demo.plan_for", lambda *_: tiny)
+    monkeypatch.setattr("oatkit.measure.tokenizer_metrics.SPEED_SECONDS", 0.01)
+    out = tmp_path / "demo"
+    assert main(["demo", "--env", "robosuite", "--out", str(out)]) == 0
+    assert all(stage.is_done for stage in read_record(out / "demo.json", DemoRecord).stages)
+    assert (
+        read_record(out / "eval/evaluation.json", PolicyEvaluation).settings["env"] == "robosuite"
+    )
+    assert (out / "report.html").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,46 @@ def test_policies_read_the_cameras_that_are_named(
     assert list(policy.spec.cameras) == ["top"]
     assert sweep(images, out, "--only", "levels") == 2
     assert "made with another --cameras" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--env", "robosuite"), "for 2 action dimensions, robosuite has 7"),
+        (("--tasks", "nearr"), "unknown plane task 'nearr'; known, closest first: near"),
+        (("--tasks", "near", "near"), "tasks are [near, near], expected each once"),
+        (("--tasks", "far"), "the policy was not trained on far"),
+        (("--cameras", "top"), "unknown camera 'top': there are none"),
+        (("--episodes", "0"), "episodes is 0, expected 1 or more"),
+        (("--workers", "0"), "workers is 0, expected 1 or more"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_said_before_training(
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    flags: tuple[str, ...],
+    message: str,
+) -> None:
+    assert sweep(data, tmp_path / "s.json", *flags) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "s.json").exists()
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_missing_simulator_is_said_before_training(
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    absent = replace(PLANE, packages=("no-such-simulator",), extra="robosuite")
+    monkeypatch.setitem(SIMULATORS, "metaworld", absent)
+    assert sweep(data, tmp_path / "s.json") == 2
+    assert "this needs optional packages: pip install 'oatkit[robosuite]'" in (
+        capsys.readouterr().err
+    )
+    assert not (tmp_path / "s").exists()
 
 
 def test_one_ablation_and_wrong_options(

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oatkit.envs import libero
+from oatkit.envs import libero, simulator
 from oatkit.envs.libero import LIBERO, MAX_STEPS, TASKS, Libero, instruction_of, official_states
 from oatkit.envs.simulator import demonstration_seed, evaluation_seed
 from oatkit.errors import MissingExtraError, OatkitError
@@ -67,6 +67,16 @@ def test_another_robosuite_does_not_fit() -> None:
     """The robosuite of the other extra is another version, and is refused."""
     found = {"hf-libero": "0.1.4", "robosuite": "1.5.2", "mujoco": "3.3.7"}
     assert LIBERO["libero-10"].misfits(found) == "robosuite is 1.5.2, expected 1.4"
+
+
+def test_another_robosuite_is_named_before_anything_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    versions = {"hf-libero": "0.1.4", "robosuite": "1.5.2", "mujoco": "3.3.7"}
+    monkeypatch.setattr(simulator, "version", versions.__getitem__)
+    message = r"libero-object does not work here: robosuite is 1.5.2, expected 1.4; pip install"
+    with pytest.raises(OatkitError, match=message):
+        Libero("libero-object", TASK)
 
 
 def test_wrong_names_are_answered() -> None:

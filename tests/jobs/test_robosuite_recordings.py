@@ -46,8 +46,14 @@ def test_a_file_says_its_task(tmp_path: Path) -> None:
 
 def test_other_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "text.hdf5").write_text("no HDF5")
-    with pytest.raises(DatasetError, match=r"text.hdf5 cannot be read as HDF5"):
-        recorded_task(tmp_path / "text.hdf5")
+    for path, message in (
+        (tmp_path / "text.hdf5", "is no HDF5 file, or is cut off"),
+        (tmp_path, "is a folder"),
+        (tmp_path / "absent.hdf5", "does not exist"),
+    ):
+        with pytest.raises(DatasetError, match=rf"{path} {message}: --from-demos takes") as said:
+            recorded_task(path)
+        assert "errno" not in str(said.value)
     with h5py.File(tmp_path / "other.hdf5", "w"):
         pass
     with pytest.raises(DatasetError, match="has no group `data`"):

@@ -260,6 +260,7 @@ def assets_folder() -> Path:
 
 
 def _make_environment(suite: str, task: str) -> Any:
+    LIBERO[suite].package_versions()
     root = package_folder()
     _configure(root, assets_folder())
     choose_graphics_library()

@@ -67,19 +67,38 @@ def plan_evaluation(
     """The plan of an evaluation; what the policy or the simulator cannot do is a `ValueError`."""
     spec = policy.acting.spec
     simulator = _choose_simulator(named, spec, shadows=shadows)
+    names = fitting_tasks(spec, simulator, tasks, policy.action_dim)
+    if len(set(policy.budgets)) < len(policy.budgets):
+        raise ValueError(_not_once("budgets", policy.budgets))
+    return EvaluationPlan(policy, simulator, names, rollout)
+
+
+def fitting_tasks(
+    spec: Observed, simulator: SimulatorKind, tasks: Sequence[str], action_dim: int | None
+) -> tuple[str, ...]:
+    """The tasks as the simulator spells them; what a policy cannot do there is a `ValueError`.
+
+    Args:
+        spec: What the policy observes.
+        simulator: Where it acts.
+        tasks: Names of tasks; those that the policy was trained on if empty.
+        action_dim: Number of action dimensions of the policy; None where it is unknown.
+    """
     asked = tasks or _known_tasks(spec, simulator)
     names = tuple(simulator.task_name(task) for task in asked)
-    for what, values in (("tasks", names), ("budgets", policy.budgets)):
-        if len(set(values)) < len(values):
-            listed = ", ".join(map(str, values))
-            raise ValueError(f"{what} are [{listed}], expected each once")
-    if policy.action_dim not in (None, len(simulator.action_low)):
+    if len(set(names)) < len(names):
+        raise ValueError(_not_once("tasks", names))
+    if action_dim not in (None, len(simulator.action_low)):
         raise ValueError(
-            f"the policy is for {policy.action_dim} action dimensions, {simulator.name} has "
+            f"the policy is for {action_dim} action dimensions, {simulator.name} has "
             f"{len(simulator.action_low)}"
         )
     require_tasks(spec, simulator, names)
-    return EvaluationPlan(policy, simulator, names, rollout)
+    return names
+
+
+def _not_once(what: str, values: Sequence[object]) -> str:
+    return f"{what} are [{', '.join(map(str, values))}], expected each once"
 
 
 def _choose_simulator(

@@ -23,6 +23,8 @@ from rich.console import Console
 
 from oatkit.data import Dataset
 from oatkit.envs.simulator import SimulatorKind
+from oatkit.envs.simulator_table import simulator_kind
+from oatkit.jobs.evaluation_plan import fitting_tasks
 from oatkit.jobs.policy_evaluation import evaluate
 from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.row_clock import RowClock
@@ -37,6 +39,7 @@ from oatkit.jobs.tokenizer_training import train_tokenizer
 from oatkit.jobs.untrained_policy import policy_config, policy_recipe, row_steps
 from oatkit.nn.device import Device, resolve_device
 from oatkit.policies import load_policy
+from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.storage.artifact import require_free
 from oatkit.storage.records import read_or_begin, write_record
 from oatkit.train import TrainConfig, read_log, resolve_config, training_seconds
@@ -118,7 +121,7 @@ def plan_policy_sweep(
     device: Device = "auto",
     show_progress: bool = False,
 ) -> PolicySweepPlan:
-    """What a sweep trains and evaluates.
+    """What a sweep trains and evaluates; what could not be evaluated is an error here.
 
     Args:
         dataset: Demonstrations to learn from.
@@ -140,25 +143,25 @@ def plan_policy_sweep(
     """
     if not 1 <= execute <= min(HORIZONS):
         raise ValueError(f"execute is {execute}, expected 1 to {min(HORIZONS)}, the shortest chunk")
+    place = _fitting_simulator(dataset, simulator, tasks, cameras)
+    _require_counts(episodes=episodes, workers=workers)
     default = replace(policy_recipe("light", preset), steps=row_steps("light", preset))
     recipe = resolve_config(train, default)
-    name = simulator if isinstance(simulator, str) else simulator.name
     settings = {
-        **{"execute": execute, "kind": kind, "preset": preset, "env": name},
+        **{"execute": execute, "kind": kind, "preset": preset, "env": place.name},
         **{"tokenizer_steps": tokenizer_steps, "tasks": tuple(tasks), "episodes": episodes},
         **_changed_settings(sampling, cameras),
         **recipe_settings(train, recipe),
+        "fingerprint": dataset.fingerprint,
+        "state_keys": list(dataset.state.keys if dataset.state else ()),
     }
-    place = resolve_device(device)
-    training = (kind, preset, tokenizer_steps, recipe, tuple(cameras))
-    how = _How(dataset, *training, place, show_progress)
+    device = resolve_device(device)
+    how = _How(dataset, kind, preset, tokenizer_steps, recipe, (*cameras,), device, show_progress)
     protocol: dict[str, Any] = {
         **{"simulator": simulator, "tasks": tasks, "episodes": episodes, "workers": workers},
         **{"sampling": replace(sampling, seed=recipe.seed), "show_progress": show_progress},
-        "device": place,
+        "device": device,
     }
-    state = dataset.state.keys if dataset.state else ()
-    settings |= {"fingerprint": dataset.fingerprint, "state_keys": list(state)}
     return PolicySweepPlan(tuple(closed_loop_ablations(only, execute)), settings, how, protocol)
 
 
@@ -287,6 +290,26 @@ def _found(row: ClosedLoopAblation, folder: Path, record: PolicyEvaluation) -> P
         seconds=training_seconds(read_log(folder / "policy"), batch_size),
         result=result,
     )
+
+
+def _require_counts(**counts: int | None) -> None:
+    for name, value in counts.items():
+        if value is not None and value < 1:
+            raise ValueError(f"{name} is {value}, expected 1 or more")
+
+
+def _fitting_simulator(
+    dataset: Dataset, named: str | SimulatorKind, tasks: Sequence[str], cameras: Sequence[str]
+) -> SimulatorKind:
+    """The simulator; an error unless policies of this dataset can act in it and it is installed."""
+    simulator = simulator_kind(named) if isinstance(named, str) else named
+    spec = ObservationSpec.for_dataset(
+        dataset, history=1, cameras=cameras, reads_state=dataset.state is not None
+    )
+    fitting_tasks(spec, simulator, tasks, dataset.action_dim)
+    simulator.checked_cameras(spec.cameras)
+    simulator.package_versions()
+    return simulator
 
 
 def _changed_settings(sampling: Sampling, cameras: Sequence[str]) -> dict[str, Any]:

@@ -92,10 +92,16 @@ def _data_of(path: Path) -> Iterator[Any]:
         import h5py
     except ModuleNotFoundError as error:
         raise MissingExtraError("data") from error
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise DatasetError(f"{path} {what}: --from-demos takes one HDF5 file of robosuite")
     try:
         file = h5py.File(path, "r")
     except OSError as error:
-        raise DatasetError(f"{path} cannot be read as HDF5: {error}") from error
+        raise DatasetError(
+            f"{path} is no HDF5 file, or is cut off: --from-demos takes one that robosuite or "
+            "RoboMimic wrote"
+        ) from error
     with file:
         if "data" not in file:
             raise DatasetError(f"{path} has no group `data`, which robosuite's demonstrations have")

@@ -23,7 +23,6 @@ import numpy as np
 from websockets.exceptions import (
     ConnectionClosed,
     InvalidHandshake,
-    InvalidMessage,
     InvalidStatus,
     InvalidURI,
 )
@@ -36,6 +35,14 @@ from oatkit_client.errors import (
     RequestTimeout,
     ServerBusy,
     ServerError,
+)
+from oatkit_client.handshake import (
+    CheckedConnection,
+    foreign,
+    is_foreign,
+    refusal,
+    unreachable,
+    unwilling,
 )
 from oatkit_client.key_map import STATE
 from oatkit_client.local_decoder import LocalDecoder
@@ -93,6 +100,7 @@ class Client:
         self._connect_timeout_s = connect_timeout_s
         self._reconnect_s = timeout_s if reconnect_s is None else reconnect_s
         self._options: dict[str, Any] = {"compression": None, "max_size": None, "close_timeout": 1}
+        self._options["create_connection"] = CheckedConnection
         if api_key is not None:
             self._options["additional_headers"] = {
                 "Authorization": f"{KEY_SCHEME} {_checked_key(api_key)}"
@@ -272,11 +280,13 @@ class Client:
                 ) from error
             except InvalidStatus as error:
                 if error.response.status_code < 500:
-                    raise Refused(_refusal(self.url, error.response.status_code)) from error
-                self._wait_or_fail(backoff, error, _server_answer(error))
-            except (OSError, InvalidMessage, InvalidHandshake, ConnectionClosed) as error:
+                    raise Refused(refusal(self.url, error.response.status_code)) from error
+                self._wait_or_fail(backoff, error, unwilling(self.url, error))
+            except (OSError, InvalidHandshake, ConnectionClosed) as error:
                 self._drop()
-                self._wait_or_fail(backoff, error, str(error) or type(error).__name__)
+                if is_foreign(error):
+                    raise Refused(foreign(self.url, str(error.__cause__ or error))) from error
+                self._wait_or_fail(backoff, error, unreachable(self.url, error))
             except (ServerError, Refused, WireError):
                 self._drop()
                 raise
@@ -292,12 +302,10 @@ class Client:
                 "that is served"
             )
 
-    def _wait_or_fail(self, backoff: _Backoff, error: Exception, why: str) -> None:
+    def _wait_or_fail(self, backoff: _Backoff, error: Exception, message: str) -> None:
         self._num_losses += 1
         if not backoff.wait():
-            raise ConnectionFailed(
-                f"{self.url} cannot be reached ({why}): is `oatkit serve` running there?"
-            ) from error
+            raise ConnectionFailed(message) from error
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -380,18 +388,6 @@ def robot_metadata(metadata: Metadata, embodiment: str | None) -> Metadata:
         known = ", ".join(robots) or "one without a name"
         raise Refused(f"the server acts for the robots {known}, not for {embodiment!r}")
     return cast(Metadata, {**metadata, **robots[embodiment]})
-
-
-def _server_answer(error: InvalidStatus) -> str:
-    """The answer of a server that is there but takes no more clients."""
-    body = (error.response.body or b"").decode(errors="replace").strip()
-    return body or f"it answered with {error.response.status_code}"
-
-
-def _refusal(url: str, status: int) -> str:
-    if status in (401, 403):
-        return f"{url} refuses this client ({status}): the API key is missing or wrong"
-    return f"{url} is no policy server: it answered with {status}"
 
 
 def _state(obs: Mapping[str, Any]) -> Any:
