@@ -206,7 +206,7 @@ def _run_part(
 
 
 def _part(selector: str, result: Any, episodes: int, counts: QueryCounts) -> BenchmarkPart:
-    """What praxis-eval found, without the episodes that had no chunk among the solved ones."""
+    """What praxis-eval found, with at most as many solved as had a chunk for every query."""
     words = {task: _task_words(found) for task, found in result.per_task.items()}
     known = set().union(*words.values()) if len(words) > 1 else set()
     nameless = sum(n for said, n in counts.failed.items() if said not in known)

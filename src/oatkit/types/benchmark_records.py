@@ -25,7 +25,8 @@ class BenchmarkPart:
     redrawn: int | None = None
     """Number of these queries that generated their tokens again until they decoded."""
     failed: int | None = None
-    """Number of episodes that had no chunk after all attempts; no such counts as solved."""
+    """Number of episodes that had no chunk after all attempts; at most as many as the others count
+    as solved, since praxis-eval does not say which it counts."""
     error: str | None = None
     """Why the last of these had none."""
 
@@ -66,8 +67,8 @@ class BenchmarkEvaluation:
         if failed:
             last = next(part.error for part in reversed(self.parts) if part.failed)
             lines.append(
-                f"{name}: {failed} of {queries} queries gave no chunk, and their episodes count as "
-                f"failed; the last: {last}"
+                f"{name}: {failed} of {queries} queries gave no chunk, and their episodes stood "
+                f"still; no more count as solved than the others; the last: {last}"
             )
         return lines
 
