@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,15 @@ import pytest
 from oatkit.errors import ArtifactError, OatkitError
 from oatkit.evaluation.success_statistics import success_rate
 from oatkit.jobs import row_runs
-from oatkit.jobs.paper_reproduction import record_path, reproduce
+from oatkit.jobs.paper_reproduction import plan_reproduction, record_path, reproduce
 from oatkit.jobs.paper_tables import paper_table
 from oatkit.jobs.reproduction_scales import SCALES
-from oatkit.storage.records import read_record
+from oatkit.storage.records import read_record, write_record
 from oatkit.tokenizers.fast import published_digest
 from oatkit.types import (
     BenchmarkEvaluation,
     BenchmarkPart,
+    ReproducedNumber,
     Reproduction,
     TaskResult,
 )
@@ -64,10 +66,63 @@ def test_a_table_goes_on_row_by_row_and_shares_what_was_trained(
     assert len(trained) == 3
     assert [n.value for n in shared.numbers] == [n.value for n in record.numbers[:4]]
     assert read_record(record_path(record, out), Reproduction) == record
-    with pytest.raises(
-        OatkitError, match=r"oat on metaworld, seed 0, temperature 0 with 2 steps an"
-    ):
+    message = r"oat on metaworld, seed 0, temperature 0 made with another --steps \(was 2, now 3\)"
+    with pytest.raises(OatkitError, match=message):
         reproduce("ordering", out, only=["oat"], steps=3, **how)
+
+
+def test_other_episodes_are_run_and_replace_the_numbers(
+    data: dict[str, Path], tmp_path: Path
+) -> None:
+    how: dict[str, Any] = {"scale": "tiny", "data": data, "workers": 1, "only": ["quest"]}
+    out = tmp_path / "out"
+    (one,) = reproduce("light-policies", out, **how).numbers
+    (three,) = reproduce("light-policies", out, episodes=3, **how).numbers
+    assert (one.episodes, three.episodes) == (1, 3)
+    assert three.high - three.low < one.high - one.low
+    (again,) = reproduce("light-policies", out, **how).numbers
+    assert again == one  # of the first episodes, though the folder has more
+
+
+def test_other_demonstrations_are_never_taken_for_those_that_are_named(
+    data: dict[str, Path], tmp_path: Path
+) -> None:
+    """Neither by the record of a table nor by tables that share what was trained."""
+    how: dict[str, Any] = {"scale": "tiny", "workers": 1, "only": ["oat"]}
+    out, other = tmp_path / "out", {"metaworld": data["doors"]}
+    for table in ("light-policies", "rate-distortion"):
+        reproduce(table, out, data=data, **how)
+        with pytest.raises(OatkitError, match=r"made with another --data \(was \w+, now \w+\): u"):
+            reproduce(table, out, data=other, **how)
+    with pytest.raises(ArtifactError, match=r"was trained on other demonstrations than .*doors: n"):
+        reproduce("ordering", out, data=other, **how)
+    record_path(
+        Reproduction("rate-distortion", {"scale": "tiny", "images": False}, {}), out
+    ).unlink()
+    with pytest.raises(ArtifactError, match=r"was trained on other demonstrations than .*doors: n"):
+        reproduce("rate-distortion", out, data=other, **how)
+
+
+def test_another_backbone_is_another_policy(data: dict[str, Path], tmp_path: Path) -> None:
+    how: dict[str, Any] = {"scale": "tiny", "data": data, "only": ["paligemma2, quest"]}
+    usual = plan_reproduction("vlm-policies", tmp_path, **how)
+    named = plan_reproduction("vlm-policies", tmp_path, backbones={"paligemma2": "x/y"}, **how)
+    row, (place,) = usual.table.rows["paligemma2, quest"], usual.places
+    assert usual.runs.policy_dir(row, place, 0) != named.runs.policy_dir(row, place, 0)
+    (cell,) = usual.cells()
+    number = ReproducedNumber(
+        *(cell.name, None, place.name, 50.0, 40.0, 60.0, None, 2, 0.0),
+        episodes=1,
+        settings=usual.settings(cell),
+    )
+    path = tmp_path / "record.json"
+    write_record(path, replace(usual.begun, numbers=(number,)))
+    assert usual.finish(path).numbers == (number,)
+    message = (
+        r"made with another --backbone \(was random weights, now x/y\): use the same, or anoth"
+    )
+    with pytest.raises(OatkitError, match=message):
+        named.finish(path)
 
 
 def test_seeds_and_temperatures_are_numbers_of_one_record(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -166,25 +167,53 @@ class ReproductionPlan:
         for cell in self.cells():
             self.console.rule(f"{record.table}: {cell}")
             before = [number for number in record.numbers if cell.is_of(number)]
-            if before:
-                self._require_steps(cell, before[0], path)
+            if before and self._is_done(cell, before[0], path):
                 self.console.print("done before")
                 continue
             found = tuple(self.numbers(cell))
-            record = replace(record, numbers=(*record.numbers, *found))
+            others = (number for number in record.numbers if not cell.is_of(number))
+            record = replace(record, numbers=(*others, *found))
             write_record(path, record)
         return record
 
-    def _require_steps(self, cell: Cell, before: ReproducedNumber, path: Path) -> None:
-        """Refuse numbers of another training than the one that is asked for."""
-        if self.table.work != "policies":
-            return
-        asked = self.runs.policy_steps(self.table.all_rows[cell.name])
-        if before.steps != asked:
+    def _is_done(self, cell: Cell, before: ReproducedNumber, path: Path) -> bool:
+        """Whether a number is what is asked for; other episodes are run, other settings refused."""
+        asked = self.settings(cell)
+        changed = [
+            f"--{name.replace('_', '-')} (was {before.settings[name]}, now {asked.get(name)})"
+            for name in before.settings
+            if before.settings[name] != asked.get(name)
+        ]
+        if self.table.work == "policies":
+            steps = self.runs.policy_steps(self.table.all_rows[cell.name])
+            if before.steps != steps:
+                changed.insert(0, f"--steps (was {before.steps}, now {steps})")
+        if changed:
             raise OatkitError(
-                f"{path} has {cell} with {before.steps} steps and {asked} are asked for: ask for "
-                f"{before.steps}, use another --out, or remove the record"
+                f"{path} has {cell} made with another {', '.join(changed)}: use the same, or "
+                "another --out"
             )
+        if before.episodes in (None, self.runs.scale.episodes):
+            return True
+        self.console.print(f"had {before.episodes} episodes of each task")
+        return False
+
+    def settings(self, cell: Cell) -> dict[str, Any]:
+        """What decides the numbers of a cell beside its row, steps and episodes, as JSON values."""
+        found: dict[str, Any] = {"data": self._fingerprints[cell.place.name]}
+        if self.table.work != "policies":
+            return found
+        backbone = self.runs.backbone_name(self.table.all_rows[cell.name])
+        found |= {} if backbone is None else {"backbone": backbone}
+        if cell.place.benchmark is not None:
+            found["state_key"] = list(cell.place.simulator_keys)
+            found["env_option"] = dict(self.runs.env_kwargs)
+        return found
+
+    @cached_property
+    def _fingerprints(self) -> dict[str, str]:
+        """Places to what their demonstrations are."""
+        return {place.name: place.open().fingerprint for place in self.places}
 
     def cells(self) -> Iterator[Cell]:
         """Seed by seed, so that all rows have one before any has two."""
@@ -273,6 +302,7 @@ class ReproductionPlan:
             temperature=cell.temperature,
             seed=cell.seed,
             episodes=self.runs.scale.episodes if success else None,
+            settings=self.settings(cell),
         )
 
 

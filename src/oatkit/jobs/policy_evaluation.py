@@ -354,6 +354,20 @@ def summarized(record: PolicyEvaluation, fps: float) -> PolicyEvaluation:
     return replace(record, episodes=tuple(episodes), budgets=tuple(budgets))
 
 
+def first_episodes(record: PolicyEvaluation, episodes: int, fps: float) -> PolicyEvaluation:
+    """The record of the first episodes of each task, where it has more.
+
+    Args:
+        record: Record of as many episodes or more.
+        episodes: Number of episodes of each task and budget.
+        fps: Steps a second of the simulator.
+    """
+    kept = tuple(e for e in record.episodes if e.episode < episodes)
+    if len(kept) == len(record.episodes):
+        return record
+    return with_comparisons(summarized(replace(record, episodes=kept), fps))
+
+
 @contextmanager
 def _stops_explained(folder: Path | None) -> Iterator[None]:
     """Say how to go on when the work stops halfway."""

@@ -5,8 +5,9 @@
 
 `oatkit reproduce` and the scripts of `benchmarks/` run their rows by it, so that what one has
 trained the other takes as it is. Whatever was stopped goes on. Steps that are not the preset's are
-in the name of a folder, and so is a published `fast`; a folder that holds another number of steps
-than its name says is refused.
+in the name of a folder, and so are a published `fast` and a backbone that was named; a folder that
+holds another number of steps than its name says, or other demonstrations, is refused. More episodes
+than before go on from those; of a folder that has more than are asked for the first ones count.
 
 out/small/metaworld/tokenizers/small-oat-horizon32-num_tokens8-levels8555
 out/small/metaworld/policies/small-light-oat-horizon32-num_tokens8-levels8555
@@ -22,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from oatkit.data import Dataset
+from oatkit.envs.simulator_table import simulator_kind
 from oatkit.errors import ArtifactError
 from oatkit.jobs.benchmark_evaluation import evaluate_benchmark
-from oatkit.jobs.policy_evaluation import evaluate
+from oatkit.jobs.policy_evaluation import evaluate, first_episodes
 from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.policy_training import train_policy
 from oatkit.jobs.reproduction_scales import Place, Scale, ready_backbone
@@ -32,8 +34,10 @@ from oatkit.jobs.tokenizer_training import train_tokenizer
 from oatkit.jobs.untrained_policy import policy_config, row_steps
 from oatkit.nn.device import Device
 from oatkit.policies import LightConfig
+from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.presets import tokenizer_preset
 from oatkit.storage.artifact import CONFIG
+from oatkit.storage.digest import digest
 from oatkit.tokenizers.fast import published_digest
 from oatkit.tokenizers.kind_table import kind_named
 from oatkit.types import (
@@ -118,7 +122,16 @@ class RowRuns:
         """Where the policy of a row is, once it is trained."""
         steps = _other(self.policy_steps(row), row_steps(row.policy, self.preset))
         name = f"{self.preset}-{replace(self._at(place, row), steps=steps).policy_name}"
+        named = self.backbones.get(row.family or "")
+        name += f"-backbone{digest(named.encode())[:8]}" if named else ""
         return self.folder / place.name / "policies" / (f"{name}-seed{seed}" if seed else name)
+
+    def backbone_name(self, row: PolicyRow) -> str | None:
+        """The checkpoint that a row starts from; None where it has no backbone."""
+        if row.family is None:
+            return None
+        usual = "random weights" if self.scale.backbone else FAMILIES[row.family].example
+        return self.backbones.get(row.family, usual)
 
     def evaluation_dir(
         self, name: str, row: PolicyRow, place: Place, seed: int, temperature: float
@@ -132,10 +145,13 @@ class RowRuns:
     def tokenizer(self, row: PolicyRow, place: Place, dataset: Dataset | None = None) -> Path:
         """Folder of the row's tokenizer, which is trained or fitted unless it is there."""
         out, steps = self.tokenizer_dir(row, place), self.tokenizer_steps(row)
-        if not is_trained(out, steps):
+        dataset = dataset or place.open()
+        if is_trained(out, steps):
+            require_data(out, dataset)
+        else:
             asked = {} if steps is None else {"steps": steps}
             train_tokenizer(
-                dataset or place.open(),
+                dataset,
                 row.kind,
                 out,
                 preset=self.preset,
@@ -150,9 +166,10 @@ class RowRuns:
     def policy(self, row: PolicyRow, place: Place, seed: int = 0) -> Path:
         """Folder of the row's policy, which is trained unless it is there."""
         out, steps = self.policy_dir(row, place, seed), self.policy_steps(row)
-        if is_trained(out, steps, self.tokenizer_steps(row)):
-            return out
         dataset = place.open()
+        if is_trained(out, steps, self.tokenizer_steps(row)):
+            require_data(out, dataset)
+            return out
         tokenizer = self.tokenizer(row, place, dataset)
         backbone = None
         if row.family is not None:
@@ -189,7 +206,7 @@ class RowRuns:
             seed: Seed of the policy's training, and of goals and draws.
             temperature: Sampling temperature.
         """
-        return self.evaluation(
+        record = self.evaluation(
             self.policy(row, place, seed),
             place.simulator,
             budgets=row.budgets,
@@ -198,6 +215,8 @@ class RowRuns:
             show_progress=self.show_progress,
             **self._protocol(row, seed, temperature),
         )
+        # a folder may have more episodes, which another call asked for
+        return first_episodes(record, self.scale.episodes, simulator_kind(place.simulator).fps)
 
     def evaluate_benchmark(
         self, name: str, row: PolicyRow, place: Place, *, seed: int = 0, temperature: float = 1.0
@@ -257,6 +276,25 @@ def is_trained(folder: Path, steps: int | None, tokenizer_steps: int | None = No
     if tokenizer_steps is not None:
         is_trained(folder / "tokenizer", tokenizer_steps)
     return True
+
+
+def require_data(folder: Path, dataset: Dataset) -> None:
+    """Refuse what was trained on other demonstrations; what does not say its own is taken.
+
+    Args:
+        folder: Folder of a tokenizer or a policy.
+        dataset: Demonstrations that are asked for.
+    """
+    config = json.loads((folder / CONFIG).read_text())
+    split, found = config.get("split"), config.get("data", {}).get("fingerprint")
+    if not split or not found:
+        return
+    train_set = dataset.split(split["held_out"], seed=split["seed"])[0]
+    if train_set.fingerprint != found:
+        raise ArtifactError(
+            f"{folder} was trained on other demonstrations than {dataset.path}: name its own by "
+            "--data, use another --out, or remove the folder"
+        )
 
 
 def folder_name(row: str) -> str:

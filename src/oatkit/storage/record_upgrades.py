@@ -102,7 +102,7 @@ UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
     },
     "oatkit/policy-measurement": {1: _policy_measurement_from_1, 2: _unchanged},
     "oatkit/policy-sweep": {1: _policy_sweep_from_1, 2: _unchanged},
-    "oatkit/reproduction": {1: _reproduction_from_1},
+    "oatkit/reproduction": {1: _reproduction_from_1, 2: _unchanged},
     "oatkit/tokenizer-comparison": dict.fromkeys((1, 2, 3), _unchanged),
     "oatkit/tokenizer-measurement": {1: _unchanged},
     "oatkit/tokenizer-sweep": {1: _unchanged},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from oatkit.types.budget import Budget, budget_name
@@ -32,6 +32,9 @@ class ReproducedNumber:
     """Seed of the policy's training and of its episodes, or of the tokenizer's training."""
     episodes: int | None = None
     """Number of episodes of each task; None where no policy acts."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What else decided it: `data` (the fingerprint of the demonstrations), and `backbone`,
+    `state_key` and `env_option` where it has them. Numbers of before version 3 have none."""
 
     @property
     def verdict(self) -> str:
@@ -51,7 +54,7 @@ class Reproduction:
     versions: dict[str, str]
     numbers: tuple[ReproducedNumber, ...] = ()
     schema: str = "oatkit/reproduction"
-    version: int = 2
+    version: int = 3
 
 
 @dataclass(frozen=True)
