@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from oatkit_client.wire import pack
+from websockets.sync.server import ServerConnection, serve
 
 from oatkit.serve import ServeConfig, serving
 from oatkit.types import Sampling
@@ -49,3 +52,39 @@ def test_vla_eval_runs_a_benchmark_against_our_server(tmp_path: Path) -> None:
     assert result["mean_success"] == 1.0
     assert all("expected POLICY=BENCHMARK of: front" in error for error in report["errors"])
     assert len(report["errors"]) == 2
+
+
+def bridge_error(url: str) -> str:
+    """What the bridge to a server says before it gives up."""
+    assert PYTHON is not None
+    command = [PYTHON, "-m", "oatkit_client.vla_eval_server", "--args.url", url, "--port", "0"]
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    ran = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env=alone
+    )
+    assert ran.returncode == 1, ran.stderr
+    assert "Traceback" not in ran.stderr
+    return ran.stderr.splitlines()[-1]
+
+
+def test_a_server_of_openpi_and_an_absent_one_are_one_sentence() -> None:
+    def greet(connection: ServerConnection) -> None:
+        connection.send(pack({"policy": "pi0"}))
+        connection.recv()
+
+    with serve(greet, "127.0.0.1", 0) as server:
+        url = f"ws://127.0.0.1:{server.socket.getsockname()[1]}"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            message = bridge_error(url)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert message == (
+        f"error: {url} does not tell its horizon, history, cameras, keys, state_dim, as servers of "
+        "openpi do not: give the address of `oatkit serve`"
+    )
+    message = bridge_error(url)
+    assert message.startswith(f"error: {url} cannot be reached (")
+    assert message.endswith("): is `oatkit serve` running there?")

@@ -10,6 +10,7 @@ It needs the package vla-eval (0.8) beside this one.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from typing import Any, Mapping, Sequence
 
@@ -21,8 +22,12 @@ from vla_eval.model_servers.serve import run_server
 from vla_eval.specs import IMAGE_RGB, LANGUAGE, RAW, DimSpec
 
 from oatkit_client.client import Client
+from oatkit_client.errors import ClientError, Refused
 from oatkit_client.key_map import IMAGES, STATE, TASK
-from oatkit_client.protocol import Budget, RequestOptions
+from oatkit_client.protocol import Budget, Metadata, RequestOptions
+
+NEEDED = ("horizon", "history", "cameras", "keys", "state_dim")
+"""What the bridge must be told of a policy."""
 
 
 class VlaEvalServer(PredictModelServer):
@@ -48,7 +53,7 @@ class VlaEvalServer(PredictModelServer):
         seed: int = 0,
     ) -> None:
         self._client = Client(url, api_key)
-        self._metadata = self._client.metadata
+        self._metadata = _own_metadata(self._client)
         horizon = self._metadata["horizon"]
         super().__init__(chunk_size=max(1, horizon // 2) if execute is None else execute)
         self._names = {name: name for name in self._metadata["cameras"]}
@@ -131,11 +136,31 @@ class VlaEvalServer(PredictModelServer):
         return found
 
 
+def _own_metadata(client: Client) -> Metadata:
+    """What `oatkit serve` tells; a server of openpi tells none of what the bridge must know."""
+    metadata = client.metadata
+    missing = [key for key in NEEDED if key not in metadata]
+    if missing:
+        raise Refused(
+            f"{client.url} does not tell its {', '.join(missing)}, as servers of openpi do not: "
+            "give the address of `oatkit serve`"
+        )
+    return metadata
+
+
 def _resized(image_HWC: Any, height: int, width: int) -> Any:
     if image_HWC.shape[:2] == (height, width):
         return image_HWC
     return np.asarray(Image.fromarray(image_HWC).resize((width, height), Image.Resampling.BILINEAR))
 
 
+def main() -> None:
+    """Serve until stopped; what keeps it from that is one sentence."""
+    try:
+        run_server(VlaEvalServer)
+    except ClientError as error:
+        sys.exit(f"error: {error}")
+
+
 if __name__ == "__main__":
-    run_server(VlaEvalServer)
+    main()
