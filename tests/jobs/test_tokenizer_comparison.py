@@ -127,6 +127,21 @@ def test_wrong_arguments_are_refused_at_once(
     assert not (tmp_path / "c").exists()
 
 
+def test_minutes_give_all_trained_kinds_the_steps_of_the_slowest(
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that are added later, however fast a trial finds them."""
+    affordable = {"oat": 3, "quest": 5, "acodec": 1}
+    monkeypatch.setattr(
+        TokenizerTraining, "affordable_steps", lambda self, *_: affordable[self.tokenizer.kind]
+    )
+    how = {**SMALL, "train": None, "minutes": 1.0}
+    found = compare(dataset, ("quest", "bin", "oat"), tmp_path, **how)
+    assert found.steps == {"quest": 3, "bin": 0, "oat": 3}
+    assert oatkit.load_tokenizer(tmp_path / "quest").extras["train"]["steps"] == 3
+    assert compare(dataset, ("acodec",), tmp_path, **how).steps["acodec"] == 3
+
+
 def test_shown_chunks_move_a_little_much_and_most(dataset: Dataset) -> None:
     found = compare(dataset, ("bin",), **SMALL)
     spread = [float(np.std(sample, axis=0).sum()) for sample in found.samples]
@@ -150,4 +165,6 @@ def test_how_long_it_takes_is_said_beforehand(
     assert "about 4 minutes (oat 3.3, klt 0.67), and" in said(("oat", "klt"), train=long)
     assert "minutes" not in said(("klt",), train=long), "less than a minute"
     assert said(("oat", "klt")) == "", "a trial would take as long as so few steps"
-    assert "about 3 minutes (oat 1.5, klt 1.5)" in said(("oat", "klt"), minutes=1.5, train=None)
+    assert "at most about 3 minutes (oat 1.5, klt 1.5)" in said(
+        ("oat", "klt"), minutes=1.5, train=None
+    )

@@ -57,8 +57,8 @@ class CompareTokenizers:
     steps: int | None = None
     """Number of training steps of each learned kind; the preset's by default."""
     minutes: float | None = None
-    """Time to train or fit each kind instead: steps, or chunks to fit to, are counted in a short
-    trial. Measuring comes on top."""
+    """Time of the slowest trained kind instead: all are trained for the steps that it has time for
+    in a short trial; a fitted kind gets as many chunks as it holds. Measuring comes on top."""
     policy_minutes: float | None = None
     """Also train a small policy from the state on the tokens of each kind, for so long at most and
     all for the same steps, and recommend a kind and a budget by its error."""

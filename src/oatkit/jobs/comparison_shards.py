@@ -40,8 +40,8 @@ class ComparisonWork:
         self._held_out = plan.dataset.split(plan.split["held_out"], seed=plan.split["split_seed"])[
             1
         ]
-        steps = {kind: plan.steps(kind, console) for kind in plan.kinds}
-        self._begun = replace(begin_comparison(plan, self._held_out), steps=steps)
+        begun = begin_comparison(plan, self._held_out)
+        self._begun = replace(begun, steps=plan.steps(begun.steps, console))
         self.settings: dict[str, Any] = plan.settings()
         self.facts: dict[str, Any] = {"begun": record_to_json(self._begun)}
 

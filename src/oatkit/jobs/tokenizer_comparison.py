@@ -99,7 +99,9 @@ def compare(
         correct: Whether a learned correction follows the tables of `klt`, where it helps.
         published: Folder of FAST's universal tokenizer, which `fast` is taken from as it is; one is
             fitted by default.
-        minutes: Time of each kind: steps, or chunks to fit to, are counted from a short trial.
+        minutes: Time that the slowest trained kind takes, counted from a short trial: all are
+            trained for its steps, also kinds that a later call adds. Fitted kinds get as many
+            chunks as that time holds.
         policy_minutes: Training time of a small policy on the tokens of each kind, which reads the
             state: all for as many steps as the slowest has time for. None trains no policies.
         representations: Ways to represent actions ("absolute", "delta", ...) to measure too.
@@ -157,7 +159,8 @@ class ComparisonPlan:
         sizes: Settings that a kind gets if it has them: `horizon`, `num_tokens`, `levels`,
             `correct`.
         split: How episodes are split: `held_out`, `split_seed`.
-        minutes: Time to train or fit each kind, if the recipe does not say the steps.
+        minutes: Time to train the slowest kind, or to fit one, if the recipe does not say the
+            steps.
         train: How the learned kinds are trained, where not as the preset says.
         device: Where they are trained and measured.
         represented: The dataset in other representations.
@@ -219,15 +222,34 @@ class ComparisonPlan:
         sizes = self.kind_sizes(kind)
         return tokenizer_config(kind, self.dataset.represented_dim, self.preset, **sizes)
 
-    def steps(self, kind: str, console: Console) -> int:
-        """Number of steps of a kind; decided once, and kept when a comparison goes on."""
-        if not kind_named(kind).is_learned:
-            return 0
+    def steps(self, known: Mapping[str, int], console: Console) -> dict[str, int]:
+        """Numbers of steps of the kinds that have none yet: the same for all that are trained.
+
+        Args:
+            known: Kind to steps that were decided before, which are kept.
+            console: Where to say what was decided.
+        """
+        missing = [kind for kind in self.kinds if kind not in known]
+        learned = [kind for kind in missing if kind_named(kind).is_learned]
+        steps = self._equal_steps(learned, known, console) if learned else 0
+        return {kind: steps if kind in learned else 0 for kind in missing}
+
+    def _equal_steps(self, kinds: Sequence[str], known: Mapping[str, int], console: Console) -> int:
+        """The steps of those before, or what the slowest kind has time for."""
         if self.minutes is None:
             return self.recipe().steps
-        steps = self._prepared(kind).affordable_steps(self.minutes, self.device)
-        console.print(f"{self.minutes:g} minutes are about {steps:,} steps")
-        return steps
+        before = [steps for steps in known.values() if steps]
+        if before:
+            console.print(f"{min(before):,} steps, as the kinds that were trained before")
+            return min(before)
+        counts = {k: self._prepared(k).affordable_steps(self.minutes, self.device) for k in kinds}
+        slowest = min(counts, key=lambda kind: counts[kind])
+        console.print(
+            f"{counts[slowest]:,} steps of each trained kind, so that {slowest}, the slowest, "
+            f"takes about {self.minutes:g} minutes",
+            soft_wrap=True,
+        )
+        return counts[slowest]
 
     def published_of(self, kind: str) -> Path | None:
         """Folder of the published tokenizer that a kind is taken from, if any."""
@@ -241,16 +263,17 @@ class ComparisonPlan:
     def say_duration(self, kinds: Sequence[str], console: Console) -> None:
         """Say beforehand how long these kinds take, where it is more than a minute."""
         if self.minutes is not None:
-            minutes = dict.fromkeys(kinds, self.minutes)
+            minutes, about = dict.fromkeys(kinds, self.minutes), "at most about"
         elif self.recipe().steps < MIN_STEPS_TO_ESTIMATE:
             return
         else:
             console.print("estimating how long it takes")
             minutes = {k: self._prepared(k).estimate_seconds(self.device) / 60 for k in kinds}
+            about = "about"
         total = sum(minutes.values())
         if total > 1:
             parts = ", ".join(f"{kind} {minutes[kind]:.2g}" for kind in kinds)
-            note = f"about {total:.2g} minutes ({parts}), and measuring comes on top"
+            note = f"{about} {total:.2g} minutes ({parts}), and measuring comes on top"
             console.print(note, soft_wrap=True)
 
     def _prepared(self, kind: str) -> TokenizerTraining:
@@ -279,17 +302,13 @@ def _compare_kinds(
     done = {k.measurement.kind for k in comparison.kinds}
     done = {kind for kind in done if (out / kind / "config.json").exists()}
     plan.say_duration([kind for kind in plan.kinds if kind not in done], console)
+    comparison = _with_steps(comparison, plan, path, console)
     for number, kind in enumerate(plan.kinds, 1):
         console.rule(f"{kind} ({number} of {len(plan.kinds)})")
         folder = out / kind
         if kind in done:
             console.print("compared before")
             continue
-        if kind not in comparison.steps:
-            require_free(folder, path)
-            steps = plan.steps(kind, console)
-            comparison = replace(comparison, steps={**comparison.steps, kind: steps})
-            write_record(path, comparison)
         found = compare_kind(comparison, plan, kind, folder, held_out, console)
         kept = (k for k in comparison.kinds if k.measurement.kind != kind)
         kinds = sorted((*kept, found), key=lambda k: list(KINDS).index(k.measurement.kind))
@@ -298,6 +317,22 @@ def _compare_kinds(
     known = comparison.representations
     represented = plan.represented.run(known, plan.split, plan.kind_sizes, console.rule)
     comparison = replace(comparison, representations=represented)
+    write_record(path, comparison)
+    return comparison
+
+
+def _with_steps(
+    comparison: TokenizerComparison, plan: ComparisonPlan, path: Path, console: Console
+) -> TokenizerComparison:
+    """The record with the steps of all kinds, written where some are new; a kind that is new has to
+    have a free folder."""
+    new = [kind for kind in plan.kinds if kind not in comparison.steps]
+    if not new:
+        return comparison
+    for kind in new:
+        require_free(path.parent / kind, path)
+    steps = {**comparison.steps, **plan.steps(comparison.steps, console)}
+    comparison = replace(comparison, steps=steps)
     write_record(path, comparison)
     return comparison
 
