@@ -65,10 +65,13 @@ RUNNING = """
 
 `oatkit reproduce` lists every table and figure with what it needs. `oatkit reproduce TABLE` makes
 one again at the small scale: demonstrations, tokenizers, policies, evaluation, and a page with the
-paper's numbers beside ours, and averages and mean ranks where there are several benchmarks.
+paper's numbers beside ours, and averages and mean ranks where there are several benchmarks. Numbers
+of benchmarks that the small scale does not run have their benchmark's name; data, tasks and sizes
+are not the same. Pages of comparisons link the report with prefixes and properties.
 `--scale paper` takes the paper's recipes and your copy of the demonstrations, and runs its
 simulators by way of [praxis-eval](evaluation.md); `--scale tiny` shows in minutes that everything
-runs. The same command again goes on, row by row, and tables share what was trained; other `--steps`
+runs. The same command again goes on, row by row, and tables share what was trained; with other
+`--episodes` rows are evaluated again, and other `--steps`, `--data`, `--backbone` or `--published`
 take another `--out`. FAST's universal tokenizer, which the paper uses, is named by `--published`.
 `--seeds` and `--temperatures` take several values; tokenizers are trained once for all of them.
 

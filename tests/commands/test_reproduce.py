@@ -84,9 +84,17 @@ def test_every_table_runs(
     shown = capsys.readouterr().out
     record = out / "tiny" / f"{name}.json"
     assert f"wrote {record}\nopen {record.with_suffix('.html')}" in shown
+    page = record.with_suffix(".html").read_text()
+    report = out / "tiny" / "metaworld" / "compared" / "report.html"
+    is_compared = TABLES[name].work == "comparison"
+    assert (f"\nopen {report}\n" in shown) == report.exists() == is_compared
+    assert ('href="metaworld/compared/report.html"' in page) == is_compared
+    for benchmark in TABLES[name].benchmarks if TABLES[name].numbers else ():
+        assert f"{benchmark} " in page
+        assert f"{benchmark} " in shown
     found = read_record(record, Reproduction)
     assert {n.row for n in found.numbers} == ({rows} if rows else set(TABLES[name].rows))
-    assert TABLES[name].title in record.with_suffix(".html").read_text()
+    assert TABLES[name].title in page
 
 
 def test_rows_from_images_have_a_record_of_their_own(

@@ -19,11 +19,16 @@ from oatkit.commands.shard_options import ShardFlag, run_as_shard
 from oatkit.commands.text_output import print_lines, table
 from oatkit.errors import MissingExtraError
 from oatkit.evaluation.benchmark_presets import benchmark_preset
-from oatkit.jobs.paper_reproduction import plan_reproduction, record_path, reproduce
+from oatkit.jobs.paper_reproduction import (
+    comparison_reports,
+    plan_reproduction,
+    record_path,
+    reproduce,
+)
 from oatkit.jobs.paper_tables import TABLES, PaperTable
 from oatkit.jobs.reproduction_shards import ReproductionWork
 from oatkit.jobs.reproduction_summary import summarize_table
-from oatkit.types import ReproducedNumber, Reproduction, budget_name
+from oatkit.types import PrintedNumbers, ReproducedNumber, Reproduction, budget_name
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ def run(options: Reproduce, console: Console) -> int:
         )
         return run_as_shard(work, options.shard, options.out, console)
     record = reproduce(options.table, options.out, **how)
-    console.print(render_reproduction(record), soft_wrap=True)
+    console.print(render_reproduction(record, wanted.numbers), soft_wrap=True)
     path = record_path(record, options.out)
     print_lines(console, f"wrote {path}")
     try:
@@ -120,9 +125,10 @@ def run(options: Reproduce, console: Console) -> int:
         print_lines(console, f"no page: {error}")
         return 0
     command = command_line("reproduce", options, positional="table")
-    page = path.with_suffix(".html")
-    write_reproduction_report(record, summarize_table(record), wanted.title, page, command)
-    print_lines(console, f"open {page}")
+    page, reports = path.with_suffix(".html"), comparison_reports(record, options.out)
+    how = {"beside": wanted.numbers, "reports": reports}
+    write_reproduction_report(record, summarize_table(record), wanted.title, page, command, **how)
+    print_lines(console, *(f"open {one}" for one in (page, *reports)))
     return 0
 
 
@@ -172,19 +178,19 @@ def needs(one: PaperTable) -> dict[str, str]:
     return {"small": small, "paper": large}
 
 
-def render_reproduction(record: Reproduction) -> Text:
-    """The paper's numbers beside ours."""
+def render_reproduction(record: Reproduction, beside: PrintedNumbers) -> Text:
+    """The paper's numbers beside ours, by the name of their benchmark where it is another."""
     rows = [["row", "tokens", "place", "ours", "paper", "", "steps", "temperature", "seed"]]
-    rows += [_cells(number) for number in record.numbers]
+    rows += [_cells(number, beside) for number in record.numbers]
     text = Text(f"\n{record.table} at the scale {record.settings['scale']}\n")
     return text.append_text(table(rows))
 
 
-def _cells(number: ReproducedNumber) -> list[str]:
+def _cells(number: ReproducedNumber, beside: PrintedNumbers) -> list[str]:
     ours = f"{number.value:.3g}"
     if number.low is not None and number.high is not None:
         ours = f"{number.value:.1f} ({number.low:.0f} - {number.high:.0f})"
-    paper = "" if number.paper is None else f"{number.paper:g}"
+    paper = number.paper_words(beside)
     cells = [number.row, budget_name(number.budget), number.place, ours, paper, number.verdict]
     temperature = "" if number.temperature is None else f"{number.temperature:g}"
     return [*cells, str(number.steps), temperature, str(number.seed)]

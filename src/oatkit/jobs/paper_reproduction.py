@@ -24,8 +24,8 @@ from oatkit.evaluation.benchmark_statistics import pooled_success
 from oatkit.jobs.paper_tables import PaperTable, paper_table
 from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.reproduction_scales import Place, find_places, scale_named
-from oatkit.jobs.row_runs import TOKENIZER_SEED, RowRuns
-from oatkit.jobs.tokenizer_comparison import compare
+from oatkit.jobs.row_runs import TOKENIZER_SEED, RowRuns, compared_name
+from oatkit.jobs.tokenizer_comparison import REPORT, compare
 from oatkit.measure.tokenizer_metrics import measure_tokenizer
 from oatkit.nn.device import Device
 from oatkit.policies import load_policy
@@ -133,6 +133,15 @@ def record_path(record: Reproduction, out: str | os.PathLike[str]) -> Path:
     """Where the record of a table is kept."""
     images = "-images" if record.settings["images"] else ""
     return Path(out) / record.settings["scale"] / f"{record.table}{images}.json"
+
+
+def comparison_reports(record: Reproduction, out: str | os.PathLike[str]) -> list[Path]:
+    """Reports of the comparisons of a table, which show more than its numbers; mostly none."""
+    if paper_table(record.table).work != "comparison":
+        return []
+    folder, name = record_path(record, out).parent, compared_name(record.settings["published"])
+    places = dict.fromkeys(number.place for number in record.numbers)
+    return [folder / place / name / REPORT for place in places]
 
 
 @dataclass(frozen=True)

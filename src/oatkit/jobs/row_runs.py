@@ -109,9 +109,7 @@ class RowRuns:
 
     def compared_dir(self, place: Place) -> Path:
         """Where kinds of tokenizers are compared on a place."""
-        published = self.published_name
-        name = f"compared-published{published}" if published else "compared"
-        return self.folder / place.name / name
+        return self.folder / place.name / compared_name(self.published_name)
 
     def tokenizer_dir(self, row: PolicyRow, place: Place) -> Path:
         """Where the tokenizer of a row is, once it is trained."""
@@ -295,6 +293,15 @@ def require_data(folder: Path, dataset: Dataset) -> None:
             f"{folder} was trained on other demonstrations than {dataset.path}: name its own by "
             "--data, use another --out, or remove the folder"
         )
+
+
+def compared_name(published: str) -> str:
+    """Name of the folder of a comparison.
+
+    Args:
+        published: Digest of FAST's universal tokenizer; empty where one is fitted.
+    """
+    return f"compared-published{published}" if published else "compared"
 
 
 def folder_name(row: str) -> str:

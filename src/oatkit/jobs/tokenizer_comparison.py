@@ -56,6 +56,8 @@ from oatkit.train.precision import with_precision
 from oatkit.types import KindComparison, LossPoint, Reconstruction, TokenizerComparison
 
 RECORD = "comparison.json"
+REPORT = "report.html"
+"""File that `write_comparison_report` writes."""
 SAMPLE_QUANTILES = (0.5, 0.8, 0.97)
 """Which held-out chunks are shown, by how much they move."""
 MAX_LOSS_POINTS = 50

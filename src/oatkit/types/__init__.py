@@ -41,6 +41,7 @@ from oatkit.types.policy_records import (
 )
 from oatkit.types.predicted_chunks import Prediction
 from oatkit.types.reproduction_records import (
+    PrintedNumbers,
     ReproducedNumber,
     Reproduction,
     ReproductionSummary,
@@ -117,6 +118,7 @@ __all__ = [
     "PolicySweepRow",
     "Prediction",
     "Properties",
+    "PrintedNumbers",
     "Property",
     "Reconstruction",
     "RepresentationMeasurement",

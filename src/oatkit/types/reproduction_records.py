@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from oatkit.types.budget import Budget, budget_name
+
+PrintedNumbers = Mapping[tuple[str, str], Mapping[str, float]]
+"""Row and budget of a table of the paper to benchmark to number; budgets are words."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,17 @@ class ReproducedNumber:
         if self.paper is None or self.low is None or self.high is None:
             return ""
         return "agrees" if self.low <= self.paper <= self.high else "does not"
+
+    def paper_words(self, beside: PrintedNumbers) -> str:
+        """The paper's number; where it measured something else, those of its benchmarks by name.
+
+        Args:
+            beside: The numbers of the paper's table.
+        """
+        if self.paper is not None:
+            return f"{self.paper:g}"
+        others = beside.get((self.row, budget_name(self.budget)), {})
+        return ", ".join(f"{benchmark} {value:g}" for benchmark, value in others.items())
 
 
 @dataclass(frozen=True)

@@ -36,5 +36,21 @@ def test_numbers_intervals_and_the_command_are_on_the_page(tmp_path: Path) -> No
 def test_other_data_agrees_with_nothing() -> None:
     number = replace(NUMBER, paper=None, low=None, high=None, value=0.123456)
     assert value_words(number) == "0.123"
-    (said,) = sentences(Reproduction("t", {}, {}, (number,)))
+    (said,) = sentences(Reproduction("t", {}, {}, (number,)), {})
     assert "no row of this page can agree" in said
+
+
+def test_numbers_of_other_benchmarks_are_named_and_reports_linked(tmp_path: Path) -> None:
+    number = replace(NUMBER, place="metaworld", paper=None)
+    beside = {("oat", "8"): {"light-libero": 56.3, "light-metaworld": 24.4}}
+    record = Reproduction("t", {"scale": "small"}, {}, (number, replace(number, row="klt")))
+    path, report = tmp_path / "t.html", tmp_path / "metaworld" / "compared" / "report.html"
+    how = {"beside": beside, "reports": [report]}
+    write_reproduction_report(record, ReproductionSummary(), "T", path, "oatkit", **how)
+    page = path.read_text()
+    assert (
+        "<td>50.0 (40 - 60)</td><td>light-libero 56.3, light-metaworld 24.4</td><td></td>" in page
+    )
+    assert "<td>klt</td><td>8</td><td>50.0 (40 - 60)</td><td></td><td></td>" in page
+    assert "Demonstrations, tasks and sizes are not the same" in page
+    assert '<a href="metaworld/compared/report.html">' in page

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from oatkit.measure.reports.html_page import bullets, how_made, page, table
 from oatkit.types import (
+    PrintedNumbers,
     ReproducedNumber,
     Reproduction,
     ReproductionSummary,
@@ -14,9 +16,22 @@ from oatkit.types import (
     budget_name,
 )
 
+OTHERS = (
+    "They stand beside ours with the name of the benchmark that each is of. Demonstrations, tasks "
+    "and sizes are not the same, and errors are in the units of their own actions."
+)
+"""What is said of numbers of other benchmarks."""
+
 
 def write_reproduction_report(
-    record: Reproduction, summary: ReproductionSummary, title: str, path: Path, command: str
+    record: Reproduction,
+    summary: ReproductionSummary,
+    title: str,
+    path: Path,
+    command: str,
+    *,
+    beside: PrintedNumbers | None = None,
+    reports: Sequence[Path] = (),
 ) -> Path:
     """Write the page of a table.
 
@@ -26,13 +41,21 @@ def write_reproduction_report(
         title: Title of the table in the paper.
         path: Where the page goes.
         command: Command line that was typed.
+        beside: Numbers of the paper's table, shown where they are of another benchmark.
+        reports: Reports with more of what was found, below the folder of the page.
     """
-    path.write_text(reproduction_page(record, summary, title, command))
+    links = [report.relative_to(path.parent).as_posix() for report in reports]
+    path.write_text(reproduction_page(record, summary, title, command, beside or {}, links))
     return path
 
 
 def reproduction_page(
-    record: Reproduction, summary: ReproductionSummary, title: str, command: str
+    record: Reproduction,
+    summary: ReproductionSummary,
+    title: str,
+    command: str,
+    beside: PrintedNumbers,
+    links: Sequence[str],
 ) -> str:
     """The page: one table for each column of the paper's, and one of averages and ranks."""
     scale = record.settings["scale"]
@@ -45,7 +68,7 @@ def reproduction_page(
                 *("row", "tokens", "ours", "in the paper", "the paper's number", "steps"),
                 *("temperature", "seed", "episodes a task"),
             ),
-            [_cells(number) for number in record.numbers if number.place == place],
+            [_cells(number, beside) for number in record.numbers if number.place == place],
         )
         for place in places
     }
@@ -54,20 +77,22 @@ def reproduction_page(
     return page(
         title,
         f"Made again at the scale <b>{escape(scale)}</b>.",
-        summary=bullets(sentences(record)),
-        figures={},
+        summary=bullets(sentences(record, beside)),
+        figures={"More than numbers": _linked(links)},
         tables=tables,
         made=how_made([command], record.settings, record.versions),
     )
 
 
-def sentences(record: Reproduction) -> list[str]:
+def sentences(record: Reproduction, beside: PrintedNumbers) -> list[str]:
     """What the record says about the paper's numbers."""
     said = [number.verdict for number in record.numbers if number.verdict]
     if not said:
+        has_others = any(number.paper_words(beside) for number in record.numbers)
         return [
             "The paper's numbers were measured on other data or at another scale: no row of this "
-            "page can agree with them or not."
+            "page can agree with them or not.",
+            *([OTHERS] if has_others else []),
         ]
     return [
         f"{said.count('agrees')} of {len(said)} numbers of the paper lie within our 95 % intervals."
@@ -117,11 +142,22 @@ def _average_cells(row: SummarizedRow, has_printed: bool) -> list[str]:
     ]
 
 
-def _cells(number: ReproducedNumber) -> list[str]:
+def _linked(links: Sequence[str]) -> str:
+    """Links to reports of comparisons."""
+    if not links:
+        return ""
+    items = "".join(f'<li><a href="{escape(link)}">{escape(link)}</a></li>' for link in links)
+    return (
+        "<p>Chunks decoded from growing prefixes, and the properties of each kind with their "
+        f"measurements:</p><ul>{items}</ul>"
+    )
+
+
+def _cells(number: ReproducedNumber, beside: PrintedNumbers) -> list[str]:
     temperature = number.temperature
     return [
         *(number.row, budget_name(number.budget), value_words(number)),
-        "" if number.paper is None else f"{number.paper:g}",
+        number.paper_words(beside),
         *(number.verdict, str(number.steps)),
         "" if temperature is None else f"{temperature:g}",
         *(str(number.seed), "" if number.episodes is None else str(number.episodes)),
