@@ -12,9 +12,9 @@ from rich.console import Console
 
 import oatkit
 from oatkit.data import Dataset
+from oatkit.jobs.comparison_plan import ComparisonPlan
 from oatkit.jobs.comparison_shards import ComparisonWork
 from oatkit.jobs.shard_table import MERGES
-from oatkit.jobs.tokenizer_comparison import ComparisonPlan
 from oatkit.shards import ShardNumber, merge_folder, run_shard
 from oatkit.storage.records import read_record
 from oatkit.types import KindComparison, TokenizerComparison

@@ -17,8 +17,9 @@ from oatkit.commands.dataset_options import Columns, DatasetOptions
 from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.shard_options import ShardFlag, run_as_shard
 from oatkit.commands.text_output import print_lines, table, table_row
+from oatkit.jobs.comparison_plan import ComparisonPlan
 from oatkit.jobs.comparison_shards import ComparisonWork
-from oatkit.jobs.tokenizer_comparison import ComparisonPlan, compare
+from oatkit.jobs.tokenizer_comparison import compare
 from oatkit.measure.reports.comparison_findings import cautions, sentences, trained
 from oatkit.measure.reports.probe_findings import (
     best_for_policy,

@@ -9,9 +9,9 @@ from typing import Any
 
 from rich.console import Console
 
+from oatkit.jobs.comparison_plan import ComparisonPlan
 from oatkit.jobs.tokenizer_comparison import (
     RECORD,
-    ComparisonPlan,
     begin_comparison,
     compare_kind,
 )
