@@ -179,6 +179,14 @@ def test_draws_and_committed_actions_are_for_a_server(
         LocalPolicy(exported[1]).infer({"observation/state": np.zeros(5)}, **options)
 
 
+def test_committing_nothing_is_no_commitment(exported: tuple[Path, Path]) -> None:
+    """As on a server: a client that has nothing to commit need not leave the argument out."""
+    local = LocalPolicy(exported[1], sampling=GREEDY)
+    observation = {"observation/state": np.zeros(5), "prompt": tiny.TASKS[0]}
+    told = local.infer(observation, committed=np.zeros((0, 3), np.float32))
+    np.testing.assert_array_equal(told["actions"], local.infer(observation)["actions"])
+
+
 def test_ids_are_sampled_as_asked_for(exported: tuple[Path, Path]) -> None:
     """Only the likeliest ids, repeatable by their seed, and not always the same; an episode begins
     the random numbers again, as on a server."""

@@ -85,11 +85,11 @@ class LocalPolicy:
                 the first at the latest. A kind without prefixes cannot stop, and the reply warns.
             sampling: How ids are chosen, instead of what the policy was opened with.
             draws: Must be 1: several draws are for a server, which generates them in one batch.
-            committed: Must be None: committed actions are for a server, since choosing tokens by
-                them decodes many chunks for one.
+            committed: Must be None or empty: committed actions are for a server, since choosing
+                tokens by them decodes many chunks for one.
         """
         began = time.perf_counter()
-        if draws != 1 or committed is not None:
+        if draws != 1 or (committed is not None and np.size(committed)):
             raise ValueError(
                 "a policy on the robot predicts one chunk from one observation: ask a server for "
                 "draws, and for chunks that go on from committed actions"
