@@ -81,6 +81,7 @@ test-vla-eval: setup .venv-vla-eval/.installed
 # are not on PyPI: OATKIT_LIBERO_ASSETS names their folder, without it the tests that need them are skipped.
 test-libero: .venv-libero/.installed
 	.venv-libero/bin/python -m pytest tests/envs/test_libero.py tests/envs/test_libero_experts.py tests/envs/test_mujoco_cameras.py
+	.venv-libero/bin/python -m pytest tests/envs/test_conformance.py -k libero-object
 
 .venv-libero/.installed: pyproject.toml packages/oatkit-client/pyproject.toml
 	test -x .venv-libero/bin/python || $(PYTHON) -m venv .venv-libero

@@ -3,11 +3,11 @@
     python -m benchmarks.policy_robosuite [--only oat oat-pow2 ...] [--images] [--seeds 0]
         [--temperatures 0] [--steps N] [--episodes 50]
 
-Rows are those of `oatkit reproduce light-policies`, made in the same way, on RoboMimic's three
-tasks that the paper has, lift, can and square, from 50 demonstrations of our scripted experts each.
-The policy reads the environment state, or with `--images` both cameras and the arm's state. Every
-row is saved by itself: the same command again resumes, also within a training, and skips what is
-finished; `--again` measures it again.
+Rows are those of `oatkit reproduce light-policies --env robosuite`, made in the same way, on
+RoboMimic's three tasks that the paper has, lift, can and square, from 50 demonstrations of our
+scripted experts each. The policy reads the environment state, or with `--images` both cameras and
+the arm's state. Every row is saved by itself: the same command again resumes, also within a
+training, and skips what is finished; `--again` measures it again.
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ from benchmarks.closed_loop import (
     row_runs,
 )
 from benchmarks.record import read_results, write_result
-from benchmarks.tokenizer_rate_distortion import OUT, SEED
-from oatkit.envs.robosuite import CAMERAS
+from benchmarks.tokenizer_rate_distortion import REPRODUCTION, SEED
 from oatkit.jobs.paper_tables import paper_table
-from oatkit.jobs.reproduction_scales import Place, Scale
-from oatkit.jobs.robosuite_demonstrations import RobosuiteDemonstrations, make_robosuite
-from oatkit.types.observation_keys import ENVIRONMENT_STATE
+from oatkit.jobs.reproduction_scales import Place, find_places
+from oatkit.jobs.row_runs import RowRuns
 
 NAME = "policy_robosuite"
 TABLE = paper_table("light-policies")
@@ -46,7 +44,7 @@ def main(argv: list[str] | None = None) -> None:
     args = parsed(parser, argv)
     runs = row_runs(args, TABLE)
     names = [f"{row}{seen}" for row in TABLE.all_rows for seen in ("", IMAGES)]
-    place = find_place(args, runs.scale)
+    place = find_place(args, runs)
     for cell in cells(args):
         label = labeled(cell, images=args.images).label
         before = read_results(NAME).get(label)
@@ -63,15 +61,12 @@ def labeled(cell: Cell, *, images: bool) -> Cell:
     return replace(cell, name=f"{cell.name}{IMAGES}") if images else cell
 
 
-def find_place(args: Namespace, scale: Scale) -> Place:
+def find_place(args: Namespace, runs: RowRuns) -> Place:
     """The demonstrations, which are made unless they are there, and the simulator."""
-    name = "robosuite-images" if args.images else "robosuite"
-    wanted = RobosuiteDemonstrations(episodes=scale.demonstrations, images=args.images)
-    folder = OUT / "data" / f"{name}-{scale.demonstrations}"
-    data = make_robosuite(folder, wanted, workers=args.workers, show_progress=True)
-    if args.images:
-        return Place(name, data, cameras=tuple(CAMERAS), simulator="robosuite")
-    return Place(name, data, state_keys=(ENVIRONMENT_STATE,), simulator="robosuite")
+    how = {"images": args.images, "workers": args.workers, "show_progress": True}
+    folder, where = REPRODUCTION / args.scale / "data", ("robosuite",)
+    (place,) = find_places(TABLE, runs.scale, folder, {}, simulators=where, **how)
+    return place
 
 
 if __name__ == "__main__":

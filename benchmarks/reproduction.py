@@ -70,9 +70,11 @@ of benchmarks that the small scale does not run have their benchmark's name; dat
 are not the same. Pages of comparisons link the report with prefixes and properties.
 `--scale paper` takes the paper's recipes and your copy of the demonstrations, and runs its
 simulators by way of [praxis-eval](evaluation.md); `--scale tiny` shows in minutes that everything
-runs. The same command again goes on, row by row, and tables share what was trained; with other
-`--episodes` rows are evaluated again, and other `--steps`, `--data`, `--backbone` or `--published`
-take another `--out`. FAST's universal tokenizer, which the paper uses, is named by `--published`.
+runs. `--env robosuite` makes RoboMimic's lift, can and square a column of the table at these two
+scales, in the [environment of robosuite](evaluation.md#robosuite). The same command again goes on,
+row by row, and tables share what was trained; with other `--episodes` rows are evaluated again, and
+other `--steps`, `--data`, `--backbone` or `--published` take another `--out`. FAST's universal
+tokenizer, which the paper uses, is named by `--published`.
 `--seeds` and `--temperatures` take several values; tokenizers are trained once for all of them.
 
 Scripts of `benchmarks/` keep the numbers of this page. `policy_table`, `policy_sweep`,
@@ -86,6 +88,7 @@ settings.
 oatkit reproduce
 oatkit reproduce light-policies --out out/reproduction
 oatkit reproduce light-policies --only oat quest --images
+oatkit reproduce light-policies --env robosuite
 oatkit reproduce light-policies --only oat oat-pow2 --temperatures 0 1 --seeds 0 1 2
 oatkit reproduce light-policies --scale paper --data light-libero=path/to/libero_10
 ```

@@ -113,6 +113,21 @@ def test_rows_from_images_have_a_record_of_their_own(
     assert tuple(load_policy(policy).spec.cameras) == ("top",)
 
 
+def test_robosuite_is_a_further_column_of_the_same_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = plane_demonstrations(tmp_path, monkeypatch)["metaworld"]
+    out = tmp_path / "out"
+    where = ["--scale", "tiny", "--out", str(out), "--workers", "1", "--only", "quest"]
+    for name in ("metaworld", "robosuite"):
+        given = ["--env", name, "--data", f"{name}={data}"]
+        assert cli.main(["reproduce", "light-policies", *where, *given]) == 0
+    found = read_record(out / "tiny" / "light-policies.json", Reproduction)
+    assert [number.place for number in found.numbers] == ["metaworld", "robosuite"]
+    assert (out / "tiny" / "robosuite" / "policies").is_dir()
+    assert "light-robomimic" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default:the policy was trained to generate")
 def test_every_row_beside_the_papers_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from tests.evaluation.plane import PLANE, TASKS
 
 def plane_demonstrations(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """Demonstrations from state and with images, by the names that the smaller scales have."""
-    for simulator in ("metaworld", "pusht"):
+    for simulator in ("metaworld", "pusht", "robosuite"):
         monkeypatch.setitem(SIMULATORS, simulator, PLANE)
     monkeypatch.setattr(reproduction_scales, "CAMERA", "top")
     monkeypatch.setenv("OATKIT_CACHE", str(folder / "cache"))

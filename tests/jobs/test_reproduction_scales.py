@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from oatkit.envs.robosuite import ROBOSUITE
+from oatkit.envs.simulator_table import SIMULATORS
+from oatkit.errors import MissingExtraError
 from oatkit.jobs.paper_tables import PAPER_TABLES, paper_table
 from oatkit.jobs.reproduction_scales import SCALES, find_places, ready_backbone, scale_named
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
@@ -49,6 +53,53 @@ def test_the_smaller_scales_have_one_column_of_their_own(tmp_path: Path) -> None
     assert (seen.name, seen.cameras, seen.state_keys) == ("metaworld-images", ("corner2",), ())
     (doors,) = find_places(large, scale, tmp_path, named)
     assert (doors.name, doors.cameras) == ("doors", ("corner2",))
+
+
+def test_robosuite_is_a_column_where_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = plane_demonstrations(tmp_path, monkeypatch)["metaworld"]
+    light, scale = paper_table("light-policies"), SCALES["tiny"]
+    named = dict.fromkeys(("metaworld", "robosuite", "robosuite-images"), data)
+    both = find_places(light, scale, tmp_path, named, simulators=("metaworld", "robosuite"))
+    assert [(place.name, place.simulator) for place in both] == [
+        *(("metaworld", "metaworld"), ("robosuite", "robosuite")),
+    ]
+    assert both[1].state_keys == ("observation.environment_state",)
+    how = {"simulators": ("robosuite",), "images": True}
+    (seen,) = find_places(light, scale, tmp_path, named, **how)
+    assert (seen.name, seen.state_keys) == ("robosuite-images", ())
+    assert seen.cameras == ("agentview", "robot0_eye_in_hand")
+    with pytest.raises(ValueError, match=r"data make robosuite --tasks lift can square --episodes"):
+        find_places(light, scale, tmp_path, {}, simulators=("robosuite",), may_make=False)
+
+
+@pytest.mark.parametrize(
+    ("table", "scale", "simulator", "message"),
+    [
+        ("light-policies", "small", "libero", "unknown simulator of a table 'libero'"),
+        ("light-policies", "paper", "robosuite", "at the paper's --data names the benchmarks"),
+        ("vlm-policies", "small", "robosuite", "made in metaworld only, not in robosuite: leave"),
+        ("pusht", "small", "robosuite", "made in pusht only, not in robosuite: leave --env out"),
+    ],
+)
+def test_simulators_that_a_table_is_not_made_in(
+    table: str, scale: str, simulator: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        find_places(paper_table(table), SCALES[scale], tmp_path, {}, simulators=(simulator,))
+
+
+@pytest.mark.parametrize("named", [(), ("robosuite",)])
+def test_a_missing_simulator_is_said_before_anything_is_made_or_trained(
+    named: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent = replace(ROBOSUITE, packages=("oatkit-has-no-such-package",))
+    monkeypatch.setitem(SIMULATORS, "robosuite", absent)
+    table, data = paper_table("light-policies"), dict.fromkeys(named, tmp_path)
+    with pytest.raises(MissingExtraError, match=r"pip install 'oatkit\[robosuite\]'"):
+        find_places(table, SCALES["tiny"], tmp_path, data, simulators=("robosuite",))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_named_checkpoint_counts_more_than_the_scales(

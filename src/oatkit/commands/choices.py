@@ -12,7 +12,7 @@ from tyro.extras import literal_type_from_choices
 
 from oatkit.jobs.demo_plan import DEMO_TASKS
 from oatkit.jobs.paper_tables import TABLES
-from oatkit.jobs.reproduction_scales import SCALES
+from oatkit.jobs.reproduction_scales import MADE_IN, SCALES
 from oatkit.policies.policy_table import POLICIES
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.policies.vlm.vlm_config import OBJECTIVES
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     DemoSimulatorName = str
     PaperTableName = str
     ScaleName = str
+    ScaleSimulatorName = str
     FamilyName = str
     OptimizerName = str
     TrackerName = str
@@ -87,6 +88,7 @@ else:
     DemoSimulatorName = literal_type_from_choices(DEMO_TASKS)
     PaperTableName = literal_type_from_choices(TABLES)
     ScaleName = literal_type_from_choices(SCALES)
+    ScaleSimulatorName = literal_type_from_choices(MADE_IN)
     FamilyName = literal_type_from_choices(FAMILIES)
     OptimizerName = literal_type_from_choices(OPTIMIZERS)
     TrackerName = literal_type_from_choices(TRACKERS)

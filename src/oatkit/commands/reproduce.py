@@ -12,7 +12,7 @@ from rich.text import Text
 from tyro.conf import Positional, UseAppendAction, arg
 
 from oatkit.commands.benchmark_output import env_options
-from oatkit.commands.choices import PaperTableName, ScaleName
+from oatkit.commands.choices import PaperTableName, ScaleName, ScaleSimulatorName
 from oatkit.commands.command_line import command_line
 from oatkit.commands.device_options import DeviceFlag, announce_device
 from oatkit.commands.shard_options import ShardFlag, run_as_shard
@@ -26,6 +26,7 @@ from oatkit.jobs.paper_reproduction import (
     reproduce,
 )
 from oatkit.jobs.paper_tables import TABLES, PaperTable
+from oatkit.jobs.reproduction_scales import simulators_of
 from oatkit.jobs.reproduction_shards import ReproductionWork
 from oatkit.jobs.reproduction_summary import summarize_table
 from oatkit.types import PrintedNumbers, ReproducedNumber, Reproduction, budget_name
@@ -38,6 +39,7 @@ class Reproduce:
     Example:
         oatkit reproduce
         oatkit reproduce light-policies --out out/reproduction
+        oatkit reproduce light-policies --env robosuite
         oatkit reproduce light-policies --scale paper --data light-libero=path/to/libero_10
     """
 
@@ -45,6 +47,10 @@ class Reproduce:
     """Table or figure; without it all are listed with what they need."""
     scale: ScaleName = "small"
     """tiny: seconds, means nothing; small: MetaWorld on a CPU; paper: its recipes on your data."""
+    env: tuple[ScaleSimulatorName, ...] = ()
+    """Simulators of the smaller scales, each a column of the table: metaworld, which is the default
+    and has the paper's four tasks, robosuite with RoboMimic's lift, can and square. Columns that
+    the record has stay."""
     out: Annotated[Path, arg(metavar="DIR")] = Path("out/reproduction")
     """Folder for records, pages and everything trained, which tables share; the same command again
     goes on row by row."""
@@ -53,8 +59,8 @@ class Reproduce:
     default."""
     data: UseAppendAction[tuple[str, ...]] = ()
     """BENCHMARK=PATH: your demonstrations of a benchmark of the table (--scale paper), or of
-    metaworld, metaworld-images or doors (smaller scales, which make them otherwise), or of pusht
-    or pusht-keypoints."""
+    metaworld, robosuite, either with -images, or doors (smaller scales, which make them
+    otherwise), or of pusht or pusht-keypoints."""
     state_key: UseAppendAction[tuple[str, ...]] = ()
     """BENCHMARK=KEY,KEY: parts of praxis-eval's observation that are joined to the state."""
     env_option: UseAppendAction[tuple[str, ...]] = ()
@@ -65,7 +71,7 @@ class Reproduce:
     """FAST's universal tokenizer, as its authors publish it and the paper uses it; one is fitted on
     the data by default."""
     images: bool = False
-    """Let light policies read MetaWorld's camera and the arm's state (smaller scales)."""
+    """Let light policies read the simulator's cameras and the arm's state (smaller scales)."""
     episodes: int | None = None
     """Number of episodes of each task; 50, and 1 for tiny, by default."""
     steps: int | None = None
@@ -95,6 +101,7 @@ def run(options: Reproduce, console: Console) -> int:
         "scale": options.scale,
         "only": options.only,
         "data": {name: Path(path) for name, path in pairs("data", options.data).items()},
+        "simulators": options.env,
         "simulator_keys": {
             name: keys.split(",") for name, keys in pairs("state-key", options.state_key).items()
         },
@@ -162,7 +169,7 @@ def render_list() -> Text:
 
 
 def needs(one: PaperTable) -> dict[str, str]:
-    """What a table takes at the small scale and at the paper's."""
+    """What a table takes at the small scale, in robosuite too, and at the paper's."""
     hours = f"{one.minutes / 60:.2g} hours of two cores by estimate"
     if one.simulator == "pusht":
         data = "your copy of the demonstrations, --data pusht=PATH --data pusht-keypoints=PATH"
@@ -170,12 +177,16 @@ def needs(one: PaperTable) -> dict[str, str]:
     extras = "metaworld,report,vlm" if one.is_large else "metaworld,report"
     backbones = ", backbones with random weights" if one.is_large else ""
     small = f"oatkit[{extras}], {hours}; MetaWorld's demonstrations are made{backbones}"
+    found = {"small": small}
+    if "robosuite" in simulators_of(one):
+        tasks = "RoboMimic's lift, can and square, whose demonstrations are made"
+        found["small, robosuite"] = f"oatkit[report,robosuite], {tasks}; --env robosuite"
     drivers = dict.fromkeys(str(benchmark_preset(name).driver) for name in one.benchmarks)
     simulators = f"praxis-eval[{','.join(drivers)}], " if one.work == "policies" else ""
     data = " ".join(f"--data {name}=PATH" for name in one.benchmarks)
     where = "GPUs for the backbones" if one.is_large else "a GPU for training"
     large = f"{simulators}{where}, hours not measured; --scale paper {data}"
-    return {"small": small, "paper": large}
+    return {**found, "paper": large}
 
 
 def render_reproduction(record: Reproduction, beside: PrintedNumbers) -> Text:

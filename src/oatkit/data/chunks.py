@@ -60,9 +60,11 @@ class Chunks:
         for name, value in (("horizon", horizon), ("stride", stride), ("history", history)):
             if value < 1:
                 raise ValueError(f"{name} is {value}, expected at least 1")
-        longest = int(dataset.episode_lengths.max())
-        if horizon > longest:
-            raise ValueError(_too_long(dataset, horizon, longest))
+        if horizon > dataset.longest_in_files:
+            raise ValueError(
+                f"horizon {horizon} is longer than every episode of {dataset.path}; the longest "
+                f"has {dataset.longest_in_files} frames"
+            )
         cameras = (cameras,) if isinstance(cameras, str) else tuple(cameras)
         for camera in cameras:
             if camera not in dataset.cameras:
@@ -152,18 +154,3 @@ class Chunks:
         """The frames seen at each start, oldest first; frames before the start of the episode are
         replaced by its first."""
         return np.maximum(frame_B[:, None] + np.arange(1 - self.history, 1), 0)
-
-
-def _too_long(dataset: Dataset, horizon: int, longest: int) -> str:
-    """Why there are no chunks of this horizon, for a whole dataset or a part of it."""
-    of_all = dataset.longest_in_files
-    if of_all == longest:
-        return (
-            f"horizon {horizon} is longer than every episode of {dataset.path}; the longest has "
-            f"{longest} frames"
-        )
-    return (
-        f"horizon {horizon} is longer than every episode of a part of {dataset.path} "
-        f"({len(dataset)} episodes, the longest has {longest} frames; that of the whole dataset "
-        f"has {of_all}): use a smaller --horizon, or another --split-seed or --held-out"
-    )

@@ -67,6 +67,7 @@ def plan_reproduction(
     scale: str = "small",
     only: Sequence[str] = (),
     data: Mapping[str, Path] | None = None,
+    simulators: Sequence[str] = (),
     simulator_keys: Mapping[str, Sequence[str]] | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
     backbones: Mapping[str, str] | None = None,
@@ -87,19 +88,18 @@ def plan_reproduction(
         table: Name of `PAPER_TABLES`.
         folder: Folder for demonstrations and everything that is trained.
         scale: "tiny", "small" or "paper"; see `reproduction_scales.py`.
-        only: Names of rows, also of those that the paper's table does not have; all of the paper's
-            by default.
-        data: Benchmark to its demonstrations; the smaller scales make their own in MetaWorld.
+        only: Names of rows, also such as the paper does not have; all of the paper's by default.
+        data: Benchmark to its demonstrations; the smaller scales make their own.
+        simulators: Columns of the smaller scales, "metaworld" (the default) and "robosuite".
         simulator_keys: Benchmark to the parts of praxis-eval's observation that are the state.
         env_kwargs: Arguments for praxis-eval's simulators.
         backbones: Family to a checkpoint other than the scale's.
         published: Folder of FAST's universal tokenizer; one is fitted on the data by default.
-        images: Whether light policies read MetaWorld's camera at the smaller scales.
+        images: Whether light policies read the simulator's cameras at the smaller scales.
         episodes: Number of episodes of each task; the scale's by default.
         steps: Number of training steps of a policy; the preset's for rows by default.
         temperatures: Sampling temperatures, each of which is evaluated; the scale's by default.
-        seeds: Seeds of policies: each is a training and has its own goals. Tokenizers are trained
-            once, with seed 0.
+        seeds: Seeds of policies: each is a training and has its own goals. Tokenizers have seed 0.
         workers: Number of simulator processes; one per core by default.
         device: Where networks run: "auto", "cpu", "cuda", "cuda:1" or "mps"; see `resolve_device`.
         show_progress: Whether to print what happens and to show bars.
@@ -111,7 +111,7 @@ def plan_reproduction(
     _require_rows(only, wanted, table)
     size = size.changed(episodes, steps)
     how: dict[str, Any] = {"workers": workers, "show_progress": show_progress, "images": images}
-    how |= {"simulator_keys": simulator_keys, "may_make": may_make}
+    how |= {"simulator_keys": simulator_keys, "may_make": may_make, "simulators": simulators}
     places = find_places(wanted, size, folder / "data", data or {}, **how)
     given = (backbones or {}, published, env_kwargs or {}, workers, device, show_progress)
     runs = RowRuns(size, size.preset(wanted), folder, *given)

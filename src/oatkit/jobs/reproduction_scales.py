@@ -1,8 +1,9 @@
 """Where and how large a table of the paper is made again: demonstrations, sizes, episodes.
 
 tiny    seconds of MetaWorld, to see that everything runs; the numbers mean nothing
-small   MetaWorld on a CPU: the paper's four tasks from state or images; vision-language
-        policies lock and unlock a door, on backbones with random weights
+small   MetaWorld on a CPU: the paper's four tasks from state or images, and RoboMimic's in
+        robosuite where that is asked for; vision-language policies lock and unlock a door, on
+        backbones with random weights
 paper   the paper's recipes on the demonstrations that are named, by way of praxis-eval
 """
 
@@ -15,12 +16,15 @@ from typing import Any
 
 import oatkit.data
 from oatkit.data import Dataset
+from oatkit.envs import robosuite
 from oatkit.envs.metaworld import CAMERA, PAPER_TASKS
 from oatkit.envs.pusht import KEYPOINTS_KEY
+from oatkit.envs.simulator_table import simulator_kind
 from oatkit.errors import unknown_name
 from oatkit.evaluation.benchmark_presets import benchmark_preset
 from oatkit.jobs.metaworld_demonstrations import Demonstrations, make_metaworld
 from oatkit.jobs.paper_tables import PaperTable
+from oatkit.jobs.robosuite_demonstrations import RobosuiteDemonstrations, make_robosuite
 from oatkit.policies.vlm.backbones.family import ScratchSize
 from oatkit.policies.vlm.backbones.family_table import FAMILIES
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
@@ -28,6 +32,8 @@ from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 SMALLEST_PATCH = 8
 DOORS = ("door-lock", "door-unlock")
 """Tasks whose scenes look alike, so that a policy must read the instruction and the image."""
+MADE_IN = ("metaworld", "robosuite")
+"""Simulators that the smaller scales make demonstrations in; the first is the default."""
 PUSHT_HORIZON = 16
 PUSHT_COLUMNS = {"pusht": ENVIRONMENT_STATE, "pusht-keypoints": KEYPOINTS_KEY}
 """Columns that say where the T is; the state is where the disc is."""
@@ -136,54 +142,112 @@ def find_places(
     folder: Path,
     data: Mapping[str, Path],
     *,
+    simulators: Sequence[str] = (),
     simulator_keys: Mapping[str, Sequence[str]] | None = None,
     images: bool = False,
     may_make: bool = True,
     workers: int | None = None,
     show_progress: bool = False,
 ) -> list[Place]:
-    """The columns of a table; demonstrations in MetaWorld are made where none are named.
+    """The columns of a table; the smaller scales make demonstrations where none are named.
 
     Args:
         table: Table of the paper.
         scale: How large it is made.
         folder: Where demonstrations that are made go.
         data: Benchmark to its demonstrations, `metaworld` to ours, or `pusht` to LeRobot's.
+        simulators: Simulators of `MADE_IN`, each of which is a column at the smaller scales; the
+            first by default.
         simulator_keys: Benchmark to the parts of praxis-eval's observation that are the state.
-        images: Whether light policies read the camera of MetaWorld and the arm's state.
+        images: Whether light policies read the simulator's cameras and the arm's state.
         may_make: Whether demonstrations are made; where they are not, none to read is an error.
         workers: Number of simulator processes; one per core by default.
         show_progress: Whether to show a bar.
     """
+    _require_simulators(table, scale, simulators)
     if table.simulator == "pusht":
         return _pusht_places(data)
     if not scale.demonstrations:
         keys = simulator_keys or {}
         named = _named(table, data)
         return [_benchmark_place(name, path, keys.get(name)) for name, path in named.items()]
+    own = {_own_name(table, one, images): one for one in simulators or MADE_IN[:1]}
+    for name, simulator in own.items():
+        if table.work == "policies" or name not in data:
+            simulator_kind(simulator).package_versions()  # what is missing is said at once
     has_images = images or table.is_large
-    name = "doors" if table.is_large else "metaworld-images" if images else "metaworld"
-    made = data.get(name)
-    if made is None:
-        tasks = DOORS if table.is_large else PAPER_TASKS
-        size = 96 if scale.backbone is None or not table.is_large else scale.backbone.image_size
-        wanted = Demonstrations(
-            tasks, scale.demonstrations, images=has_images, image_size=(size, size)
+    places = []
+    for name, simulator in own.items():
+        made = data.get(name)
+        if made is None:
+            wanted = _wanted(simulator, table, scale, has_images)
+            if not may_make:
+                raise ValueError(_make_first(name, simulator, wanted))
+            made = _make(folder / name, wanted, workers=workers, show_progress=show_progress)
+        state = () if has_images else (ENVIRONMENT_STATE,)
+        cameras = _cameras(simulator) if has_images else ()
+        places.append(Place(name, made, state_keys=state, cameras=cameras, simulator=simulator))
+    return places
+
+
+def simulators_of(table: PaperTable) -> tuple[str, ...]:
+    """The simulators of `MADE_IN` that a table can be made in."""
+    if table.simulator not in MADE_IN:
+        return ()
+    return MADE_IN[:1] if table.is_large else MADE_IN
+
+
+def _require_simulators(table: PaperTable, scale: Scale, asked: Sequence[str]) -> None:
+    """Raise unless a table can be made in all of these simulators."""
+    for name in asked:
+        if name not in MADE_IN:
+            raise ValueError(unknown_name("simulator of a table", name, MADE_IN))
+    if asked and not scale.demonstrations:
+        raise ValueError(
+            "--env chooses simulators of the smaller scales, and at the paper's --data names the "
+            "benchmarks: leave --env out"
         )
-        if not may_make:
-            raise ValueError(_make_first(name, wanted))
-        made = make_metaworld(folder / name, wanted, workers=workers, show_progress=show_progress)
-    state = () if has_images else (ENVIRONMENT_STATE,)
-    cameras = (CAMERA,) if has_images else ()
-    return [Place(name, made, state_keys=state, cameras=cameras)]
+    if others := [name for name in asked if name not in simulators_of(table)]:
+        raise ValueError(
+            f"this table is made in {table.simulator} only, not in {', '.join(others)}: leave "
+            "--env out"
+        )
 
 
-def _make_first(name: str, wanted: Demonstrations) -> str:
+def _own_name(table: PaperTable, simulator: str, images: bool) -> str:
+    """Name of the column of a simulator."""
+    if table.is_large:
+        return "doors"
+    return f"{simulator}-images" if images else simulator
+
+
+def _cameras(simulator: str) -> tuple[str, ...]:
+    return tuple(robosuite.CAMERAS) if simulator == "robosuite" else (CAMERA,)
+
+
+def _wanted(
+    simulator: str, table: PaperTable, scale: Scale, images: bool
+) -> Demonstrations | RobosuiteDemonstrations:
+    """The demonstrations of a column that is made here."""
+    if simulator == "robosuite":
+        return RobosuiteDemonstrations(episodes=scale.demonstrations, images=images)
+    tasks = DOORS if table.is_large else PAPER_TASKS
+    size = 96 if scale.backbone is None or not table.is_large else scale.backbone.image_size
+    return Demonstrations(tasks, scale.demonstrations, images=images, image_size=(size, size))
+
+
+def _make(out: Path, wanted: Demonstrations | RobosuiteDemonstrations, **how: Any) -> Path:
+    if isinstance(wanted, RobosuiteDemonstrations):
+        return make_robosuite(out, wanted, **how)
+    return make_metaworld(out, wanted, **how)
+
+
+def _make_first(name: str, simulator: str, wanted: Demonstrations | RobosuiteDemonstrations) -> str:
     """What to say where demonstrations are neither named nor made."""
     images = f" --images --image-size {wanted.image_size[0]} {wanted.image_size[1]}"
     return (
         "shards share demonstrations that are there: make them first by `oatkit data make "
-        f"metaworld --tasks {' '.join(wanted.tasks)} --episodes {wanted.episodes}"
+        f"{simulator} --tasks {' '.join(wanted.tasks)} --episodes {wanted.episodes}"
         f"{images if wanted.images else ''} --out PATH` and name them by --data {name}=PATH"
     )
 
