@@ -6,6 +6,7 @@ from typing import Any
 
 from benchmarks.markdown import paragraph, said, section, table
 from benchmarks.report_policies import difference, rate
+from benchmarks.vlm_pipeline import AT_BUDGET
 
 
 def vlm_pipeline(record: dict[str, Any]) -> str:
@@ -36,6 +37,7 @@ def vlm_pipeline(record: dict[str, Any]) -> str:
             "ordered one by one, those of `oat-pow2` in groups."
         ),
         _grouping_table(policies),
+        *_by_budget(policies),
         *_co_training(policies),
         *_overfitting(result["overfitting"], settings["overfit_steps"]),
         script="vlm_pipeline",
@@ -74,6 +76,30 @@ def _grouping_table(policies: dict[str, Any]) -> str:
             if other := loops.get("powers of two at inference"):
                 rows.append((f"`{name}`", trained, "powers of two", rate(other["all"])))
     return table(("policy", "trained", "generated", "success"), rows)
+
+
+def _by_budget(policies: dict[str, Any]) -> list[str]:
+    """Success with fewer tokens, of the policies that were measured so."""
+    prefix = AT_BUDGET.format("")
+    ways = {
+        name: {**row["closed loop"], AT_BUDGET.format("all"): row["closed loop"]["as it is"]}
+        for name, row in policies.items()
+        if any(how.startswith(prefix) for how in row["closed loop"])
+    }
+    if not ways:
+        return []
+    budgets = ("1", "2", "4", "all", "auto")
+    rows = [
+        (f"`{name}`", *(rate(loops[AT_BUDGET.format(budget)]["all"]) for budget in budgets))
+        for name, loops in ways.items()
+    ]
+    return [
+        paragraph(
+            "With fewer tokens, and with as many as the policy itself finds worth it (`auto`, by a "
+            "budget that is calibrated on held-out demonstrations)."
+        ),
+        table(("policy", *budgets), rows),
+    ]
 
 
 def _co_training(policies: dict[str, Any]) -> list[str]:
