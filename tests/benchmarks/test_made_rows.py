@@ -67,4 +67,3 @@ def test_numbers_of_episodes_are_those_that_ran() -> None:
     assert made_rows.episodes(even) == "10"
     uneven = [tasks(can=(0, 10), lift=(7, 20)), tasks(can=(0, 10), lift=(7, 18))]
     assert made_rows.episodes(uneven) == "can 10, lift 20 / 18"
-    assert "| can 10, lift 20 / 20 / 18 / 10, square 10 |" in PAGE.read_text()

@@ -90,7 +90,7 @@ def _with_sampling(settings: Json) -> Json:
 
 UPGRADES: Mapping[str, Mapping[int, Upgrade]] = {
     "oatkit/backbone-check": {1: _unchanged},
-    "oatkit/benchmark-evaluation": {1: _unchanged},
+    "oatkit/benchmark-evaluation": dict.fromkeys((1, 2), _unchanged),
     "oatkit/dataset-info": {1: _unchanged},
     "oatkit/demo": {1: _demo_from_1},
     "oatkit/policy-evaluation": {

@@ -50,7 +50,7 @@ class BenchmarkEvaluation:
     """Whether the paper's tables have a row of this tokenizer, policy and budget; None in older
     records. Only such rows are ranked."""
     schema: str = "oatkit/benchmark-evaluation"
-    version: int = 2
+    version: int = 3
 
     def decoding_lines(self) -> list[str]:
         """Sentences on queries that generated again and on episodes without a chunk; none if there
