@@ -55,6 +55,7 @@ def names_in(folder: Path) -> set[Any]:
 
 
 def main(folder: Path, num_kills: int) -> None:
+    torch.set_num_threads(1)  # a forked process waits for ever for the threads of its parent
     rng, found = random.Random(0), Counter[str]()
     write(folder, "first")
     began = time.monotonic()
