@@ -11,6 +11,7 @@ import oatkit
 from oatkit import cli
 from oatkit.tokenizers import load_tokenizer
 from oatkit.tokenizers.corrected import Corrected
+from oatkit.tokenizers.klt import Klt
 from tests.jobs.walks import write_walks
 
 
@@ -134,6 +135,10 @@ def test_a_correction_is_fitted_and_its_worth_is_said(
     assert train(data, tmp_path / "c", *flags) == 0
     assert "the correction " in capsys.readouterr().out
     assert isinstance(load_tokenizer(tmp_path / "c").codec, Corrected)
+    monkeypatch.setattr("oatkit.tokenizers.corrected.WORTH", 0.0)
+    assert train(data, tmp_path / "k", *flags) == 0
+    assert "it was left out" in capsys.readouterr().out
+    assert isinstance(load_tokenizer(tmp_path / "k").codec, Klt)
     assert train(data, tmp_path / "b", "--kind", "bin", "--correct") == 2
     assert "--correct" in capsys.readouterr().err
 

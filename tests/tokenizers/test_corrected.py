@@ -61,6 +61,7 @@ def test_the_ids_are_those_of_the_tables_and_the_error_falls(on_circle: Correcte
     assert torch.equal(on_circle.encode(unseen).ids, plain.encode(unseen).ids)
     kept = [budget for budget in BUDGETS if on_circle.scale[budget] > 0]
     assert kept
+    assert on_circle.kept() is on_circle
     for budget in kept:
         assert error(on_circle, unseen, budget) < error(plain, unseen, budget)
     assert on_circle.describe().startswith("the correction lowers the error of chunks not seen by")
@@ -75,6 +76,7 @@ def test_where_nothing_can_be_learned_nothing_changes(monkeypatch: pytest.Monkey
     for budget in BUDGETS:
         tokens = codec.encode(unseen).prefix(budget)
         assert torch.equal(codec.decode(tokens), plain.decode(tokens))
+    assert codec.kept() is codec.tables
     assert codec.describe() == (
         "the correction did not lower the error of chunks not seen: it was left out"
     )

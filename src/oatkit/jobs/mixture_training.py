@@ -116,6 +116,8 @@ def train_mixture_tokenizer(
         fit(codec, batches.blocks, show_progress)
     if isinstance(codec, Corrected):
         console.print(codec.describe(), soft_wrap=True)
+        for tokenizer in tokenizers.values():
+            tokenizer.codec = codec.kept()
     _finish(tokenizers, mixture, held_out_set, extras, out)
     return tokenizers
 

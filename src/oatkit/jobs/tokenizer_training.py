@@ -232,6 +232,7 @@ class TokenizerTraining:
             extras["fit"] = {"num_chunks": self._fit(codec, console)}
         if isinstance(codec, Corrected):
             console.print(codec.describe(), soft_wrap=True)
+            tokenizer.codec = codec.kept()
         tokenizer.extras = extras
         extras["rate_distortion"] = rate_distortion(
             tokenizer, *held_out_chunks(tokenizer, self.held_out_set)

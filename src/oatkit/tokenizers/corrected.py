@@ -105,6 +105,11 @@ class Corrected(nn.Module):
         rest = f"; it was left out at {', '.join(without)}" if without else ""
         return f"the correction lowers the error of chunks not seen by tokens: {falls}{rest}"
 
+    def kept(self) -> Corrected | Klt:
+        """What to keep after fitting: the tables alone where the correction was left out at every
+        number of tokens."""
+        return self if bool((self.scale > 0).any()) else self.tables
+
     def fit(
         self,
         chunks: Callable[[], Iterator[Tensor]],
