@@ -66,9 +66,10 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def add(data: str, name: str, row: dict[str, Any]) -> None:
-    """Save a row with the others."""
+    """Save a row with the others, in the order of `ROWS`."""
     results = read_results(NAME)  # another process may have added to them
-    results[data] = {**results.get(data, {}), name: row}
+    found = {**results.get(data, {}), name: row}
+    results[data] = {known: found[known] for known in ROWS if known in found}
     settings = {"num_tokens": 16, "held_out": HELD_OUT, "preset": "small"}
     write_result(NAME, seed=0, settings=settings, results=results)
 
