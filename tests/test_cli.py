@@ -116,6 +116,12 @@ def test_the_help_of_a_group_is_instant(words: list[str]) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+def test_the_package_runs_as_the_command() -> None:
+    run = [sys.executable, "-m", "oatkit", "--version"]
+    done = subprocess.run(run, check=True, capture_output=True, text=True)
+    assert done.stdout == "oatkit 0.1.0\n"
+
+
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_the_file_of_a_command_has_its_name(words: list[str]) -> None:
     """All but one: `lab.py` is the name of the lab itself."""
