@@ -14,6 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.closed_loop import solved_by_both
+from oatkit.evaluation.success_statistics import compare_pairs
+
 AGREES, DIFFERS, UNSURE, MISSING = "agrees", "does not", "too few episodes to tell", "not measured"
 SAME = 0.05
 """Largest difference of success that counts as none."""
@@ -96,12 +99,30 @@ class Acting:
         how: Tokens and temperature, in words.
         source: Name of the JSON file that says so.
         recipes: How each of its trainings was done.
+        solved: Which episodes each of its trainings solved; empty where that is not stored.
     """
 
     success: Mapping[str, Any]
     how: str
     source: str
     recipes: tuple[Recipe, ...]
+    solved: tuple[Mapping[str, str], ...] = ()
+
+    def is_paired_with(self, other: Acting) -> bool:
+        """Whether both say which of the same episodes they solved, training by training."""
+        counts = [
+            [{task: len(each) for task, each in solved.items()} for solved in acting.solved]
+            for acting in (self, other)
+        ]
+        return self.source == other.source and bool(self.solved) and counts[0] == counts[1]
+
+    def less(self, other: Acting) -> tuple[float, float, float]:
+        """How much more often this one succeeds than another, with its interval: pair by pair
+        where that is possible."""
+        if not self.is_paired_with(other):
+            return difference(other.success, self.success)
+        pair = compare_pairs("other", "this", solved_by_both(other.solved, self.solved))
+        return pair.difference, pair.low, pair.high
 
 
 def compared(
@@ -113,13 +134,15 @@ def compared(
         one, other = first(), second()
         if one is None or other is None:
             return NOT_MEASURED
-        change, low, high = difference(one.success, other.success)
+        change, low, high = other.less(one)
         rates = [f"{100 * acting.success['rate']:.0f}" for acting in (one, other)]
-        episodes = [str(acting.success["episodes"]) for acting in (one, other)]
+        episodes = " and ".join(str(acting.success["episodes"]) for acting in (one, other))
+        if one.is_paired_with(other):
+            episodes = f"the same {one.success['episodes']}"
         seeds = [str(len(acting.recipes)) for acting in (one, other)]
         ours = (
             f"{' and '.join(rates)} %: {100 * change:+.0f} points "
-            f"({100 * low:+.0f} to {100 * high:+.0f}), {' and '.join(episodes)} episodes of "
+            f"({100 * low:+.0f} to {100 * high:+.0f}), {episodes} episodes of "
             f"{' and '.join(seeds)} seeds, "
             f"{' and '.join(dict.fromkeys((one.how, other.how)))}"
         )

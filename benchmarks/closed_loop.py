@@ -147,7 +147,11 @@ def row_numbers(record: PolicyEvaluation, trained_in: Path) -> dict[str, Any]:
         "tokenizer_steps": policy.tokenizer.extras.get("train", {}).get("steps", 0),
         **policy_recipe(policy),
         "protocol": {name: record.settings.get(name) for name in protocol},
-        "budgets": [asdict(budget) for budget in record.budgets],
+        "budgets": [
+            asdict(result)
+            | {"solved": solved([e for e in record.episodes if e.budget == result.budget])}
+            for result in record.budgets
+        ],
         "against_largest": [asdict(pair) for pair in record.comparisons],
         "failed": sum(e.error is not None for e in record.episodes),
     }
@@ -181,6 +185,24 @@ def solved(episodes: Sequence[EpisodeResult]) -> dict[str, str]:
     for episode in sorted(episodes, key=lambda e: (e.task, e.episode)):
         found[episode.task] = found.get(episode.task, "") + str(int(episode.is_success))
     return found
+
+
+def solved_by_both(
+    first: Sequence[Mapping[str, str]], second: Sequence[Mapping[str, str]]
+) -> list[tuple[bool, bool]]:
+    """Whether the first and the second solved each of the episodes that both have.
+
+    Args:
+        first: What `solved` gives, of each training.
+        second: The same; the first training is compared with the first.
+    """
+    return [
+        (one == "1", other == "1")
+        for ours, theirs in zip(first, second, strict=False)
+        for task in ours
+        if task in theirs
+        for one, other in zip(ours[task], theirs[task], strict=False)
+    ]
 
 
 def over_seeds(rows: Mapping[str, Any]) -> dict[str, list[Any]]:

@@ -287,7 +287,13 @@ def _evaluated(
         light_recipe(row, _temperature(row), each) for row, each in zip(own, at_budget, strict=True)
     )
     how = f"temperature {_temperature(own[0]):g}"
-    return Acting(pooled([each["success"] for each in at_budget]), how, source, recipes)
+    return Acting(
+        pooled([each["success"] for each in at_budget]),
+        how,
+        source,
+        recipes,
+        tuple(each["solved"] for each in at_budget if "solved" in each),
+    )
 
 
 CALLS: Mapping[str, Callable[[int, int], int]] = {

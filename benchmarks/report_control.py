@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
-from benchmarks.closed_loop import pooled
+from benchmarks.closed_loop import pooled, solved_by_both
 from benchmarks.control import EVERY_BUDGET, ROWS, RULES
 from benchmarks.control_drawing import comparable_ms, left_out
 from benchmarks.markdown import paragraph, section, table
@@ -124,20 +124,14 @@ def beyond(found: Cells, reference: Cells) -> str:
         found: Results of some trainings; older ones do not keep which episodes were solved.
         reference: The same of the reference.
     """
-    kept = ([f["solved"] for f in each if "solved" in f] for each in (reference, found))
-    trainings = list(zip(*kept, strict=False))
-    pairs = [
-        (first == "1", second == "1")
-        for theirs, own in trainings
-        for task, solved in theirs.items()
-        for first, second in zip(solved, own[task], strict=True)
-    ]
+    theirs, own = ([f["solved"] for f in each if "solved" in f] for each in (reference, found))
+    pairs, num_trainings = solved_by_both(theirs, own), min(len(theirs), len(own))
     if not pairs:
         return ""
     result = compare_pairs("reference", "found", pairs)
     low, points, high = (100 * x for x in (result.low, result.difference, result.high))
-    p_value = f", p {result.p_value:.2g}" if len(trainings) == 1 else ""
-    return f"{points:+.1f} ({low:+.0f} to {high:+.0f}){p_value}; {len(trainings)}"
+    p_value = f", p {result.p_value:.2g}" if num_trainings == 1 else ""
+    return f"{points:+.1f} ({low:+.0f} to {high:+.0f}){p_value}; {num_trainings}"
 
 
 def _num_seeds(cells: Cells, name: str) -> int:

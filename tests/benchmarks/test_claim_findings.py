@@ -60,3 +60,35 @@ def test_independent_differences_are_newcombes() -> None:
     first, second = (asdict(success_rate(*counts)) for counts in ((48, 80), (56, 70)))
     change, low, high = claims.difference(first, second)
     assert (round(change, 4), round(low, 4), round(high, 4)) == (0.2, 0.0524, 0.3339)
+
+
+def acting(*solved: dict[str, str], source: str = "policy_sweep") -> claims.Acting:
+    """A policy whose trainings solved these episodes."""
+    found = [letter for each in solved for letters in each.values() for letter in letters]
+    success = asdict(success_rate(found.count("1"), len(found)))
+    return claims.Acting(success, "temperature 0", source, ({"steps": 9},) * len(solved), solved)
+
+
+def test_the_same_episodes_are_compared_pair_by_pair() -> None:
+    first, second = acting({"push": "0010" * 10}), acting({"push": "0011" * 10})
+    found = claims.compared(lambda: first, lambda: second, claims.is_larger)()
+    assert found.status == claims.AGREES
+    assert "+25 points" in found.ours
+    assert "the same 40 episodes of 1 and 1 seeds" in found.ours
+    change, low, high = second.less(first)
+    assert first.less(second) == pytest.approx((-change, -high, -low))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        acting({"push": "0011" * 9 + "00"}),
+        acting({"pull": "0011" * 10}),
+        acting({"push": "0011" * 10}, {"push": "0011" * 10}),
+        acting({"push": "0011" * 10}, source="control"),
+    ],
+)
+def test_other_episodes_are_compared_as_independent_ones(other: claims.Acting) -> None:
+    first = acting({"push": "0010" * 10})
+    assert not first.is_paired_with(other)
+    assert other.less(first) == claims.difference(first.success, other.success)
