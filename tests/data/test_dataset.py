@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -92,3 +93,11 @@ def test_equal_episodes_are_found(tmp_path: Path) -> None:
     again = [demos[2], *demos, demos[0]]
     dataset = oatkit.open_dataset(datasets.write_npz_file(tmp_path / "d.npz", again))
     assert dataset.duplicate_episodes() == [[0, 3], [1, 4]]
+
+
+@pytest.mark.parametrize("wants", [oatkit.train_tokenizer, oatkit.train_policy, oatkit.compare])
+def test_a_path_is_no_dataset(wants: Callable[..., object]) -> None:
+    message = r"'out/d' is a path: open it first, oatkit.open_dataset\('out/d'\)"
+    for path in ("out/d", Path("out/d")):
+        with pytest.raises(ValueError, match=message):
+            wants(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -313,6 +314,13 @@ class Dataset:
                         f"{self._source.episode_numbers[episode]} frame {frame}; `oatkit data "
                         "check` lists every such place"
                     )
+
+
+def require_opened(dataset: object) -> None:
+    """Refuse a path in the place of the dataset that lies there."""
+    if isinstance(dataset, str | os.PathLike):
+        path = os.fspath(dataset)
+        raise ValueError(f"{path!r} is a path: open it first, oatkit.open_dataset({path!r})")
 
 
 class Episode:
