@@ -22,6 +22,18 @@ def test_a_nan_in_the_state_is_found_too(tmp_path: Path) -> None:
         oatkit.open_dataset(path)
 
 
+def test_episodes_that_are_not_finite_can_be_left_out(tmp_path: Path) -> None:
+    demos = make_demos()
+    for episode, frame in ((0, 3), (2, 1)):
+        demos[episode].actions[frame, 0] = np.nan
+    path = datasets.write_npz_folder(tmp_path / "d", demos)
+    found = oatkit.open_dataset(path, episodes=[1])
+    assert found.episode_numbers.tolist() == [1]
+    assert np.isfinite(found.action_statistics().mean).all()
+    with pytest.raises(DatasetError, match=r"0002.npz: 'action' is not finite at episode 2 frame"):
+        oatkit.open_dataset(path, episodes=[1, 2])
+
+
 def test_datasets_are_split_by_episode_and_stay_split_when_reordered(tmp_path: Path) -> None:
     demos = make_demos(tuple(range(5, 25)))
     train, held_out = oatkit.open_dataset(datasets.write_npz_file(tmp_path / "a.npz", demos)).split(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from oatkit.data.action_transform import ActionTransform
 from oatkit.data.chunks import Chunks
-from oatkit.data.column_cache import ROWS_PER_BLOCK, ColumnCache
+from oatkit.data.column_cache import ROWS_PER_BLOCK, Column, ColumnCache
 from oatkit.data.columns import Table
 from oatkit.data.source import Camera, Resize, Source
 from oatkit.data.splits import split_episodes
@@ -307,13 +307,25 @@ class Dataset:
         """Raise a `DatasetError` at the first NaN or infinity in action or state."""
         for table in (self.action, self.state):
             for key, column in zip(table.keys, table.columns, strict=True) if table else ():
-                if column.first_nonfinite_row is not None:
-                    episode, frame = self.place(column.first_nonfinite_row)
+                row = self._first_nonfinite_row(column)
+                if row is not None:
+                    episode, frame = self.place(row)
                     raise DatasetError(
                         f"{self._source.file_of(episode)}: {key!r} is not finite at episode "
                         f"{self._source.episode_numbers[episode]} frame {frame}; `oatkit data "
                         "check` lists every such place"
                     )
+
+    def _first_nonfinite_row(self, column: Column) -> int | None:
+        """The first row with a NaN or infinity in these episodes; others may have some."""
+        if column.first_nonfinite_row is None:
+            return None
+        values = column.open()
+        for start, length in zip(self.episode_starts, self.episode_lengths, strict=True):
+            is_finite_T = np.isfinite(values[start : start + length]).all(axis=1)
+            if not is_finite_T.all():
+                return int(start + is_finite_T.argmin())
+        return None
 
 
 def require_opened(dataset: object) -> None:
