@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -120,6 +121,15 @@ def test_the_package_runs_as_the_command() -> None:
     run = [sys.executable, "-m", "oatkit", "--version"]
     done = subprocess.run(run, check=True, capture_output=True, text=True)
     assert done.stdout == "oatkit 0.1.0\n"
+
+
+def test_a_reader_that_stops_early_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    run = [sys.executable, "-m", "oatkit", "doctor", "--help"]
+    done = subprocess.run(run, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)

@@ -140,12 +140,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OatkitError, ValueError, OSError) as error:
         if is_debug:
             raise
+        if isinstance(error, BrokenPipeError) and _is_output_closed():
+            return 141  # as SIGPIPE would end it
         if isinstance(error, DivergedError) and os.environ.get("RANK", "0") != "0":
             return 2  # the first process says it
         Console(stderr=True, highlight=False).print(
             f"[red]error:[/] {escape(str(error))}", soft_wrap=True
         )
         return 2
+
+
+def _is_output_closed() -> bool:
+    """Whether nobody reads the output any more, as after `oatkit --help | head -1`."""
+    try:
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # what is left goes nowhere, so that the interpreter does not complain when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _console() -> Console:

@@ -77,7 +77,7 @@ def test_a_policy_that_would_see_the_robot_alone_is_told_so(
     code, text, _ = run_command([*train, "--out", str(tmp_path / "a")], capsys)
     assert code == 0
     assert "caution: the policy sees the robot alone, and neither objects nor goal" in text
-    assert "let it read them with --state-key observation.environment_state" in text
     seen = ("--state-key", "observation.state", "observation.environment_state")
+    assert f"let it read them with {' '.join(seen)}, or images" in text
     code, text, _ = run_command([*train, *seen, "--out", str(tmp_path / "b")], capsys)
     assert (code, "sees the robot alone" in text) == (0, False)

@@ -22,7 +22,7 @@ from tests.measure.reports.records import evaluation
 def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """An untrained policy for the plane, which takes the place of PushT."""
     monkeypatch.setitem(SIMULATORS, "pusht", PLANE)
-    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.setenv("COLUMNS", "40")
     return str(save_plane_policy(tmp_path))
 
 
@@ -35,7 +35,8 @@ def test_the_table_the_record_and_the_page(
     command = ["policy", "eval", policy, *where, *few]
     assert cli.main(command) == 0
     shown = capsys.readouterr().out
-    assert "budget   success     95 % interval  tokens   calls" in shown
+    heading = "budget   success     95 % interval  tokens   calls      ms   acted   seams    else"
+    assert heading in shown
     assert f"wrote {out / RECORD}\nopen {out / 'report.html'}\n" in shown
     record = read(out / RECORD)
     assert record.settings["sampling"] == {

@@ -36,3 +36,15 @@ def test_measuring_says_when_the_data_drifted(
     assert "dimension 1 ('action_1') drifted" in out
     assert "dimension 0" not in out
     assert "worst: largest absolute error of any action, raw units" in " ".join(out.split())
+
+
+def test_actions_of_another_size_are_refused(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(data, tmp_path / "t", "--kind", "bin") == 0
+    with np.load(data) as file:
+        np.savez(tmp_path / "other.npz", **{**file, "action": file["action"][:, :2]})
+    where = ("--data", str(tmp_path / "other.npz"))
+    assert cli.main(["tokenizer", "measure", str(tmp_path / "t"), *where]) == 2
+    message = f"error: {tmp_path / 't'} is for 3 action dimensions, {where[1]} has 2: name its"
+    assert message in capsys.readouterr().err

@@ -80,6 +80,16 @@ def test_flags_reach_the_config(data: Path, tmp_path: Path) -> None:
     assert (tmp_path / "cache").exists()
 
 
+@pytest.mark.parametrize(("kind", "is_noted"), [("bin", True), ("oat", False)])
+def test_a_kind_that_is_not_trained_says_which_flags_have_no_effect(
+    kind: str, is_noted: bool, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--kind", kind, "--steps", "2", "--batch-size", "4", "--seed", "1")
+    assert train(data, tmp_path / "t", *flags) == 0
+    note = f"note: {kind} is not trained and ignores --steps, --batch-size\n"
+    assert (note in capsys.readouterr().out) == is_noted
+
+
 def test_flags_of_fast_and_quest(data: Path, tmp_path: Path) -> None:
     assert train(data, tmp_path / "f", "--kind", "fast", "--vocab-size", "300", "--scale", "5") == 0
     codec = json.loads((tmp_path / "f/config.json").read_text())["codec"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,18 @@ def test_a_nan_in_the_state_is_found_too(tmp_path: Path) -> None:
         DatasetError, match=r"0002.npz: 'observation.state' is not finite at episode 2 frame 0"
     ):
         oatkit.open_dataset(path)
+
+
+def test_episodes_that_are_not_finite_can_be_left_out(tmp_path: Path) -> None:
+    demos = make_demos()
+    for episode, frame in ((0, 3), (2, 1)):
+        demos[episode].actions[frame, 0] = np.nan
+    path = datasets.write_npz_folder(tmp_path / "d", demos)
+    found = oatkit.open_dataset(path, episodes=[1])
+    assert found.episode_numbers.tolist() == [1]
+    assert np.isfinite(found.action_statistics().mean).all()
+    with pytest.raises(DatasetError, match=r"0002.npz: 'action' is not finite at episode 2 frame"):
+        oatkit.open_dataset(path, episodes=[1, 2])
 
 
 def test_datasets_are_split_by_episode_and_stay_split_when_reordered(tmp_path: Path) -> None:
@@ -92,3 +105,11 @@ def test_equal_episodes_are_found(tmp_path: Path) -> None:
     again = [demos[2], *demos, demos[0]]
     dataset = oatkit.open_dataset(datasets.write_npz_file(tmp_path / "d.npz", again))
     assert dataset.duplicate_episodes() == [[0, 3], [1, 4]]
+
+
+@pytest.mark.parametrize("wants", [oatkit.train_tokenizer, oatkit.train_policy, oatkit.compare])
+def test_a_path_is_no_dataset(wants: Callable[..., object]) -> None:
+    message = r"'out/d' is a path: open it first, oatkit.open_dataset\('out/d'\)"
+    for path in ("out/d", Path("out/d")):
+        with pytest.raises(ValueError, match=message):
+            wants(path)

@@ -293,8 +293,9 @@ def test_a_local_policy_keeps_deadlines(exported: tuple[Path, Path]) -> None:
     assert local.infer(observation, budget=1, deadline_ms=60_000)["budget_used"] == 1
     with pytest.raises(ValueError, match="deadline_ms is 0, expected more than 0"):
         local.infer(observation, deadline_ms=0)
-    with pytest.raises(ValueError, match="budget is 'all', expected a number of tokens or 'auto'"):
-        local.infer(observation, budget="all")
+    for budget in ("all", 2.5):
+        with pytest.raises(ValueError, match=f"budget is {budget!r}, expected a number of tokens"):
+            local.infer(observation, budget=budget)  # type: ignore[arg-type]
     with RealTimeChunks(local, execute=3, rate_hz=1000) as chunks:
         assert np.shape([chunks.step(observation) for _ in range(7)]) == (7, 3)
 

@@ -248,3 +248,9 @@ def test_only_robots_that_an_artifact_names_share_its_weights(tmp_path: Path) ->
     assert set(state) == set(STATE)
     with pytest.raises(ArtifactError, match="is no readable x artifact"):
         read_artifact(tmp_path / "other", "x", 1)
+
+
+def test_a_training_that_was_stopped_is_no_artifact_yet(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    with pytest.raises(ArtifactError, match="no policy artifact yet, its training was stopped"):
+        read_artifact(tmp_path, "policy", 1)

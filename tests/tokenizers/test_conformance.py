@@ -168,8 +168,10 @@ def test_wrong_ids_budgets_and_lengths(tokenizer: ActionTokenizer) -> None:
 def test_wrong_actions(tokenizer: ActionTokenizer) -> None:
     with pytest.raises(ValueError, match=r"actions are \(2, 8, 4\), expected \(batch, 8, 3\)"):
         tokenizer.encode(np.zeros((2, 8, 4)))
-    with pytest.raises(ValueError, match="actions are not finite"):
-        tokenizer.encode(np.full((2, 8, 3), np.nan))
+    actions = np.zeros((2, 8, 3))
+    actions[1, 5, 2] = np.nan
+    with pytest.raises(ValueError, match="not finite, first at chunk 1, step 5, dimension 2"):
+        tokenizer.encode(actions)
 
 
 @pytest.mark.parametrize("name", LEARNED)

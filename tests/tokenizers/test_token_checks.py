@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -31,6 +33,11 @@ def test_a_budget_keeps_the_first_and_what_is_padding_may_be_anything() -> None:
     ("kind", "ids", "budget", "message"),
     [
         ("oat", [[1]], 0, r"budget 0 is outside 1 \.\. "),
+        ("oat", [[1]], "auto", r"budget is 'auto', expected a number 1 \.\. "),
+        ("oat", [[1]], 2.5, r"budget is 2\.5, expected a number 1 \.\. "),
+        ("oat", [1, 2], None, r"ids are one sequence, expected a batch of sequences: \[ids\]"),
+        ("oat", np.array([1, 2]), None, "ids are one sequence"),
+        ("oat", torch.tensor([1, 2]), None, "ids are one sequence"),
         (
             "oat",
             [[1, -1]],
@@ -41,8 +48,6 @@ def test_a_budget_keeps_the_first_and_what_is_padding_may_be_anything() -> None:
         ("bin", [[1]], None, "bin decodes only all of its tokens: budget 1 is none of "),
     ],
 )
-def test_what_a_codec_does_not_decode(
-    kind: str, ids: list[list[int]], budget: int | None, message: str
-) -> None:
+def test_what_a_codec_does_not_decode(kind: str, ids: Any, budget: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         checked_tokens(make(kind).codec, ids, budget)

@@ -53,6 +53,11 @@ def test_a_single_part_is_the_loss_and_not_repeated() -> None:
 
 def test_what_is_printed_next_begins_on_a_line_of_its_own() -> None:
     assert shown(PARTS).endswith("0.0312\n")
+    file = io.StringIO()
+    progress = TrainingProgress(10, console=Console(file=file, width=80))
+    with pytest.raises(KeyboardInterrupt), progress.shown():
+        raise KeyboardInterrupt
+    assert file.getvalue().endswith("\n")
 
 
 def test_nothing_is_shown_unless_asked() -> None:

@@ -45,10 +45,11 @@ def print_unseen(console: Console, dataset: Dataset, cameras: Sequence[str]) -> 
     state = () if dataset.state is None else dataset.state.keys
     if cameras or ENVIRONMENT_STATE in state or ENVIRONMENT_STATE not in dataset.columns:
         return
+    keys = " ".join((*state, ENVIRONMENT_STATE))
     print_lines(
         console,
         "caution: the policy sees the robot alone, and neither objects nor goal",
-        f"  let it read them with --state-key {ENVIRONMENT_STATE}, or images with --cameras",
+        f"  let it read them with --state-key {keys}, or images with --cameras",
         style="yellow",
     )
 

@@ -74,7 +74,7 @@ def run(options: Demo, console: Console) -> int:
     half_chunks = demo.evaluate_half_chunks()
     _announce("simulator", console)
     evaluation = demo.evaluate_policy(half_chunks)
-    console.print(render_evaluation(evaluation))
+    console.print(render_evaluation(evaluation), soft_wrap=True)
     page = demo.write_report(comparison, evaluation)
     minutes = sum(stage.seconds for stage in demo.record.stages) / 60
     console.rule("in short")

@@ -29,7 +29,7 @@ class OpenLab:
         oatkit lab out/compared/oat out/compared/oat-pow2 --data out/metaworld
     """
 
-    tokenizers: Positional[tuple[Path, ...]]
+    tokenizers: Annotated[Positional[tuple[Path, ...]], arg(metavar="DIR [DIR ...]")]
     """Artifacts of one horizon."""
     data: Annotated[str, arg(metavar="PATH")]
     """Dataset: file, folder or hub id."""

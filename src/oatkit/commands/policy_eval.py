@@ -180,7 +180,7 @@ def run(options: EvalPolicy, console: Console) -> int:
     if others:
         record = with_comparisons(record, others)
         write_record(path, record)
-    console.print(render_evaluation(record))
+    console.print(render_evaluation(record), soft_wrap=True)
     report = write_report(record, options.out, console)
     print_lines(
         console,
@@ -254,7 +254,7 @@ def run_benchmark(options: EvalPolicy, benchmark: str, console: Console) -> int:
         print_lines(console, f"wrote {out / BENCHMARK_RECORD}")
     shown = [*records, *others]
     rows = benchmark_rows(shown)
-    console.print(render_benchmarks(shown, rows))
+    console.print(render_benchmarks(shown, rows), soft_wrap=True)
     try:
         from oatkit.measure.reports.benchmark_report import write_benchmark_report
     except MissingExtraError as error:
@@ -282,7 +282,7 @@ def render_evaluation(record: PolicyEvaluation) -> Text:
         f"{what} in {record.settings['env']}, {execution_words(record)}",
     )
     has_score = any(b.score is not None for b in record.budgets)
-    names = ["tokens", "calls", "ms", "a query", "seams", "else"]
+    names = ["tokens", "calls", "ms", "acted", "seams", "else"]
     names += ["steps", "score"] if has_score else []
     text.append(table_row("budget", "success", "95 % interval", *names, widths=WIDTHS), "dim")
     for b in record.budgets:
@@ -295,8 +295,8 @@ def render_evaluation(record: PolicyEvaluation) -> Text:
             row = _success_row("", task.success)
             text.append(row.rstrip("\n") + f"  {task.task}\n", style="dim")
     text.append(
-        "a query: steps executed after it; seams, else: mean jump between successive actions where "
-        "a chunk begins and elsewhere, normalized units\n",
+        "ms: of a query; acted: steps executed after it; seams, else: mean jump between successive "
+        "actions where a chunk begins and elsewhere, normalized units\n",
         "dim",
     )
     for c in record.comparisons:

@@ -92,7 +92,7 @@ def run(options: SweepPolicy, console: Console) -> int:
     sweep = sweep_policy(dataset, options.out, **how)
     rows = closed_loop_ablations(options.only, options.execute)
     for ablation in dict.fromkeys(row.ablation for row in rows):
-        console.print(render_policy_sweep(sweep, ablation))
+        console.print(render_policy_sweep(sweep, ablation), soft_wrap=True)
     folder, env = shlex.quote(str(options.out.with_suffix(""))), options.env
     print_lines(
         console,

@@ -56,6 +56,12 @@ def run(options: MeasureTokenizer, console: Console) -> int:
     for path in options.tokenizers:
         tokenizer = load_tokenizer(path, device=device)
         dataset = options.columns.open_like(tokenizer, options.data, console)
+        if tokenizer.action_dim != dataset.action_dim:
+            raise ValueError(
+                f"{path} is for {tokenizer.action_dim} action dimensions, {options.data} has "
+                f"{dataset.action_dim}: name its columns with --action-key, or some of them with "
+                "--action-dims"
+            )
         print_differences(console, path, tokenizer.check(dataset))
         part = select_episodes(tokenizer.extras, dataset, options.split)
         found.append(measure_tokenizer(tokenizer, part, path=str(path), split=options.split))

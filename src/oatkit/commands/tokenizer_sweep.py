@@ -73,7 +73,7 @@ def run(options: SweepTokenizer, console: Console) -> int:
         return run_as_shard(work, options.shard, options.out, console)
     sweep = sweep_tokenizer(dataset, options.out, **how)
     for ablation in dict.fromkeys(row.ablation for row in tokenizer_ablations(options.only)):
-        console.print(render_tokenizer_sweep(sweep, ablation))
+        console.print(render_tokenizer_sweep(sweep, ablation), soft_wrap=True)
     data, kind = shlex.quote(options.data), options.kind
     flags = options.columns.flags()
     next_command = f"oatkit tokenizer train --data {data} --kind {kind} --out out/{kind}{flags}"

@@ -31,6 +31,7 @@ from oatkit.jobs.mixture_training import train_mixture_tokenizer
 from oatkit.jobs.tokenizer_training import train_tokenizer
 from oatkit.nn.device import Device
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
+from oatkit.tokenizers.kind_table import kind_named
 from oatkit.types import Decoding, NormalizationMode
 
 SETTINGS = (
@@ -200,6 +201,7 @@ def run(options: TrainTokenizer, console: Console) -> int:
         }
     dataset = options.open_data(init, console)
     print_cautions(console, dataset, reads_state=False)
+    _note_unused(options.training, options.kind if init is None else init.kind, console)
     train_tokenizer(
         dataset,
         out=options.out,
@@ -245,6 +247,17 @@ def _train_on_mixture(
         print_lines(console, f"wrote {options.out / name}: {size}, MSE {last['mse']:.3g}")
     print_lines(console, measure_first("tokenizer measure", mixture, options.out))
     return 0
+
+
+def _note_unused(training: TrainOptions, kind: str, console: Console) -> None:
+    """Print which flags of the training have no effect, because the kind is not trained."""
+    if kind_named(kind).is_learned:
+        return
+    default = TrainOptions()
+    changed = [name for name, value in vars(training).items() if value != getattr(default, name)]
+    unused = [f"--{name.replace('_', '-')}" for name in changed if name not in ("minutes", "seed")]
+    if unused:
+        print_lines(console, f"note: {kind} is not trained and ignores {', '.join(unused)}")
 
 
 def _require_flag_of_kind(name: str, kind: str) -> None:

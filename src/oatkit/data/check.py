@@ -132,7 +132,8 @@ def _nonfinite(dataset: Dataset, word: str, table: Table) -> Iterator[Finding]:
             yield Finding(
                 "non-finite",
                 f"{word} '{name}' is NaN or infinite {at}",
-                "remove these episodes or repair the recording; training refuses them",
+                "leave these episodes out with --episodes, or repair the recording; training "
+                "refuses them",
                 at.episode,
                 at.frame,
             )

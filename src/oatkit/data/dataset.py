@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from oatkit.data.action_transform import ActionTransform
 from oatkit.data.chunks import Chunks
-from oatkit.data.column_cache import ROWS_PER_BLOCK, ColumnCache
+from oatkit.data.column_cache import ROWS_PER_BLOCK, Column, ColumnCache
 from oatkit.data.columns import Table
 from oatkit.data.source import Camera, Resize, Source
 from oatkit.data.splits import split_episodes
@@ -306,13 +307,32 @@ class Dataset:
         """Raise a `DatasetError` at the first NaN or infinity in action or state."""
         for table in (self.action, self.state):
             for key, column in zip(table.keys, table.columns, strict=True) if table else ():
-                if column.first_nonfinite_row is not None:
-                    episode, frame = self.place(column.first_nonfinite_row)
+                row = self._first_nonfinite_row(column)
+                if row is not None:
+                    episode, frame = self.place(row)
                     raise DatasetError(
                         f"{self._source.file_of(episode)}: {key!r} is not finite at episode "
                         f"{self._source.episode_numbers[episode]} frame {frame}; `oatkit data "
                         "check` lists every such place"
                     )
+
+    def _first_nonfinite_row(self, column: Column) -> int | None:
+        """The first row with a NaN or infinity in these episodes; others may have some."""
+        if column.first_nonfinite_row is None:
+            return None
+        values = column.open()
+        for start, length in zip(self.episode_starts, self.episode_lengths, strict=True):
+            is_finite_T = np.isfinite(values[start : start + length]).all(axis=1)
+            if not is_finite_T.all():
+                return int(start + is_finite_T.argmin())
+        return None
+
+
+def require_opened(dataset: object) -> None:
+    """Refuse a path in the place of the dataset that lies there."""
+    if isinstance(dataset, str | os.PathLike):
+        path = os.fspath(dataset)
+        raise ValueError(f"{path!r} is a path: open it first, oatkit.open_dataset({path!r})")
 
 
 class Episode:

@@ -115,11 +115,18 @@ def train_mixture_tokenizer(
         console.print(f"fitting {kind} on {batches.count:,} chunks of {', '.join(mixture.names)}")
         fit(codec, batches.blocks, show_progress)
     if isinstance(codec, Corrected):
-        console.print(codec.describe(), soft_wrap=True)
-        for tokenizer in tokenizers.values():
-            tokenizer.codec = codec.kept()
+        _keep_correction(codec, tokenizers, console)
     _finish(tokenizers, mixture, held_out_set, extras, out)
     return tokenizers
+
+
+def _keep_correction(
+    codec: Corrected, tokenizers: Mapping[str, ActionTokenizer], console: Console
+) -> None:
+    """Say where the correction helps, and leave it out where it helps nowhere."""
+    console.print(codec.describe(), soft_wrap=True)
+    for tokenizer in tokenizers.values():
+        tokenizer.codec = codec.kept()
 
 
 def _untrained(

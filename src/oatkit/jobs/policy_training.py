@@ -19,6 +19,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from oatkit.data import Dataset
+from oatkit.data.dataset import require_opened
 from oatkit.jobs.policy_batches import PolicyBatches
 from oatkit.jobs.step_planning import planned_steps, steps_within
 from oatkit.jobs.token_cache import cached_tokens
@@ -130,6 +131,7 @@ def prepare_policy(
     merge_lora: bool = False,
 ) -> PolicyTraining:
     """The training that `train_policy` runs, before its first step; the same arguments."""
+    require_opened(dataset)
     seed = resolve_config(train, TrainConfig()).seed
     notes: list[str] = []
     if init is not None:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from oatkit.data import Dataset
+from oatkit.data.dataset import require_opened
 from oatkit.jobs.comparison_plan import ComparisonPlan
 from oatkit.jobs.policy_probe import PolicyProbe
 from oatkit.jobs.representation_comparison import RepresentationPlan
@@ -103,6 +104,7 @@ def compare(
         command: What the record says was typed.
         show_progress: Whether to print what happens, with bars.
     """
+    require_opened(dataset)
     names = tuple(KINDS) if kinds is None else tuple(kinds)
     sizes = {"horizon": horizon, "num_tokens": num_tokens, "levels": tuple(levels)}
     sizes |= {"correct": True} if correct else {}

@@ -25,6 +25,7 @@ from rich.progress import Progress
 from torch import Tensor, nn
 
 from oatkit.data import Chunks, Dataset, Normalizer
+from oatkit.data.dataset import require_opened
 from oatkit.jobs.step_planning import (
     chunks_within,
     fitting_seconds,
@@ -98,6 +99,7 @@ def train_tokenizer(
         show_progress: Whether to print what happens and to show a bar.
         settings: Settings of the kind that differ from the preset's: `horizon=16, num_tokens=8`.
     """
+    require_opened(dataset)
     train_config = resolve_config(train, tokenizer_preset(preset).train)
     split: dict[str, Any] = {"held_out": held_out, "split_seed": split_seed}
     if init is None:

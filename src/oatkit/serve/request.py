@@ -179,6 +179,8 @@ class RequestReader:
             raise ValueError("some parts of the observation have a leading time axis, others none")
         task = {TASK: _task(given[TASK])} if TASK in given else {}
         num_frames = self._policy.spec.history
+        if STATE in arrays:
+            self._check_state_dim(arrays[STATE])
         if not all(_is_frame(key, array) for key, array in arrays.items()):
             for key, array in arrays.items():
                 if len(array) != num_frames:
@@ -191,6 +193,16 @@ class RequestReader:
         with self._lock:
             observations, is_frame = reader.batch(arrays | task)
         return observations, is_frame and num_frames > 1
+
+    def _check_state_dim(self, state: Any) -> None:
+        """Refuse a state of another size, with the shapes that a request may have."""
+        spec = self._policy.spec
+        if spec.state is None or state.shape[-1] == spec.state_dim:
+            return
+        frames = f" or ({spec.history}, {spec.state_dim})" if spec.history > 1 else ""
+        names = self._policy.extras.get("data", {}).get("state_names", ())
+        named = f": {', '.join(names)}" if names else ""
+        raise ValueError(f"{STATE} is {state.shape}, expected ({spec.state_dim},){frames}{named}")
 
 
 def read_message(data: bytes | str) -> dict[Any, Any]:

@@ -209,6 +209,11 @@ def read_artifact(
 def require_config(path: Path, what: str) -> None:
     """Refuse a folder that holds no artifact at all."""
     if not (path / CONFIG).exists():
+        if (path / "checkpoints").exists():
+            raise ArtifactError(
+                f"{path} is no {what} artifact yet, its training was stopped: the command that "
+                "started it continues it"
+            )
         raise ArtifactError(
             f"{path} is no {what} artifact, it has no config.json: `oatkit {what} train` writes one"
         )

@@ -246,7 +246,10 @@ def checked_chunks(actions: ArrayLike | Tensor, shape: tuple[int, int]) -> Tenso
             f"actions are {tuple(actions.shape)}, expected (batch, {shape[0]}, {shape[1]})"
         )
     if not torch.isfinite(actions).all():
-        raise ValueError("actions are not finite")
+        chunk, step, dimension = torch.nonzero(~torch.isfinite(actions))[0].tolist()
+        raise ValueError(
+            f"actions are not finite, first at chunk {chunk}, step {step}, dimension {dimension}"
+        )
     return actions.float()
 
 
@@ -290,8 +293,11 @@ def tokens_of_lists(rows: Sequence[Sequence[int]], device: torch.device | None =
 
 def as_tokens(ids: Tensor | NDArray[np.integer] | Sequence[Any]) -> Tokens:
     """Ids in a tensor or an array (B, K), or in lists of any lengths."""
-    if isinstance(ids, Tensor):
+    if isinstance(ids, Tensor) and ids.ndim == 2:
         return Tokens.full(ids.long())
     if isinstance(ids, np.ndarray) and ids.ndim == 2:
         return Tokens.full(torch.from_numpy(ids.astype(np.int64)))
-    return tokens_of_lists(list(ids))
+    rows = list(ids)
+    if rows and not np.ndim(rows[0]):
+        raise ValueError("ids are one sequence, expected a batch of sequences: [ids]")
+    return tokens_of_lists(rows)

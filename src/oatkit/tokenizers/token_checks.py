@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, SupportsIndex
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ def checked_tokens(codec: Codec, given: Any, budget: int | None = None) -> Token
     """
     tokens = given if isinstance(given, Tokens) else as_tokens(given)
     if budget is not None:
+        if not isinstance(budget, SupportsIndex):
+            raise ValueError(f"budget is {budget!r}, expected a number 1 .. {codec.max_tokens}")
         if not 1 <= budget <= codec.max_tokens:
             raise ValueError(f"budget {budget} is outside 1 .. {codec.max_tokens}")
         tokens = tokens.prefix(budget)

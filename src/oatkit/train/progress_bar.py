@@ -47,11 +47,13 @@ class TrainingProgress:
             yield
             return
         console = self._console
-        with Live(get_renderable=self._render, console=console, refresh_per_second=10) as live:
-            yield
-            live.refresh()  # in a notebook the end would not be shown otherwise
-        if not console.is_interactive and not console.is_jupyter:
-            console.print()  # in a file the last line has no end otherwise
+        try:
+            with Live(get_renderable=self._render, console=console, refresh_per_second=10) as live:
+                yield
+                live.refresh()  # in a notebook the end would not be shown otherwise
+        finally:
+            if not console.is_interactive and not console.is_jupyter:
+                console.print()  # in a file the last line has no end otherwise
 
     def advance(self, step: int) -> None:
         """Say that so many steps are done."""

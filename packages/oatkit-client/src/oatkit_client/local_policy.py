@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence, SupportsIndex
 
 import numpy as np
 
@@ -244,7 +244,7 @@ class LocalPolicy:
         max_tokens: int = self.facts["endpoints"][-1]
         if budget is None:
             return max_tokens, {}
-        if isinstance(budget, str):
+        if not isinstance(budget, SupportsIndex):
             if budget != "auto":
                 raise ValueError(f"budget is {budget!r}, expected a number of tokens or 'auto'")
             auto = self.facts["auto"]
