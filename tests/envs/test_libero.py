@@ -11,12 +11,13 @@ import subprocess
 import sys
 import zipfile
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from oatkit.envs import libero, simulator
 from oatkit.envs.libero import LIBERO, MAX_STEPS, TASKS, Libero, instruction_of, official_states
@@ -171,6 +172,18 @@ def test_episodes_begin_as_they_should(milk: Libero) -> None:
     np.testing.assert_array_equal(places[0], places[2])  # there are fifty of them
     shown = milk.reset(demonstration_seed(0, 0))[ENVIRONMENT_STATE]
     assert not any(np.allclose(shown, place, atol=1e-3) for place in places)
+
+
+@needs_assets
+def test_the_arm_begins_as_varied_in_demonstrations_as_in_official_states(milk: Libero) -> None:
+    def spread(seeds: Iterable[int]) -> NDArray[np.float64]:
+        hands = np.stack([milk.reset(seed)[STATE][:3] for seed in seeds])
+        return np.asarray(hands.std(axis=0), np.float64)
+
+    demonstrated = spread(demonstration_seed(0, i) for i in range(12))
+    official = spread(evaluation_seed(0, i) for i in range(12))
+    assert (demonstrated > official / 3).all(), (demonstrated, official)
+    assert (demonstrated < 3 * official).all(), (demonstrated, official)
 
 
 @needs_assets

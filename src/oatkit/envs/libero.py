@@ -5,8 +5,8 @@
     result = environment.step([0, 0, -1, 0, 0, 0, -1])  # down, with open fingers
 
 A Panda arm under robosuite's OSC_POSE at 20 Hz. Evaluations begin with LIBERO's 50 official
-initial states, one after the other; demonstrations with placements that LIBERO draws. Ten steps
-that do nothing come before either, while objects settle. An episode is a function of its seed and
+initial states, one after the other; demonstrations with placements and a pose of the arm that LIBERO
+draws. Ten steps that do nothing come before either, while objects settle. An episode is a function of its seed and
 its actions alone.
 
 This is the only file that imports libero. It needs no torch: the official states are arrays of
@@ -60,6 +60,9 @@ WAIT_STEPS = 10
 WAIT_ACTION = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0)
 MAX_OBJECTS = 4
 """Largest number of objects that matter in a task."""
+ARM_NOISE = 0.02
+"""Standard deviation of the arm's joints where demonstrations begin, in radians: that of the official
+states. An arm that always begins in one pose never shows how to come from elsewhere."""
 EVALUATION_SEED = 0
 """Seed that furniture is placed with where objects stand as in an official state."""
 ASSETS_VARIABLE = "OATKIT_LIBERO_ASSETS"
@@ -127,6 +130,9 @@ class Libero:
         """
         # Furniture is placed anew by every reset and is no part of an official state.
         number, is_evaluation = divmod(seed, 2)
+        noise = 0.0 if is_evaluation else ARM_NOISE  # official states have it in them
+        for robot in self._environment.env.robot_configs:
+            robot["initialization_noise"] = {"type": "gaussian", "magnitude": noise}
         np.random.seed(EVALUATION_SEED if is_evaluation else seed % 2**32)
         self._close_cameras()  # they show the model, which a reset replaces
         with _quiet():
