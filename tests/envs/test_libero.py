@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import pickle
 import subprocess
 import sys
@@ -221,13 +222,17 @@ def test_images_of_both_cameras() -> None:
 
 
 @needs_assets
-def test_nothing_is_printed_and_no_torch_is_imported() -> None:
+def test_nothing_is_printed_or_left_and_no_torch_is_imported(tmp_path: Path) -> None:
     code = (
         "import sys; from oatkit.envs.libero import Libero; "
         f"Libero('libero-object', {TASK!r}).reset(1); print('torch' in sys.modules)"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    how: dict[str, Any] = {"capture_output": True, "text": True, "check": True}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "TMPDIR": str(tmp_path)}, **how
+    )
     assert (ran.stdout, ran.stderr) == ("False\n", "")
+    assert not list(tmp_path.iterdir()), "the folder that told LIBERO where its files are is gone"
 
 
 @needs_assets

@@ -17,12 +17,14 @@ Shape letters: S proprioception (8), E environment state (28), A action (7), H W
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib.util
 import io
 import json
 import os
 import pickle
+import shutil
 import tempfile
 import warnings
 import zipfile
@@ -286,6 +288,7 @@ def _make_environment(suite: str, task: str) -> Any:
 def _configure(root: Path, assets: Path) -> None:
     """Tell LIBERO where its files are; without a file that says so it would ask on the terminal."""
     folder = Path(tempfile.mkdtemp(prefix="oatkit-libero-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     paths = {"benchmark_root": root, "bddl_files": root / "bddl_files", "assets": assets}
     paths |= {"init_states": root / "init_files", "datasets": root.parent / "datasets"}
     text = json.dumps({name: str(path) for name, path in paths.items()})  # which is YAML too
