@@ -175,9 +175,9 @@ def test_the_least_recently_used_is_dropped_at_once() -> None:
     gc.disable()
     try:
         for key in range(KEPT_SIZES):
-            latest(kept, key, make)
-        first = latest(kept, 0, make)
-        latest(kept, KEPT_SIZES, make)
+            latest(kept, key, make, KEPT_SIZES)
+        first = latest(kept, 0, make, KEPT_SIZES)
+        latest(kept, KEPT_SIZES, make, KEPT_SIZES)
         assert list(kept) == [*range(2, KEPT_SIZES), 0, KEPT_SIZES]
         assert kept[0] is first
         assert len(made) == KEPT_SIZES

@@ -93,9 +93,11 @@ def test_bytes_are_those_of_the_allocator(is_bfloat16: bool, is_saving: bool) ->
     module.zero_grad(set_to_none=True)
     measured = measured_peak(lambda: step(module, is_bfloat16))
     module.zero_grad(set_to_none=True)
-    # kernels of bfloat16 have memory of their own, which shows where little else is held
-    tolerance = 0.15 if is_bfloat16 and is_saving else 0.05
-    assert counted(module, is_bfloat16).peak == pytest.approx(measured, rel=tolerance)
+    # on some CPUs kernels of bfloat16 hold a product's inputs and output in float32 meanwhile
+    rows, narrow, wide = IDS.numel(), 32, 128
+    scratch = 4 * (rows * narrow + narrow * wide + rows * wide) if is_bfloat16 else 0
+    found = counted(module, is_bfloat16).peak
+    assert 0.95 * measured - scratch <= found <= 1.05 * measured
 
 
 def test_weights_copies_and_gradients_are_kept_apart() -> None:

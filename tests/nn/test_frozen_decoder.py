@@ -72,3 +72,14 @@ def test_a_context_is_folded_once(decoder: TokenDecoder) -> None:
                     torch.testing.assert_close(h @ into, score)
                     value = reading.out.weight[:, part] @ values[row, head, slot]
                     torch.testing.assert_close(back, value)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_logits_of_half_the_digits_are_float32(dtype: torch.dtype, decoder: TokenDecoder) -> None:
+    half = decoder.to(dtype)
+    context = half.keys_values(torch.randn(1, CONTEXT, WIDTH).to(dtype))
+    ids, positions = torch.zeros(1, 2, dtype=torch.int64), torch.arange(2)
+    found = FrozenDecoder(half).start(context, 1, SLOTS).feed(ids, positions, None, 2)
+    assert found.dtype == torch.float32
+    assert half(ids, positions, None, context).dtype == torch.float32

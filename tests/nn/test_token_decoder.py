@@ -85,3 +85,12 @@ def test_dropout_belongs_to_the_sample() -> None:
     together = run([0, 1])
     assert (together[0] - together[1]).abs().max() > 1e-3
     torch.testing.assert_close(torch.cat([run([0]), run([1])]), together)
+
+
+@torch.no_grad()
+def test_logits_are_float32_under_autocast() -> None:
+    """In bfloat16 a third of a thousand logits are equal to another one."""
+    decoder, context = make_decoder(), torch.randn(2, 3, WIDTH)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = logits(decoder, torch.zeros(2, SLOTS, dtype=torch.int64), context)
+    assert found.dtype == torch.float32

@@ -61,3 +61,14 @@ def test_fewer_latents_than_codes() -> None:
     quantizer.update(latents, quantizer.ids(latents), random_of(3))
     assert torch.isfinite(quantizer.codebook).all()
     assert (quantizer(latents)[0] - latents).abs().max() < 1e-4
+
+
+def test_nearest_codes_are_the_same_under_autocast() -> None:
+    """A product in bfloat16 would choose others, the more the farther latents are from zero."""
+    torch.manual_seed(0)
+    quantizer = VectorQuantizer(64, 8)
+    quantizer.codebook.copy_(3 + torch.randn(64, 8))
+    latents = 3 + torch.randn(50, 4, 8)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = quantizer.ids(latents)
+    assert torch.equal(found, quantizer.ids(latents))

@@ -86,11 +86,12 @@ def test_cuda_graphs_are_for_vision_language_policies_on_a_gpu(
     policy = oatkit.load_policy(GOLDEN)
     with pytest.raises(ValueError, match="need a policy on CUDA, this one is on cpu"):
         use_cuda_graphs(policy)
-    asked: list[bool] = []
+    asked: list[int] = []
     monkeypatch.setattr(type(policy), "device", torch.device("cuda"))
-    monkeypatch.setattr(policy.net, "use_graphs", lambda: asked.append(True))
+    monkeypatch.setattr(policy.net, "use_graphs", asked.append)
     use_cuda_graphs(policy)
-    assert asked == [True]
+    use_cuda_graphs(policy, max_batch=32)  # or a server would capture again and again
+    assert asked == [16, 64]
 
 
 def test_a_policy_is_opened_on_a_device(

@@ -39,3 +39,16 @@ def test_files_and_folders_are_flushed(tmp_path: Path) -> None:
     flush(tmp_path)
     with pytest.raises(FileNotFoundError):
         flush(tmp_path / "none.txt")
+
+
+def test_writers_of_one_file_do_not_write_over_each_other(tmp_path: Path) -> None:
+    """Containers that share a disk often have the same process numbers."""
+    path = tmp_path / "cache"
+    with atomic_write(path) as one:
+        one.write_text("first")
+        with atomic_write(path) as other:
+            assert not other.exists()
+            other.write_text("second")
+        assert (path.read_text(), one.read_text()) == ("second", "first")
+    assert path.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [path]

@@ -12,6 +12,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import accelerate
@@ -20,12 +21,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from oatkit.errors import ArtifactError, TrainingError
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.training_loss import TrainingLoss
-from oatkit.train import train
+from oatkit.train import loop, train
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.loop import TrainingRun, sample_indices
 from oatkit.train.train_config import Precision
@@ -357,6 +358,27 @@ def test_what_cannot_be_sharded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     job.module.blocks = []  # type: ignore[assignment]
     with pytest.raises(TrainingError, match="soap needs whole matrices"):
         train(job, replace(CONFIG, optimizer="soap"), tmp_path, show_progress=False)
+
+
+def test_weights_that_are_sharded_are_not_moved_as_a_whole_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that needs sharding has no room on one GPU."""
+
+    class StopError(Exception):
+        pass
+
+    def shard(model: nn.Module, blocks: Any, *, is_bfloat16: bool) -> None:
+        raise StopError({str(p.device) for p in model.parameters()})
+
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    fake = SimpleNamespace(num_processes=2, device=torch.device("meta"))
+    monkeypatch.setattr(loop, "_make_accelerator", lambda *given: fake)
+    monkeypatch.setattr(loop, "shard", shard)
+    job = Regression()
+    job.module.blocks = []  # type: ignore[assignment]
+    with pytest.raises(StopError, match=r"^{.cpu.}$"):
+        train(job, CONFIG, tmp_path, show_progress=False)
 
 
 def test_two_processes_equal_one(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from torch import nn
 from oatkit.errors import TrainingError
 from oatkit.train import loop
 from oatkit.train.loop import TrainingRun
-from oatkit.train.precision import allow_tensor_cores, resolve_precision, with_precision
+from oatkit.train.precision import resolve_precision, tensor_cores, with_precision
 from tests.train.regression import CONFIG, Regression, assert_equal, trained
 
 CPU = torch.device("cpu")
@@ -120,13 +120,14 @@ def test_a_checkpoint_that_names_float32_goes_on_without_a_name(tmp_path: Path) 
     assert_equal(trained(tmp_path), before)
 
 
-def test_tensor_cores_multiply_float32_on_cuda_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[str] = []
-    monkeypatch.setattr(torch, "set_float32_matmul_precision", found.append)
-    allow_tensor_cores(torch.device("cpu"))
-    assert found == []
-    allow_tensor_cores(torch.device("cuda:1"))
-    assert found == ["high"]
+def test_tensor_cores_multiply_float32_on_cuda_alone_and_while_training() -> None:
+    assert torch.get_float32_matmul_precision() == "highest"
+    with tensor_cores(torch.device("cpu")):
+        assert torch.get_float32_matmul_precision() == "highest"
+    with tensor_cores(torch.device("cuda:1")):
+        assert torch.get_float32_matmul_precision() == "high"
+    # what is calibrated or measured after a training has all digits
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_vision_language_networks_prefer_bfloat16() -> None:

@@ -93,7 +93,7 @@ def _open(options: Serve, device: Device, console: Console) -> Policy | dict[str
     for one in robots.values():
         one.choose_decoder(options.head, options.decoding)
     if options.cuda_graphs:
-        use_cuda_graphs(policy)
+        use_cuda_graphs(policy, options.max_batch)
     named = "" if "" in robots else f" for {', '.join(robots)}"
     print_lines(console, f"warming up {policy}{named}")
     return policy if "" in robots else robots

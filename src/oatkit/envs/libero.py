@@ -5,9 +5,9 @@
     result = environment.step([0, 0, -1, 0, 0, 0, -1])  # down, with open fingers
 
 A Panda arm under robosuite's OSC_POSE at 20 Hz. Evaluations begin with LIBERO's 50 official
-initial states, one after the other; demonstrations with placements and a pose of the arm that LIBERO
-draws. Ten steps that do nothing come before either, while objects settle. An episode is a function of its seed and
-its actions alone.
+initial states, one after the other; demonstrations with placements and a pose of the arm that
+LIBERO draws. Ten steps that do nothing come before either, while objects settle. An episode is a
+function of its seed and its actions alone.
 
 This is the only file that imports libero. It needs no torch: the official states are arrays of
 numpy, which are read here.
@@ -63,8 +63,8 @@ WAIT_ACTION = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0)
 MAX_OBJECTS = 4
 """Largest number of objects that matter in a task."""
 ARM_NOISE = 0.02
-"""Standard deviation of the arm's joints where demonstrations begin, in radians: that of the official
-states. An arm that always begins in one pose never shows how to come from elsewhere."""
+"""Standard deviation of the arm's joints where demonstrations begin, in radians: that of the
+official states. An arm that always begins in one pose never shows how to come from elsewhere."""
 EVALUATION_SEED = 0
 """Seed that furniture is placed with where objects stand as in an official state."""
 ASSETS_VARIABLE = "OATKIT_LIBERO_ASSETS"

@@ -30,7 +30,7 @@ from oatkit.tokenizers import ActionTokenizer, make_config
 from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.tokenizers.kind_table import make_codec
 from oatkit.train.optimizers import OPTIMIZERS
-from oatkit.train.precision import allow_tensor_cores, resolve_precision
+from oatkit.train.precision import resolve_precision, tensor_cores
 from oatkit.train.train_config import Precision
 from oatkit.types import BackboneCheck, Invariant, MeasuredStep, Schedule, Tokens
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
@@ -225,10 +225,11 @@ def _measure_step(policy: Policy, step: MeasuredStep) -> tuple[float, int]:
             raise OatkitError(f"the loss of {policy} is {loss.item()}: try --precision float32")
 
     policy.net.train()
-    allow_tensor_cores(policy.device)
     if policy.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(policy.device)
-    return _median_s(run, policy.device), _memory(policy.device)
+    with tensor_cores(policy.device):
+        seconds = _median_s(run, policy.device)
+    return seconds, _memory(policy.device)
 
 
 def _median_s(run: Callable[[], object], device: torch.device) -> float:

@@ -12,8 +12,7 @@ from torch import Tensor
 WARM_UP = 3
 """Number of calls before a graph is captured, in which libraries choose and load their kernels."""
 KEPT_SIZES = 16
-"""Number of sizes of inputs whose buffers and captured calls are kept; those that were not used for
-longest are dropped."""
+"""Number of sizes of inputs whose buffers and captured calls are kept, unless more are expected."""
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -24,16 +23,20 @@ class GraphPool:
 
     Elsewhere a call is the function itself, so that a test on a CPU sees what replaying would see.
     Nothing here has run on a GPU yet.
+
+    Args:
+        num_sizes: Number of sizes of inputs to keep; those that were not used for longest go.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, num_sizes: int = KEPT_SIZES) -> None:
+        self.num_sizes = num_sizes
         self._users: WeakSet[CapturedCall] = WeakSet()
         self._handle: Any = None
         self._stream: Any = None
 
-    def __reduce__(self) -> tuple[type[GraphPool], tuple[()]]:
+    def __reduce__(self) -> tuple[type[GraphPool], tuple[int]]:
         """A copy is an empty pool, because graphs cannot be copied."""
-        return GraphPool, ()
+        return GraphPool, (self.num_sizes,)
 
     def capture(self, function: Callable[[], Tensor], device: torch.device) -> CapturedCall:
         """Capture a function.
@@ -88,9 +91,9 @@ class CapturedCall:
         return self._output.clone()
 
 
-def latest(kept: dict[Key, Value], key: Key, make: Callable[[], Value]) -> Value:
+def latest(kept: dict[Key, Value], key: Key, make: Callable[[], Value], most: int) -> Value:
     """The value of a key, made where it is missing; of too many, the longest unused is dropped."""
     kept[key] = kept.pop(key) if key in kept else make()
-    if len(kept) > KEPT_SIZES:
+    if len(kept) > most:
         del kept[next(iter(kept))]
     return kept[key]

@@ -52,6 +52,7 @@ class FlowGraphs:
             lambda: _Room(
                 torch.empty_like(noise_BTA), ActingMemory(memory, size[1], self._expert.dtype), {}
             ),
+            self._pool.num_sizes,
         )
         room.noise.copy_(noise_BTA)
         room.memory.fill(memory)

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from oatkit.nn.float32_linear import at_least_float32
 from oatkit.nn.token_decoder import TokenDecoder
 from oatkit.nn.transformer import CrossAttention, Mlp, SelfAttention
 
@@ -52,6 +53,8 @@ class FrozenDecoder:
         self.norm = _norm(decoder.norm)
         self.bias = decoder.bias.detach()
         self.head = _input_major(self.symbols[: len(self.bias)])
+        # scores are float32, because bfloat16 would make near ones equal
+        self.scores = at_least_float32(self.bias), at_least_float32(self.head)
         parts = zip(decoder.attention, decoder.reading, decoder.mlp, strict=True)
         layers = [
             (cast(SelfAttention, a), cast(CrossAttention, r), cast(Mlp, m)) for a, r, m in parts
@@ -109,7 +112,7 @@ class FrozenGeneration:
     def feed(
         self, inputs_BG: Tensor, positions_G: Tensor, mask_GS: Tensor | None, num_kept: int
     ) -> Tensor:
-        """Logits (B, G, V); only the first `num_kept` slots stay in the cache."""
+        """Logits (B, G, V), float32; only the first `num_kept` slots stay in the cache."""
         frozen, (batch_size, num_slots) = self._frozen, inputs_BG.shape
         heads, width = frozen.num_heads, frozen.width
         start, end = self._length, self._length + num_slots
@@ -137,7 +140,8 @@ class FrozenGeneration:
             x_RD = torch.addmm(x_RD + layer.narrow_bias, wide, layer.narrow)
         self._length += num_kept
         h_RD = torch.layer_norm(x_RD, shape, *frozen.norm)
-        return torch.addmm(frozen.bias, h_RD, frozen.head).view(batch_size, num_slots, -1)
+        bias_V, head_DV = frozen.scores
+        return torch.addmm(bias_V, at_least_float32(h_RD), head_DV).view(batch_size, num_slots, -1)
 
 
 def _layer(attention: SelfAttention, reading: CrossAttention, mlp: Mlp) -> _Layer:

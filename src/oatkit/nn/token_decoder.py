@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
 
+from oatkit.nn.float32_linear import linear_in_float32
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.transformer import CrossAttention, KeysValues, Mlp, SelfAttention, drop
 
@@ -57,7 +57,7 @@ class TokenDecoder(nn.Module):
         context: list[tuple[Tensor, Tensor]],
         random: SampleRandom | None = None,
     ) -> Tensor:
-        """Logits (B, K, V).
+        """Logits (B, K, V), float32: bfloat16 would make near ones equal.
 
         Args:
             inputs_BK: Symbols that the slots hold.
@@ -71,4 +71,4 @@ class TokenDecoder(nn.Module):
             x = x + drop(self.attention[layer](x, mask), self.dropout, random)
             x = x + drop(self.reading[layer](x, keys, values), self.dropout, random)
             x = x + drop(self.mlp[layer](x), self.dropout, random)
-        return F.linear(self.norm(x), self.symbols[: len(self.bias)], self.bias)
+        return linear_in_float32(self.norm(x), self.symbols[: len(self.bias)], self.bias)

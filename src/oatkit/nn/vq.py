@@ -65,8 +65,11 @@ class VectorQuantizer(nn.Module):
     def ids(self, latents_BKD: Tensor) -> Tensor:
         """Id of the nearest code of each latent, (..., D) -> (...)."""
         flat_ND = latents_BKD.reshape(-1, latents_BKD.shape[-1]).float()
-        # |x - c|^2 without |x|^2, which is the same for every code
-        distance_NV = self.codebook.square().sum(dim=1) - 2 * flat_ND @ self.codebook.T
+        # |x - c|^2 without |x|^2, which is the same for every code; what is left are large numbers
+        # that nearly cancel, and autocast would multiply in bfloat16
+        with torch.autocast(flat_ND.device.type, enabled=False):
+            codebook_VD = self.codebook.float()
+            distance_NV = codebook_VD.square().sum(dim=1) - 2 * flat_ND @ codebook_VD.T
         return distance_NV.argmin(dim=1).view(latents_BKD.shape[:-1])
 
     def codes(self, ids_BK: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 
 from oatkit.data import Dataset
 from oatkit.errors import ArtifactError, unknown_name
+from oatkit.nn.captured_call import KEPT_SIZES
 from oatkit.nn.device import Device, resolve_device
 from oatkit.nn.weight_loading import WithoutWeights
 from oatkit.policies.light.light_config import LightConfig, LightFlowConfig
@@ -150,18 +151,23 @@ def policy_for_dataset(
     return Policy(kind.make(config, tokenizer, spec, net=net, **more), extras={UNTRAINED: True})
 
 
-def use_cuda_graphs(policy: Policy) -> None:
+def use_cuda_graphs(policy: Policy, max_batch: int = 1) -> None:
     """Let a vision-language policy replay its Euler steps and stages as CUDA graphs.
 
     Every batch size, context length (in steps of 32 slots) and number of steps is captured when it
     first comes, which takes longer than a plain prediction. Tests compare it with the plain way on
     a CPU; it has not run on a GPU yet.
+
+    Args:
+        policy: A policy on CUDA.
+        max_batch: Largest batch that it will act for. What is captured is kept for twice as many
+            sizes, so that all batches fit with two lengths of context, and for 16 at least.
     """
     if not isinstance(policy.model, VlmModel):
         raise ValueError(f"CUDA graphs are for vision-language policies, not for {policy.kind}")
     if policy.device.type != "cuda":
         raise ValueError(f"CUDA graphs need a policy on CUDA, this one is on {policy.device}")
-    policy.net.use_graphs()
+    policy.net.use_graphs(max(KEPT_SIZES, 2 * max_batch))
 
 
 def load_policy(

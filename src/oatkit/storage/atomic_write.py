@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 ASIDE = "writing-"
 """How the name of a file begins while it is being written; a kill may leave such files."""
@@ -14,7 +15,8 @@ ASIDE = "writing-"
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """A path to write to, which becomes `path` when the block ends without an error."""
-    aside = path.with_name(f"{ASIDE}{os.getpid()}-{path.name}")
+    # nodes of a cluster that share a disk may have the same process numbers
+    aside = path.with_name(f"{ASIDE}{uuid4().hex}-{path.name}")
     try:
         yield aside
         aside.replace(path)

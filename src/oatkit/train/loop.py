@@ -2,8 +2,9 @@
 
 What a step does follows from the seed, the step number and the state alone: which samples it has,
 which random numbers they get, what the learning rate is. So a run killed at any moment and started
-again ends where an uninterrupted one would, bit for bit, and `accelerate launch` on several
-processes sees the same samples as one process.
+again ends where an uninterrupted one would, and `accelerate launch` on several processes sees the
+same samples as one process. On a CPU the end is the same bit for bit; on CUDA some of torch's
+kernels add up in another order each time.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.train.checkpoint import Checkpoints
 from oatkit.train.optimizers import OPTIMIZERS
 from oatkit.train.parameter_groups import drop_early_gradients, make_optimizer, set_learning_rates
-from oatkit.train.precision import allow_tensor_cores, prefers_bfloat16, with_precision
+from oatkit.train.precision import prefers_bfloat16, tensor_cores, with_precision
 from oatkit.train.prefetch import read_ahead
 from oatkit.train.shard import (
     average_gradients,
@@ -74,6 +75,7 @@ def train(
     """
     run = TrainingRun(job, config, out, identity or {}, device)
     with (
+        tensor_cores(run.accelerator.device),
         run.log(show_progress).open() as log,
         StopRequest().listening(run.accelerator.num_processes) as stop,
         run.checkpoints.written(),
@@ -132,17 +134,17 @@ class TrainingRun:
         config = with_precision(config, job.module, place)
         self.job, self.config, self.out = job, config, out
         self.accelerator = _make_accelerator(config, place, out)
-        allow_tensor_cores(self.accelerator.device)
         world = self.accelerator.num_processes
         if config.batch_size % (world * config.accumulate):
             raise ValueError(
                 f"batch_size {config.batch_size} is not divisible by {world} processes times "
                 f"{config.accumulate} parts"
             )
-        job.module.to(self.accelerator.device)
         self._loss_module = _LossModule(job)
         self.model: nn.Module = self._loss_module
         self.is_sharded = is_sharding_asked() and world > 1
+        if not self.is_sharded:  # sharding moves one layer at a time, where all have no room
+            job.module.to(self.accelerator.device)
         frozen = frozen_digest(job.module)
         if self.is_sharded:
             # where not all layers take weights of bfloat16, autocast makes copies as without shards

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -62,7 +64,16 @@ def prefers_bfloat16(module: nn.Module | None) -> bool:
     return bool(getattr(module, "prefers_bfloat16", False))
 
 
-def allow_tensor_cores(device: torch.device) -> None:
-    """Let a CUDA device multiply matrices of float32 in TF32, which is many times faster."""
+@contextmanager
+def tensor_cores(device: torch.device) -> Iterator[None]:
+    """Let a CUDA device multiply matrices of float32 in TF32 meanwhile, which is many times faster.
+
+    What is computed afterwards, as calibration and measuring, has all digits again.
+    """
+    before = torch.get_float32_matmul_precision()
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

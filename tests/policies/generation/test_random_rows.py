@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -61,3 +62,17 @@ def test_torchs_own_generator_goes_on() -> None:
     assert not torch.equal(found[2:], wanted)
     with pytest.raises(ValueError, match="draws is 0, expected 1 or more"):
         random_draws(torch.rand, None, 2, 0, 5)
+
+
+@pytest.mark.parametrize("is_for_rows", [False, True])
+def test_numbers_are_drawn_where_their_generator_is(is_for_rows: bool) -> None:
+    """torch refuses a generator of CUDA for numbers on the CPU."""
+    asked = []
+
+    def spy(*shape: int, **how: Any) -> Tensor:
+        asked.append((how["generator"].device, how["device"]))
+        return torch.rand(*shape, **how)
+
+    generators = [torch.Generator(), torch.Generator()]
+    random_rows(spy, generators if is_for_rows else generators[0], 2, 3)
+    assert asked == [(torch.device("cpu"), torch.device("cpu"))] * (2 if is_for_rows else 1)

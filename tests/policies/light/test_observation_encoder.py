@@ -9,13 +9,19 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.torch import load_file
+from torch import Tensor
 
 from oatkit.data import Dataset, open_dataset
 from oatkit.nn.image_encoder import resize
+from oatkit.nn.sample_random import SampleRandom
 from oatkit.policies import load_policy
 from oatkit.policies.light.light_config import LightConfig
 from oatkit.policies.light.light_model import LightModel
-from oatkit.policies.light.observation_encoder import load_for_more_tasks, resized_reading
+from oatkit.policies.light.observation_encoder import (
+    encode_observations,
+    load_for_more_tasks,
+    resized_reading,
+)
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from tests.policies import tiny
@@ -52,6 +58,23 @@ def test_further_tasks_keep_the_weights_that_there_are(dataset: Dataset) -> None
     assert torch.equal(larger.task.weight[:-1], policy.net.task.weight)
     assert torch.equal(larger.task.weight[-1], new)
     assert torch.equal(larger.slots, policy.net.slots)
+
+
+@torch.no_grad()
+def test_states_are_read_in_float32_under_autocast(dataset: Dataset) -> None:
+    """bfloat16 would make one of positions that are millimeters apart."""
+
+    class Seen(torch.nn.Module):
+        def forward(self, slots_BSD: Tensor, random: SampleRandom | None) -> Tensor:
+            return slots_BSD
+
+    policy = tiny.make_policy("oat", dataset)
+    read = policy.read(tiny.batch(policy, dataset))
+    policy.net.context = Seen()
+    wanted = encode_observations(policy.net, policy.net.config, read)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = encode_observations(policy.net, policy.net.config, read)
+    assert torch.equal(found, wanted)
 
 
 def test_images_are_resized_when_they_are_decoded(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from oatkit.data import Dataset
-from oatkit.nn import captured_call
 from oatkit.nn.captured_call import CapturedCall, GraphPool
 from oatkit.policies import Policy, Prediction
 from oatkit.policies.vlm.backbones.backbone_options import BackboneOptions
@@ -73,9 +72,8 @@ def test_both_heads_capture_into_one_pool_and_drop_old_sizes(
         return call
 
     monkeypatch.setattr(GraphPool, "capture", spy)
-    monkeypatch.setattr(captured_call, "KEPT_SIZES", 1)
     policy = tiny_vlm.make_policy("vlm-tc", checkpoints["qwen3-vl"], "oat-pow2", dataset)
-    policy.net.use_graphs()
+    policy.net.use_graphs(num_sizes=1)
     observation = tiny_vlm.batch(policy, dataset, 2)
     gc.disable()  # what is dropped is free at once, not when Python next looks for cycles
     try:

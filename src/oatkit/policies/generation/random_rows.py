@@ -35,13 +35,15 @@ def start_generators(given: Generators, seed: int | None = None) -> StartedGener
 def random_rows(
     sample: Callable[..., Tensor], generators: Generators, batch_size: int, *shape: int
 ) -> Tensor:
-    """Random numbers, (B, *shape), by `torch.rand` or `torch.randn`."""
+    """Random numbers, (B, *shape), by `torch.rand` or `torch.randn`, on the generators' device."""
     started = start_generators(generators)
-    if started is None or isinstance(started, torch.Generator):
-        return sample(batch_size, *shape, generator=started)
+    if started is None:
+        return sample(batch_size, *shape)
+    if isinstance(started, torch.Generator):
+        return sample(batch_size, *shape, generator=started, device=started.device)
     if len(started) != batch_size:
         raise ValueError(f"there are {len(started)} generators for {batch_size} rows")
-    return torch.stack([sample(*shape, generator=generator) for generator in started])
+    return torch.stack([sample(*shape, generator=g, device=g.device) for g in started])
 
 
 def random_draws(

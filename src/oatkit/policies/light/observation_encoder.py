@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from oatkit.nn.float32_linear import linear_in_float32
 from oatkit.nn.frame_resizing import resize_frames
 from oatkit.nn.image_encoder import ImageEncoder, resize, resize_and_crop
 from oatkit.nn.sample_random import SampleRandom
@@ -84,7 +85,9 @@ def encode_observations(
     """
     parts_BSD = [net.task(observations.task)[:, None]]
     if net.state is not None:
-        parts_BSD.append(net.state(observations.state).to(net.slots.dtype))
+        # bfloat16 cannot tell millimeters of a workspace apart
+        state_BSD = linear_in_float32(observations.state, net.state.weight, net.state.bias)
+        parts_BSD.append(state_BSD.to(net.slots.dtype))
     for number, (encoder, images) in enumerate(zip(net.cameras, observations.images, strict=True)):
         cropped = resize_and_crop(images, config.image_size, config.crop_size, random)
         encoded_ND = encoder(cropped.flatten(0, 1).to(net.slots.dtype))

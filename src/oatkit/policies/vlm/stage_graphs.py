@@ -61,6 +61,7 @@ class StageGraphs:
             self._generations,
             size,
             lambda: _CapturedGeneration(partial(head.stage, backbone), pool, context, *size[1:]),
+            pool.num_sizes,
         )
         generation.begin(context)
         return generation

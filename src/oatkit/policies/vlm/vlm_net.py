@@ -14,8 +14,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from oatkit.nn.captured_call import GraphPool
+from oatkit.nn.captured_call import KEPT_SIZES, GraphPool
 from oatkit.nn.decoder_backend import Generation
+from oatkit.nn.float32_linear import linear_in_float32
 from oatkit.nn.flow import flow_matching_loss
 from oatkit.nn.flow_acting import integrate_expert
 from oatkit.nn.flow_expert import FlowExpert, Memory
@@ -141,9 +142,9 @@ class VlmNet(nn.Module):
         assert self.expert is not None
         return self.expert
 
-    def use_graphs(self) -> None:
+    def use_graphs(self, num_sizes: int = KEPT_SIZES) -> None:
         """Act by captured calls, which a GPU replays without Python; see `GraphPool`."""
-        pool = GraphPool()
+        pool = GraphPool(num_sizes)
         if self.expert is not None:
             self._flow_graphs = FlowGraphs(self.expert, pool)
         if self.tokens is not None:
@@ -158,7 +159,8 @@ class VlmNet(nn.Module):
         state = observations.state
         projected = state.new_zeros(len(state), 0, self.backbone.width)
         if self.state is not None:
-            projected = self.state(state)
+            # bfloat16 has too few digits for them
+            projected = linear_in_float32(state, self.state.weight, self.state.bias)
         return self.backbone.prefill(
             self.parts, observations.task, images, self._grids, is_seen_BN, projected
         )
