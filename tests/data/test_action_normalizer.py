@@ -59,3 +59,19 @@ def test_a_large_dataset_is_read_at_even_distances(
     spread = fit(dataset, "relative")
     assert (spread.scale <= exact.scale).all()
     assert (spread.scale > 0.5 * exact.scale).all()
+
+
+@pytest.mark.parametrize("words", [None, "delta", "relative:0"])
+def test_actions_that_never_change_are_held(words: str | None) -> None:
+    """Also where their first step is of its own size: the difference to the one before is 0."""
+    rng = np.random.default_rng(0)
+    state = [np.cumsum(rng.normal(size=(30, 2)), axis=0) for _ in range(3)]
+    actions = [np.stack([rows[:, 0] + 1, np.full(30, 0.25)], axis=1) for rows in state]
+    still = oatkit.open_dataset({"action": actions, "observation.state": state})
+    normalizer = fit(still, words)
+    chunks = still.chunks(5)
+    wanted, starts = chunks.actions(np.arange(9))[0], chunks.start_states(np.arange(9))
+    near = normalizer.normalize(wanted, starts) + 1e-4
+    back = Normalizer.from_json(normalizer.to_json()).unnormalize(near, starts)
+    np.testing.assert_array_equal(back[..., 1], wanted[..., 1])
+    assert (back[..., 0] != wanted[..., 0]).any()

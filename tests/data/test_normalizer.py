@@ -64,6 +64,24 @@ def test_a_constant_dimension_survives(mode: str) -> None:
     np.testing.assert_array_equal(normalizer.unnormalize(there)[:, 0], rows[:, 0])
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("value", [0.0, 0.3, -7e-9])
+def test_a_held_constant_comes_back_whatever_is_given(mode: str, value: float) -> None:
+    """A controller may do something else for exactly 0 than for nearly 0."""
+    rows = np.full((50, 2), value, np.float32)
+    rows[:, 1] = np.arange(50)
+    found = compute_statistics(lambda: [rows], dim=2)
+    normalizer = Normalizer.fit(found, mode, holds_constants=True)
+    normalizer = Normalizer.from_json(json.loads(json.dumps(normalizer.to_json())))
+    near = normalizer.normalize(rows) + np.float32(1e-4)
+    for there in (near, torch.from_numpy(near)):
+        back = np.asarray(normalizer.unnormalize(there))
+        np.testing.assert_array_equal(back[:, 0], rows[:, 0] + (1e-4 if mode == "identity" else 0))
+        assert (back[:, 1] != rows[:, 1]).any()
+    if mode != "identity":
+        assert not Normalizer.fit(found, mode).to_json().keys() & {"is_held"}
+
+
 def test_a_normalizer_comes_back_from_json() -> None:
     rows = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
     normalizer = Normalizer.fit(compute_statistics(lambda: [rows], dim=3), "mean_std")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,17 @@ def test_images_history_and_every_budget(dataset: Dataset, tmp_path: Path) -> No
             assert np.abs(off).max() < 1e-4
             assert reply["budget_used"] == reply["calls"] == wanted.calls[0]
             assert (reply["tokens"], reply["entropy"]) == ([], [])
+
+
+def test_what_never_changed_in_training_is_exact(dataset: Dataset, tmp_path: Path) -> None:
+    policy = tiny.make_flow_policy(dataset, history=1)
+    tokenizer = policy.tokenizer
+    tokenizer.normalizer = replace(tokenizer.normalizer, is_held=np.arange(3) == 1)
+    policy.save_pretrained(tmp_path)
+    assert main(["export", str(tmp_path)]) == 0
+    actions = LocalPolicy(tmp_path / "onnx").infer(OBSERVATION)["actions"]
+    assert (actions[:, 1] == np.float32(tokenizer.normalizer.offset[1])).all()
+    assert np.ptp(actions[:, 0]) > 0
 
 
 def test_noise_is_that_of_the_seed(files: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -41,6 +43,21 @@ def test_the_same_actions_for_any_batch(name: str) -> None:
         np.testing.assert_allclose(
             found / tokenizer.normalizer.scale, wanted / tokenizer.normalizer.scale, atol=1e-5
         )
+
+
+def test_what_never_changed_comes_back_exact() -> None:
+    made = make("bin")
+    is_held = np.arange(made.action_dim) == 1
+    normalizer = replace(made.normalizer, is_held=is_held)
+    tokenizer = ActionTokenizer(made.codec, normalizer, made.data)
+    ids_BK = torch.randint(tokenizer.vocab_size, (3, tokenizer.max_tokens))
+    wanted = tokenizer.decode(Tokens(ids_BK, torch.full((3,), tokenizer.max_tokens))).numpy()
+    session = onnxruntime.InferenceSession(decoder_model(tokenizer))
+    (found,) = session.run(None, {"tokens": ids_BK.numpy()})
+    constant = np.float32(normalizer.offset[1])
+    assert (wanted[..., 1] == constant).all()
+    assert (found[..., 1] == constant).all()
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_fast_is_refused() -> None:

@@ -36,7 +36,7 @@ def fit_action_normalizer(
         horizon: Number of actions in a chunk, on which a representation may depend.
     """
     if transform is None:
-        return Normalizer.fit(raw, mode)
+        return Normalizer.fit(raw, mode, holds_constants=True)
     fitted = transform.fitted(raw)
     if not fitted.has_own_first_step:
         return replace(_fit(dataset, fitted, horizon, mode, slice(None)), transform=fitted)
@@ -44,11 +44,13 @@ def fit_action_normalizer(
         _fit(dataset, fitted, horizon, mode, part) for part in (slice(0, 1), slice(1, None))
     )
     rows = (later,) * (horizon - 1)
+    is_held = np.stack([row.spread == 0 for row in (first, *rows)])
     return Normalizer(
         mode,
         np.stack([first.offset, *(row.offset for row in rows)]),
         np.stack([first.scale, *(row.scale for row in rows)]),
         fitted,
+        is_held if is_held.any() else None,
     )
 
 
@@ -61,7 +63,8 @@ def _fit(
 ) -> Normalizer:
     """The normalizer of some steps of represented chunks."""
     read = _represented(dataset, transform, horizon, steps)
-    return Normalizer.fit(compute_statistics(read, dim=transform.dim), mode)
+    found = compute_statistics(read, dim=transform.dim)
+    return Normalizer.fit(found, mode, holds_constants=True)
 
 
 def _represented(

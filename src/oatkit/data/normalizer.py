@@ -45,15 +45,33 @@ class Normalizer:
 
     With a `transform`, actions are represented by it first. `offset` and `scale` are (steps, dim)
     where the first step of a chunk is of another size than the others.
+
+    Dimensions that `is_held` names come back as their offset whatever is given. Actions that were
+    always the same are held: what a network makes of a constant is never exact, and a controller
+    may do something else for 0 than for nearly 0 (robosuite's holds the hand's turn at 0 alone).
     """
 
     mode: NormalizationMode
     offset: NDArray[np.float64]
     scale: NDArray[np.float64]
     transform: ActionTransform | None = None
+    is_held: NDArray[np.bool_] | None = None
 
     @classmethod
-    def fit(cls, statistics: Statistics, mode: NormalizationMode = "min_max") -> Normalizer:
+    def fit(
+        cls,
+        statistics: Statistics,
+        mode: NormalizationMode = "min_max",
+        *,
+        holds_constants: bool = False,
+    ) -> Normalizer:
+        """The normalizer of some data.
+
+        Args:
+            statistics: What the data are.
+            mode: How they are normalized.
+            holds_constants: Whether dimensions with a single value are held.
+        """
         s = statistics
         if mode == "min_max":
             offset, scale = (s.max + s.min) / 2, (s.max - s.min) / 2
@@ -65,7 +83,10 @@ class Normalizer:
             offset, scale = np.zeros(s.dim), np.ones(s.dim)
         else:
             raise ValueError(unknown_name("normalization mode", mode, MODES))
-        return cls(mode, offset, np.where(scale > SMALLEST_SCALE, scale, 1.0))
+        is_held = (s.max == s.min) & (holds_constants and mode != "identity")
+        offset = np.where(is_held, s.min, offset)  # means are off by their rounding
+        scale = np.where(is_held | (scale <= SMALLEST_SCALE), 1.0, scale)
+        return cls(mode, offset, scale, is_held=is_held if is_held.any() else None)
 
     @property
     def dim(self) -> int:
@@ -77,6 +98,11 @@ class Normalizer:
         """Number of raw dimensions, which a transform may make others of."""
         return self.dim if self.transform is None else self.transform.action_dim
 
+    @property
+    def spread(self) -> NDArray[np.float64]:
+        """What `unnormalize` multiplies by: the scale, and 0 in dimensions that are held."""
+        return self.scale if self.is_held is None else np.where(self.is_held, 0.0, self.scale)
+
     def normalize(self, values: ArrayT, state: Any = None) -> ArrayT:
         """Raw to normalized; (..., dim) numpy or torch, float dtype and device are kept.
 
@@ -87,25 +113,25 @@ class Normalizer:
         values = _as_floats(values)
         if self.transform is not None:
             values = self.transform.apply(values, state)
-        offset, scale = self._constants_like(values)
+        offset, scale = self._constants_like(values, self.scale)
         return (values - offset) / scale
 
     def unnormalize(self, values: ArrayT, state: Any = None) -> ArrayT:
-        """Normalized to raw: the inverse of `normalize`."""
+        """Normalized to raw: the inverse of `normalize` but for dimensions that are held."""
         values = _as_floats(values)
-        offset, scale = self._constants_like(values)
-        raw: ArrayT = values * scale + offset
+        offset, spread = self._constants_like(values, self.spread)
+        raw: ArrayT = values * spread + offset
         return raw if self.transform is None else self.transform.invert(raw, state)
 
-    def _constants_like(self, values: Any) -> tuple[Any, Any]:
+    def _constants_like(self, values: Any, factor: NDArray[np.float64]) -> tuple[Any, Any]:
         if values.shape[-1:] != (self.dim,):
             raise ValueError(
                 f"the last axis of {tuple(values.shape)} is not the {self.dim} dimensions "
                 "of the normalizer"
             )
         if isinstance(values, np.ndarray):
-            return self.offset.astype(values.dtype), self.scale.astype(values.dtype)
-        return values.new_tensor(self.offset), values.new_tensor(self.scale)
+            return self.offset.astype(values.dtype), factor.astype(values.dtype)
+        return values.new_tensor(self.offset), values.new_tensor(factor)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -113,18 +139,20 @@ class Normalizer:
             "offset": self.offset.tolist(),
             "scale": self.scale.tolist(),
             **({} if self.transform is None else {"transform": self.transform.to_json()}),
+            **({} if self.is_held is None else {"is_held": self.is_held.tolist()}),
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Normalizer:
         if values["mode"] not in MODES:
             raise ValueError(unknown_name("normalization mode", values["mode"], MODES))
-        transform = values.get("transform")
+        transform, is_held = values.get("transform"), values.get("is_held")
         return cls(
             values["mode"],
             np.asarray(values["offset"]),
             np.asarray(values["scale"]),
             None if transform is None else ActionTransform.from_json(transform),
+            None if is_held is None else np.asarray(is_held, bool),
         )
 
 

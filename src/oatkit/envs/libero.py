@@ -132,9 +132,6 @@ class Libero:
         """
         # Furniture is placed anew by every reset and is no part of an official state.
         number, is_evaluation = divmod(seed, 2)
-        noise = 0.0 if is_evaluation else ARM_NOISE  # official states have it in them
-        for robot in self._environment.env.robot_configs:
-            robot["initialization_noise"] = {"type": "gaussian", "magnitude": noise}
         np.random.seed(EVALUATION_SEED if is_evaluation else seed % 2**32)
         self._close_cameras()  # they show the model, which a reset replaces
         with _quiet():
@@ -142,6 +139,8 @@ class Libero:
         if is_evaluation:
             index = number % GOALS_PER_SEED % len(self._official_states)
             self._environment.set_init_state(self._official_states[index])
+        else:
+            self._displace_arm()
         for _ in range(WAIT_STEPS):
             seen, *_ = self._environment.step(WAIT_ACTION)
         self._steps_left = self._kind.max_steps
@@ -183,6 +182,14 @@ class Libero:
         self._close_cameras()
         self._environment.close()
 
+    def _displace_arm(self) -> None:
+        """Put the arm where official states have it. The controller holds the turn of the hand that
+        the reset left, as it does in evaluations."""
+        (robot,) = self._environment.env.robots
+        joints = robot._ref_joint_pos_indexes
+        self._environment.sim.data.qpos[joints] += ARM_NOISE * np.random.randn(len(joints))
+        self._environment.sim.forward()
+
     def _close_cameras(self) -> None:
         if self._cameras is not None:
             self._cameras.close()
@@ -194,8 +201,10 @@ class Libero:
         state_E = np.zeros(7 * MAX_OBJECTS)
         states = self._environment.env.object_states_dict
         for place, name in enumerate(self._environment.obj_of_interest):
-            pose = states[name].get_geom_state()
-            quaternion = np.roll(pose["quat"], -1)  # MuJoCo has w first
+            state = states[name]
+            pose = state.get_geom_state()
+            # of objects as MuJoCo has it, w first; of sites w is last already
+            quaternion = np.roll(pose["quat"], -1 if state.object_state_type == "object" else 0)
             state_E[7 * place : 7 * place + 7] = *pose["pos"], *quaternion
         return {STATE: state_S.astype(np.float32), ENVIRONMENT_STATE: state_E.astype(np.float32)}
 

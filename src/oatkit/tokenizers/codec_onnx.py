@@ -62,11 +62,11 @@ def decoder_model(
     chunks = _in_shape(graph, chunks, (coded[1], coded[2]), tokenizer.coded_shape)
     if correct is not None:
         chunks = correct(graph, chunks, LENGTHS if codec.has_prefixes else None)
-    scale, offset = (
+    spread, offset = (
         graph.weight(torch.tensor(values, dtype=torch.float32))
-        for values in (tokenizer.normalizer.scale, tokenizer.normalizer.offset)
+        for values in (tokenizer.normalizer.spread, tokenizer.normalizer.offset)
     )
-    actions = graph.add("Add", graph.add("Mul", chunks, scale), offset)
+    actions = graph.add("Add", graph.add("Mul", chunks, spread), offset)
     inputs = {TOKENS: Port("int64", ("B", tokenizer.max_tokens)), **read}
     if codec.has_prefixes:
         inputs[LENGTHS] = Port("int64", ("B",))

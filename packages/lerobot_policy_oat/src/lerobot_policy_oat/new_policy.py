@@ -69,7 +69,8 @@ def _tokenizer(config: OATConfig, stats: Mapping[str, Any], dataset_meta: Any) -
     statistics, names = _statistics(stats), tuple(_names(dataset_meta, ACTION))
     codec = make_codec(make_config("bin", horizon=config.horizon, action_dim=statistics.dim))
     facts = DataFacts(statistics, action_names=names, fps=dataset_meta.fps, action_keys=(ACTION,))
-    return ActionTokenizer(codec, Normalizer.fit(statistics), facts)
+    normalizer = Normalizer.fit(statistics, holds_constants=True)
+    return ActionTokenizer(codec, normalizer, facts)
 
 
 def _compare_actions(

@@ -72,10 +72,11 @@ class LocalFlow:
                 ["velocity"], {"point": point_BTA, "time": now_B, **context}
             )
             point_BTA = point_BTA - velocity_BTA / np.float32(num_steps)
-        scale_A, offset_A = (
-            np.asarray(self._normalization[name], np.float32) for name in ("scale", "offset")
-        )
-        return point_BTA[0] * scale_A + offset_A
+        facts = self._normalization
+        scale_A, offset_A = (np.asarray(facts[name], np.float32) for name in ("scale", "offset"))
+        # dimensions that were always the same in training come back as their offset
+        is_held_A = np.asarray(facts.get("is_held", False))
+        return np.where(is_held_A, np.float32(0), point_BTA[0] * scale_A) + offset_A
 
     def measure_once(self, context: Mapping[str, Any]) -> float:
         """Measure how long a step takes here, the first time; gives the seconds that measuring

@@ -117,7 +117,8 @@ class Reply(TokensReply):
 
 
 class Normalization(TypedDict):
-    """How raw values become normalized ones: `mode`, `offset` and `scale`."""
+    """How raw values become normalized ones: `mode`, `offset` and `scale`; `is_held` where actions
+    have dimensions that are always their offset."""
 
     action: dict[str, Any]
     """Normalizer of the actions."""

@@ -18,7 +18,6 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from oatkit.nn.float32_linear import linear_in_float32
 from oatkit.nn.frame_resizing import resize_frames
 from oatkit.nn.image_encoder import ImageEncoder, resize, resize_and_crop
 from oatkit.nn.sample_random import SampleRandom
@@ -28,6 +27,7 @@ from oatkit.policies.observation.episode_reader import EpisodeReader, ResizedRea
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
+from oatkit.policies.observation.state_embedding import embed_state
 
 
 class EncodesObservations(Protocol):
@@ -85,9 +85,7 @@ def encode_observations(
     """
     parts_BSD = [net.task(observations.task)[:, None]]
     if net.state is not None:
-        # bfloat16 cannot tell millimeters of a workspace apart
-        state_BSD = linear_in_float32(observations.state, net.state.weight, net.state.bias)
-        parts_BSD.append(state_BSD.to(net.slots.dtype))
+        parts_BSD.append(embed_state(net.state, observations.state).to(net.slots.dtype))
     for number, (encoder, images) in enumerate(zip(net.cameras, observations.images, strict=True)):
         cropped = resize_and_crop(images, config.image_size, config.crop_size, random)
         encoded_ND = encoder(cropped.flatten(0, 1).to(net.slots.dtype))

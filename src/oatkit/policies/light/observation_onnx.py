@@ -12,6 +12,7 @@ from oatkit.nn.onnx.graph import Graph, Port
 from oatkit.policies.light.light_config import LightConfig
 from oatkit.policies.light.observation_encoder import EncodesObservations
 from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.observation.state_embedding import STATE_LIMIT
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 
@@ -45,6 +46,8 @@ def add_encoder(
             for values in (spec.state.scale, spec.state.offset)
         )
         normed = graph.add("Div", graph.add("Sub", STATE, offset), scale)
+        bounds = (graph.weight(limit) for limit in (-STATE_LIMIT, STATE_LIMIT))
+        normed = graph.add("Clip", normed, *bounds)
         own = modules.narrowed(net.state, spec.state_dim, width)
         parts.append(modules.linear(graph, own, normed))
     elif net.state is not None:  # a robot without a state among others

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from oatkit.nn.captured_call import KEPT_SIZES, GraphPool
 from oatkit.nn.decoder_backend import Generation
-from oatkit.nn.float32_linear import linear_in_float32
 from oatkit.nn.flow import flow_matching_loss
 from oatkit.nn.flow_acting import integrate_expert
 from oatkit.nn.flow_expert import FlowExpert, Memory
@@ -28,6 +27,7 @@ from oatkit.policies.generation.blockwise_loss import blockwise_loss, fit_to_sch
 from oatkit.policies.generation.packing import Packing
 from oatkit.policies.observation.observation_spec import ObservationSpec
 from oatkit.policies.observation.observations import Observations
+from oatkit.policies.observation.state_embedding import embed_state
 from oatkit.policies.vlm.backbones.backbone import Backbone, Context
 from oatkit.policies.vlm.backbones.processor import MAX_TASK_TOKENS
 from oatkit.policies.vlm.stage_graphs import StageGraphs
@@ -159,8 +159,7 @@ class VlmNet(nn.Module):
         state = observations.state
         projected = state.new_zeros(len(state), 0, self.backbone.width)
         if self.state is not None:
-            # bfloat16 has too few digits for them
-            projected = linear_in_float32(state, self.state.weight, self.state.bias)
+            projected = embed_state(self.state, state)
         return self.backbone.prefill(
             self.parts, observations.task, images, self._grids, is_seen_BN, projected
         )
