@@ -26,7 +26,7 @@ import numpy as np
 
 from oatkit.data.lerobot_writer import LeRobotWriter
 from oatkit.data.source import Feature
-from oatkit.envs.libero import ACTION_DIM, FPS, LIBERO, TASKS, Libero
+from oatkit.envs.libero import ACTION_DIM, ARM_NOISE, FPS, LIBERO, TASKS, Libero
 from oatkit.envs.libero_experts import GRIPS, PickAndPlace
 from oatkit.envs.simulator import demonstration_seed
 from oatkit.storage.atomic_write import atomic_write
@@ -61,6 +61,7 @@ def main() -> None:
 def demonstrate(args: Namespace) -> None:
     """Try every task; then write those that have their successes as a dataset of LeRobot."""
     attempts = args.out / f"{args.suite}.attempts"
+    require_same_plan(args.suite, attempts)
     for task in TASKS[args.suite]:
         make_attempts(args.suite, task, attempts / task, args.episodes)
     root = args.out / args.suite
@@ -77,6 +78,17 @@ def demonstrate(args: Namespace) -> None:
                 writer.add_episode({key: columns[key] for key in FEATURES}, task=instruction)
     writer.close()
     print(f"wrote {root}")
+
+
+def require_same_plan(suite: str, attempts: Path) -> None:
+    """Refuse to go on with attempts of another expert, or that began in another way."""
+    plan = {"arm_noise": ARM_NOISE, "grip": repr(GRIPS[suite])}
+    path = attempts / "plan.json"
+    if not path.exists():
+        attempts.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(plan, indent=2))
+    elif (before := json.loads(path.read_text())) != plan:
+        raise SystemExit(f"{attempts} was made with {before}, not {plan}: move it away")
 
 
 def make_attempts(suite: str, task: str, folder: Path, num_wanted: int) -> None:

@@ -62,6 +62,9 @@ def test_successes_become_a_dataset_and_a_stopped_run_goes_on(
     Bench.made.clear()
     libero.demonstrate(args)
     assert Bench.made == []
+    monkeypatch.setattr(libero, "ARM_NOISE", 0.5)
+    with pytest.raises(SystemExit, match=r"was made with .*move it away"):
+        libero.demonstrate(args)
 
 
 def test_an_expert_is_kept_without_a_policy(
