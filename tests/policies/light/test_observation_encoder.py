@@ -24,6 +24,7 @@ from oatkit.policies.light.observation_encoder import (
 )
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
+from oatkit.policies.observation.observations import STATE_LIMIT
 from tests.policies import tiny
 
 GOLDEN = Path(__file__).parent.parent / "golden/light"
@@ -60,14 +61,28 @@ def test_further_tasks_keep_the_weights_that_there_are(dataset: Dataset) -> None
     assert torch.equal(larger.slots, policy.net.slots)
 
 
+class Seen(torch.nn.Module):
+    """Gives the slots that it is given, in place of the context transformer."""
+
+    def forward(self, slots_BSD: Tensor, random: SampleRandom | None) -> Tensor:
+        return slots_BSD
+
+
+@torch.no_grad()
+def test_a_dimension_that_hardly_moved_cannot_drown_the_others(dataset: Dataset) -> None:
+    policy = tiny.make_policy("oat", dataset)
+    policy.net.context = Seen()
+    read = policy.read(tiny.batch(policy, dataset))
+    found = []
+    for nudge in (STATE_LIMIT, 1200.0):
+        read.state[..., 0] = nudge
+        found.append(encode_observations(policy.net, policy.net.config, read))
+    assert torch.equal(*found)
+
+
 @torch.no_grad()
 def test_states_are_read_in_float32_under_autocast(dataset: Dataset) -> None:
     """bfloat16 would make one of positions that are millimeters apart."""
-
-    class Seen(torch.nn.Module):
-        def forward(self, slots_BSD: Tensor, random: SampleRandom | None) -> Tensor:
-            return slots_BSD
-
     policy = tiny.make_policy("oat", dataset)
     read = policy.read(tiny.batch(policy, dataset))
     policy.net.context = Seen()

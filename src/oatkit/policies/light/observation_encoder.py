@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.frame_resizing import resize_frames
 from oatkit.nn.image_encoder import ImageEncoder, resize, resize_and_crop
@@ -26,8 +27,7 @@ from oatkit.policies.light.light_config import LightConfig
 from oatkit.policies.observation.episode_reader import EpisodeReader, ResizedReading
 from oatkit.policies.observation.observation_reading import read_observation
 from oatkit.policies.observation.observation_spec import ObservationSpec
-from oatkit.policies.observation.observations import Observations
-from oatkit.policies.observation.state_embedding import embed_state
+from oatkit.policies.observation.observations import STATE_LIMIT, Observations
 
 
 class EncodesObservations(Protocol):
@@ -85,7 +85,11 @@ def encode_observations(
     """
     parts_BSD = [net.task(observations.task)[:, None]]
     if net.state is not None:
-        parts_BSD.append(embed_state(net.state, observations.state).to(net.slots.dtype))
+        # in float32, because bfloat16 cannot tell millimeters of a workspace apart
+        with torch.autocast(net.slots.device.type, enabled=False):
+            bounded = observations.state.clamp(-STATE_LIMIT, STATE_LIMIT)
+            state_BSD = F.linear(bounded, net.state.weight.float(), net.state.bias.float())
+        parts_BSD.append(state_BSD.to(net.slots.dtype))
     for number, (encoder, images) in enumerate(zip(net.cameras, observations.images, strict=True)):
         cropped = resize_and_crop(images, config.image_size, config.crop_size, random)
         encoded_ND = encoder(cropped.flatten(0, 1).to(net.slots.dtype))

@@ -12,7 +12,7 @@ from oatkit.nn.onnx.graph import Graph, Port
 from oatkit.policies.light.light_config import LightConfig
 from oatkit.policies.light.observation_encoder import EncodesObservations
 from oatkit.policies.observation.observation_spec import ObservationSpec
-from oatkit.policies.observation.state_embedding import STATE_LIMIT
+from oatkit.policies.observation.observations import STATE_LIMIT
 from oatkit.types.observation_keys import IMAGES, STATE, TASK
 
 

@@ -10,6 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+STATE_LIMIT = 3.0
+"""Largest normalized state that networks read; those of the training data are within 1. A dimension
+that hardly moved in training is divided by hardly anything: a nudge would be read as hundreds, and
+drown all others."""
+
 
 @dataclass(frozen=True, eq=False)
 class Observations:

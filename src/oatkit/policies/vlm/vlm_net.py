@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from oatkit.nn.captured_call import KEPT_SIZES, GraphPool
 from oatkit.nn.decoder_backend import Generation
@@ -26,8 +27,7 @@ from oatkit.nn.training_loss import TrainingLoss
 from oatkit.policies.generation.blockwise_loss import blockwise_loss, fit_to_schedule
 from oatkit.policies.generation.packing import Packing
 from oatkit.policies.observation.observation_spec import ObservationSpec
-from oatkit.policies.observation.observations import Observations
-from oatkit.policies.observation.state_embedding import embed_state
+from oatkit.policies.observation.observations import STATE_LIMIT, Observations
 from oatkit.policies.vlm.backbones.backbone import Backbone, Context
 from oatkit.policies.vlm.backbones.processor import MAX_TASK_TOKENS
 from oatkit.policies.vlm.stage_graphs import StageGraphs
@@ -159,7 +159,10 @@ class VlmNet(nn.Module):
         state = observations.state
         projected = state.new_zeros(len(state), 0, self.backbone.width)
         if self.state is not None:
-            projected = embed_state(self.state, state)
+            # in float32, because bfloat16 cannot tell millimeters of a workspace apart
+            with torch.autocast(state.device.type, enabled=False):
+                bounded = state.clamp(-STATE_LIMIT, STATE_LIMIT)
+                projected = F.linear(bounded, self.state.weight.float(), self.state.bias.float())
         return self.backbone.prefill(
             self.parts, observations.task, images, self._grids, is_seen_BN, projected
         )
