@@ -155,6 +155,7 @@ def record(args: Namespace) -> None:
             trained = json.loads((args.policy / "config.json").read_text())["train"]
             results["policy"]["steps"] = trained["steps"]
     settings = {"suite": args.suite, "episodes": args.episodes, "assets": args.assets}
+    settings |= {"arm_noise": ARM_NOISE}
     write_result(NAMES[args.suite], seed=0, settings=settings, results=results)
 
 

@@ -34,3 +34,11 @@ def test_expert_and_policy_stand_side_by_side() -> None:
     assert "| pick it | 4 of 5 | 3 of 10 |" in text
     assert "| place it | 0 of 3 | |" in text
     assert "`oat` tokens is trained for 2,500 steps" in " ".join(text.split())
+
+
+def test_runs_from_before_the_arm_was_displaced_say_so() -> None:
+    found = record("official")
+    words = "before demonstrations began with the arm displaced"
+    assert words in " ".join(libero(found).split())
+    found["settings"]["arm_noise"] = 0.02
+    assert words not in " ".join(libero(found).split())
