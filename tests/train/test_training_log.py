@@ -92,3 +92,10 @@ def test_seconds_of_a_run_without_its_pauses(tmp_path: Path) -> None:
     rows = [{"step": 10, "samples_per_s": 20.0}, {"step": 14, "samples_per_s": 8.0}]
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert training_seconds(read_log(tmp_path), batch_size=4) == 10 * 4 / 20 + 4 * 4 / 8
+
+
+def test_seconds_of_a_run_on_a_machine_that_slept(tmp_path: Path) -> None:
+    speeds = [20.0, 20.0, 0.01, 20.0, 4.0]  # the last was beside other work
+    rows = [{"step": 10 * (i + 1), "samples_per_s": speed} for i, speed in enumerate(speeds)]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert training_seconds(read_log(tmp_path), batch_size=4) == 4 * 2 + 10

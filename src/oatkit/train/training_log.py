@@ -24,6 +24,8 @@ from oatkit.train.train_config import TrainConfig
 LOG_FILE = "train.jsonl"
 MUCH_WAITING = 0.5
 """Share of the time from which on waiting for data is worth a note."""
+PAUSE = 10
+"""How many times as long as usual a step takes, from which on the run was paused."""
 
 
 @dataclass(frozen=True)
@@ -202,9 +204,15 @@ def read_log(folder: Path) -> list[dict[str, float]]:
 
 
 def training_seconds(log: Sequence[dict[str, float]], batch_size: int) -> float:
-    """Time spent in the logged steps, whatever pauses there were between runs."""
+    """Time spent in the logged steps, whatever pauses there were between runs or in one.
+
+    A machine that slept makes an interval of steps last for hours: intervals that took more than
+    `PAUSE` times as long as the usual one count as usual.
+    """
     steps = np.diff([0, *(row["step"] for row in log)])
-    return float(sum(steps * batch_size / [row["samples_per_s"] for row in log]))
+    step_s = batch_size / np.array([row["samples_per_s"] for row in log])
+    usual_s = np.median(step_s) if log else 0.0
+    return float(sum(steps * np.where(step_s > PAUSE * usual_s, usual_s, step_s)))
 
 
 def require_trackers(trackers: Sequence[str]) -> None:
