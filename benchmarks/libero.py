@@ -29,6 +29,8 @@ from oatkit.data.source import Feature
 from oatkit.envs.libero import ACTION_DIM, ARM_NOISE, FPS, LIBERO, TASKS, Libero
 from oatkit.envs.libero_experts import GRIPS, PickAndPlace
 from oatkit.envs.simulator import demonstration_seed
+from oatkit.jobs.dataset_folder import require_plan
+from oatkit.shards.shard_folder import PLAN
 from oatkit.storage.atomic_write import atomic_write
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
@@ -83,12 +85,11 @@ def demonstrate(args: Namespace) -> None:
 def require_same_plan(suite: str, attempts: Path) -> None:
     """Refuse to go on with attempts of another expert, or that began in another way."""
     plan = {"arm_noise": ARM_NOISE, "grip": repr(GRIPS[suite])}
-    path = attempts / "plan.json"
-    if not path.exists():
-        attempts.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(plan, indent=2))
-    elif (before := json.loads(path.read_text())) != plan:
-        raise SystemExit(f"{attempts} was made with {before}, not {plan}: move it away")
+    if attempts.exists():
+        require_plan(attempts / PLAN, attempts, plan)
+        return
+    attempts.mkdir(parents=True)
+    (attempts / PLAN).write_text(json.dumps(plan, indent=2))
 
 
 def make_attempts(suite: str, task: str, folder: Path, num_wanted: int) -> None:
@@ -154,8 +155,10 @@ def record(args: Namespace) -> None:
         if args.policy is not None:
             trained = json.loads((args.policy / "config.json").read_text())["train"]
             results["policy"]["steps"] = trained["steps"]
-    settings = {"suite": args.suite, "episodes": args.episodes, "assets": args.assets}
-    settings |= {"arm_noise": ARM_NOISE}
+    settings = {
+        **{"suite": args.suite, "episodes": args.episodes, "assets": args.assets},
+        "arm_noise": ARM_NOISE,
+    }
     write_result(NAMES[args.suite], seed=0, settings=settings, results=results)
 
 

@@ -15,6 +15,7 @@ from benchmarks import libero
 from oatkit.envs.libero import TASKS
 from oatkit.envs.libero_experts import STEP_METERS
 from oatkit.envs.simulator import Observation, StepResult
+from oatkit.errors import DatasetError
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
 SUITE = "libero-object"
@@ -63,7 +64,9 @@ def test_successes_become_a_dataset_and_a_stopped_run_goes_on(
     libero.demonstrate(args)
     assert Bench.made == []
     monkeypatch.setattr(libero, "ARM_NOISE", 0.5)
-    with pytest.raises(SystemExit, match=r"was made with .*move it away"):
+    with pytest.raises(
+        DatasetError, match=r"was made with other options \(arm_noise was 0.02, is 0.5\)"
+    ):
         libero.demonstrate(args)
 
 
