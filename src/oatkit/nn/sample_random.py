@@ -43,8 +43,8 @@ class SampleRandom:
         counter_N = torch.arange(count, device=self._keys.device) * _INCREMENT
         bits_BN = _mix(stream_B[:, None] + counter_N)
         # the top 24 bits fill a float32 exactly
-        top_BN = (bits_BN >> 40) & 0xFFFFFF
-        return (top_BN.float() / 2**24).reshape(-1, *shape)
+        top_BN = bits_BN.bitwise_right_shift_(40).bitwise_and_(0xFFFFFF)
+        return top_BN.float().div_(2**24).reshape(-1, *shape)
 
     def choose(self, values: Sequence[int]) -> Tensor:
         """One of these numbers for every sample, (B,), all equally likely."""
@@ -76,12 +76,15 @@ def _normal(uniform: Tensor) -> Tensor:
 
 
 def _mix(x: Tensor) -> Tensor:
-    """splitmix64's finalizer: a bijection of 64-bit numbers that scatters their bits."""
-    x = (x ^ _shift(x, 30)) * _MULTIPLY_1
-    x = (x ^ _shift(x, 27)) * _MULTIPLY_2
-    return x ^ _shift(x, 31)
+    """splitmix64's finalizer, in place: a bijection of 64-bit numbers that scatters their bits.
 
-
-def _shift(x: Tensor, bits: int) -> Tensor:
-    """A logical shift to the right; torch's own keeps the sign."""
-    return (x >> bits) & ((1 << (64 - bits)) - 1)
+    Dropout asks for as many numbers as a network has activations; new tensors for every operation
+    took twice the time.
+    """
+    shifted = torch.empty_like(x)
+    for bits, multiplier in ((30, _MULTIPLY_1), (27, _MULTIPLY_2), (31, 1)):
+        torch.bitwise_right_shift(x, bits, out=shifted)  # which keeps the sign
+        x.bitwise_xor_(shifted.bitwise_and_((1 << (64 - bits)) - 1))
+        if multiplier != 1:
+            x.mul_(multiplier)
+    return x
