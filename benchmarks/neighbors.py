@@ -20,8 +20,9 @@ Settings are chosen in their favor: sizes that a CPU trains for thousands of ste
 rates of such sizes, a cosine to 0, averaged weights and a normalized state, none of which LeRobot
 does by itself, and temporal ensembling, which ACT was published with, as one of the rules. Every
 setting of `SETTINGS` is tried for the trial minutes; the one that predicts held-out actions best is
-trained. Rows are saved rule by rule: the same command again goes on, and `--again` measures
-finished rules again.
+trained: the first seed for the CPU minutes, further ones for as many steps as it had, so that they
+do not depend on the machine. Rows are saved rule by rule: the same command again goes on, and
+`--again` measures finished rules again.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def parse(argv: list[str] | None) -> Namespace:
     parser = ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=list(SETTINGS), choices=list(SETTINGS))
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2], help="of the training")
-    parser.add_argument("--cpu-minutes", type=float, default=20.0, help="of each training")
+    parser.add_argument("--cpu-minutes", type=float, default=20.0, help="of the first training")
     parser.add_argument("--trial-minutes", type=float, default=2.0, help="CPU time of a trial")
     parser.add_argument("--episodes", type=int, default=50)
     parser.add_argument("--data", type=Path, help="other demonstrations than the default ones")
@@ -199,9 +200,26 @@ def best_setting(trials: Mapping[str, Any]) -> str:
 
 
 def train(
-    setting: Setting, seed: int, minutes: float, arrays: Path, out: Path, python: Path
+    setting: Setting,
+    seed: int,
+    minutes: float,
+    arrays: Path,
+    out: Path,
+    python: Path,
+    *,
+    steps: int | None = None,
 ) -> dict[str, Any]:
-    """What a training in LeRobot's environment took and reached; a finished one is not redone."""
+    """What a training in LeRobot's environment took and reached; a finished one is not redone.
+
+    Args:
+        setting: The policy.
+        seed: Of its weights and samples.
+        minutes: CPU time that it trains, where no steps are given.
+        arrays: The demonstrations.
+        out: Folder of the trained policy.
+        python: LeRobot's Python.
+        steps: Number of steps that it trains instead.
+    """
     if not (out / "facts.json").exists():
         out.mkdir(parents=True, exist_ok=True)
         asked = {
@@ -210,6 +228,7 @@ def train(
             "learning_rate": setting.learning_rate,
             "batch_size": BATCH_SIZE,
             "cpu_s": 60 * minutes,
+            "steps": steps,
             "seed": seed,
         }
         (out / "settings.json").write_text(json.dumps(asked, indent=2))
@@ -226,7 +245,8 @@ def measure_row(
     setting = (TINY if args.tiny else SETTINGS)[kind][name]
     print(f"{label}: {name}", flush=True)
     out = OUT / NAME / folder_name(f"{label}, {name}")
-    facts = train(setting, seed, args.cpu_minutes, arrays, out, args.python)
+    steps = steps_of_first(kind, name)
+    facts = train(setting, seed, args.cpu_minutes, arrays, out, args.python, steps=steps)
     row = {
         **{
             key: facts[key]
@@ -250,6 +270,13 @@ def measure_row(
             own = {**row, "rules": {**_rules(label), rule: found}}
             rows = {**results.get("rows", {}), label: own}
             save({**results, "rows": dict(sorted(rows.items()))}, args)
+
+
+def steps_of_first(kind: str, name: str) -> int | None:
+    """Steps of the first finished training of a setting, or None where there is none."""
+    rows = read_results(NAME).get("rows", {}).values()
+    steps = (row["steps"] for row in rows if (row["kind"], row["setting"]) == (kind, name))
+    return next(steps, None)
 
 
 def _rules(label: str) -> dict[str, Any]:

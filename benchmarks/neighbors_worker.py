@@ -150,7 +150,8 @@ def make_config(kind: str, options: Mapping[str, Any], frames: Frames) -> Any:
 
 
 def train(data: Path, settings: Mapping[str, Any], out: Path) -> None:
-    """Train for the CPU seconds of the settings, and write the policy with what it took."""
+    """Train for the steps of the settings or else their CPU seconds; write the policy and what it
+    took."""
     from lerobot import __version__
     from lerobot.policies.factory import get_policy_class, make_pre_post_processors
 
@@ -200,6 +201,7 @@ def _train_for(
     average = AveragedModel(policy, multi_avg_fn=_add_to_mean)
     usable = torch.nonzero(frames.left() >= getattr(config, "drop_n_last_frames", 0)).flatten()
     losses: list[float] = []
+    steps = settings.get("steps")
     policy.train()
     began, share = time.process_time(), 0.0
     while share < 1:
@@ -213,7 +215,10 @@ def _train_for(
         optimizer.step()
         average.update_parameters(policy)
         losses.append(loss.item())
-        share = (time.process_time() - began) / settings["cpu_s"]
+        if steps is None:
+            share = (time.process_time() - began) / settings["cpu_s"]
+        else:
+            share = len(losses) / steps
         if len(losses) % 200 == 0:
             print(f"step {len(losses)}, {share:.0%}: {sum(losses[-200:]) / 200:.4f}", flush=True)
     policy.load_state_dict(average.module.state_dict())
@@ -233,7 +238,7 @@ def _add_to_mean(means: Tensors, new: Tensors, number: Tensor | int) -> None:
 
 
 def _rate(share: float) -> float:
-    """A linear warm-up, then a cosine to 0, by the share of the time that is over."""
+    """A linear warm-up, then a cosine to 0, by the share of the training that is over."""
     return min(share / WARMUP, 0.5 + 0.5 * math.cos(math.pi * share))
 
 

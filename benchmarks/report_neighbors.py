@@ -39,15 +39,16 @@ def neighbors(found: dict[str, Any]) -> str:
         paragraph(
             f"Policies of LeRobot {', '.join(versions)} ({', '.join(names)}) are trained on "
             "MetaWorld's demonstrations from state, with the task one-hot, on one thread for "
-            f"{settings['cpu_minutes']:g} minutes of CPU time, and act in the episodes of the "
-            f"section on how chunks are executed, {settings['episodes']} a task.",
+            f"{settings['cpu_minutes']:g} minutes of CPU time, further seeds for as many steps as "
+            "the first, and act in the episodes of the section on how chunks are executed, "
+            f"{settings['episodes']} a task.",
             *our_minutes(),
             "Success is in percent with Wilson's 95 % interval and, where there are several, the "
             "percentages of the seeds; the milliseconds of a chunk were measured beside other "
             f"work. The last column compares with `{REFERENCE}` pair by pair on the same episodes, "
             "as the section on how chunks are executed does.",
-            "Beyond LeRobot's defaults, in their favor: a cosine to 0 by the CPU time that is "
-            "over, averaged weights, a normalized environment state, learning rates for small "
+            "Beyond LeRobot's defaults, in their favor: a cosine to 0 over the training, "
+            "averaged weights, a normalized environment state, learning rates for small "
             "sizes, and DDIM with 10 steps for the diffusion.",
         ),
         _success(results.get("rows", {})),
@@ -62,16 +63,31 @@ def neighbors(found: dict[str, Any]) -> str:
 
 def our_minutes() -> list[str]:
     """How long our policies took, in words, of those whose cells say it."""
-    timed = {
-        cell["row"]: cell
-        for cell in record.read_results("control").get("cells", {}).values()
-        if cell["row"] in OURS and "seconds" in cell and "tokenizer_seconds" in cell
-    }
-    return [
-        f"Ours on `{name}` was trained for {cell['seconds'] / 60:.1f} minutes, after "
-        f"{cell['tokenizer_seconds'] / 60:.1f} of its tokenizer, which all seeds share."
-        for name, cell in timed.items()
-    ]
+    cells = record.read_results("control").get("cells", {}).values()
+    timed = [cell for cell in cells if "seconds" in cell and "tokenizer_seconds" in cell]
+    sentences = []
+    for name in OURS:
+        own = [cell for cell in timed if cell["row"] == name]
+        if own:
+            policy, tokenizer = (
+                _minutes([cell[key] for cell in own]) for key in ("seconds", "tokenizer_seconds")
+            )
+            sentences.append(
+                f"Ours on `{name}` was trained for {policy} minutes, after {tokenizer} of its "
+                "tokenizer."
+            )
+    if any(" to " in sentence for sentence in sentences):
+        sentences.append(
+            "Where two times stand, they are the shortest and the longest of several trainings, on "
+            "machines of different speed; trainings on one machine share a tokenizer."
+        )
+    return sentences
+
+
+def _minutes(seconds: Sequence[float]) -> str:
+    """A time in minutes, or the shortest and the longest of several."""
+    ends = dict.fromkeys(f"{end / 60:.1f}" for end in (min(seconds), max(seconds)))
+    return " to ".join(ends)
 
 
 def _success(rows: Mapping[str, Any]) -> str:

@@ -58,6 +58,13 @@ def test_settings_are_tried_and_the_best_one_acts_by_every_rule(
     assert "| ACT | 16 steps | 1 |" in section
 
 
+def test_further_seeds_are_trained_for_the_steps_of_the_first(folder: Path, standin: None) -> None:
+    run("--only", "act", "--seeds", "0")
+    rows = run("--only", "act", "--seeds", "1", "--again")["rows"]
+    assert rows["act, seed 1"]["steps"] == rows["act, seed 0"]["steps"]
+    assert rows["act, seed 1"]["held_out"] != rows["act, seed 0"]["held_out"]
+
+
 @pytest.mark.slow
 def test_a_diffusion_reads_two_frames_and_acts_by_every_rule(folder: Path, standin: None) -> None:
     check_rules(run("--only", "diffusion", "--seeds", "0")["rows"]["diffusion, seed 0"])
@@ -75,4 +82,9 @@ def test_our_minutes_are_those_of_the_results(results: Path) -> None:
     }
     record.write_result("control", seed=0, settings={}, results={"cells": cells})
     (said,) = report_neighbors.our_minutes()
-    assert said.startswith("Ours on `oat` was trained for 5.0 minutes, after 13.0 of its tokenizer")
+    assert said == "Ours on `oat` was trained for 5.0 minutes, after 13.0 of its tokenizer."
+    cells["oat/1/8"] = {"row": "oat", "seconds": 180.0, "tokenizer_seconds": 780.0}
+    record.write_result("control", seed=0, settings={}, results={"cells": cells})
+    said, why = report_neighbors.our_minutes()
+    assert said == "Ours on `oat` was trained for 3.0 to 5.0 minutes, after 13.0 of its tokenizer."
+    assert why.startswith("Where two times stand")
