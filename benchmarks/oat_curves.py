@@ -1,12 +1,14 @@
 """What `oat` lacks on a dataset: steps, size, or episodes; and `klt` with its correction beside it.
 
     python -m benchmarks.oat_curves [--pusht PATH] [--cr5 PATH] [--only "cr5/small, 8000 steps" ...]
+        [--again]
 
 A curve has a finished run at each of its points: the learning rate falls to zero within the steps.
 Errors are those of training and of held-out episodes at every budget, in normalized units; where
 the first falls and the second does not, episodes are missing, where both fall, steps are. Rows are
 made by `oatkit.jobs.row_runs`, and share what the table of rate and distortion trains. They are
-saved one by one: the same command again resumes, also within a row, and skips finished rows.
+saved one by one: the same command again resumes, also within a row, and skips finished rows;
+`--again` measures them again.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from oatkit.tokenizers import load_tokenizer
 NAME = "oat_curves"
 
 
-def _oat(steps: int, kind: str = "oat", **sizes: int) -> PolicyRow:
+def _oat(steps: int, kind: str = "oat", **sizes: float) -> PolicyRow:
     return PolicyRow(kind, options={**LARGE_OAT, **sizes}, tokenizer_steps=steps)
 
 
@@ -41,6 +43,7 @@ ROWS = {
     **{f"small, {steps} steps": _oat(steps) for steps in (500, 2000, 8000, 24000)},
     **{f"large, {steps} steps": _oat(steps, **LARGE) for steps in (2000, 8000)},
     "small, powers of two, 8000 steps": _oat(8000, "oat-pow2"),
+    "small, dropout 0.1, 8000 steps": _oat(8000, dropout=0.1),
     "klt": PolicyRow("klt"),
     "klt, corrected": PolicyRow("klt", options={"correct": True}),
 }
@@ -52,13 +55,14 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--pusht", type=Path)
     parser.add_argument("--cr5", type=Path)
     parser.add_argument("--only", nargs="*", default=[], help="rows, as cr5/klt")
+    parser.add_argument("--again", action="store_true", help="measure finished rows again")
     args = parser.parse_args(argv)
     datasets = {"metaworld": args.metaworld or metaworld(), "pusht": args.pusht, "cr5": args.cr5}
     for data, path in datasets.items():
         for name in ROWS if path is not None else ():
             if args.only and f"{data}/{name}" not in args.only:
                 continue
-            if name in read_results(NAME).get(data, {}):
+            if name in read_results(NAME).get(data, {}) and not args.again:
                 print(f"{data}/{name} is finished")
                 continue
             print(f"{data}/{name}", flush=True)
