@@ -2,12 +2,14 @@
 
     python -m benchmarks.klt_variants --data pusht=PATH cr5=PATH ... [--only "16 paths" ...]
 
-Each row changes one thing of the first. Rows that were measured before stay, unless named.
+Each row changes one thing of the first; the last has other chunks, drawn from a Gaussian, of which
+the ideal code is known exactly. Rows that were measured before stay, unless named.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -24,6 +26,7 @@ import oatkit
 from benchmarks.record import read_results, write_result
 from oatkit.data import Normalizer
 from oatkit.measure.encoded_chunks import chunks_to_measure
+from oatkit.measure.gaussian import eigenvalues, gaussian_distortion
 from oatkit.tokenizers import klt_cells, klt_fit
 from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.klt_fit import Points, TableFitter
@@ -64,11 +67,14 @@ class Way:
         fitter: What makes the tables.
         paths: Number of paths.
         constants: Module and name of constants with other values.
+        is_drawn: Whether chunks are drawn from a Gaussian of the training chunks' mean and
+            covariance, as many as there are.
     """
 
     fitter: type[TableFitter] = TableFitter
     paths: int = NUM_PATHS
     constants: tuple[tuple[ModuleType, str, Any], ...] = ()
+    is_drawn: bool = False
 
 
 MEAN_LENGTHS = (klt_cells, "LENGTH_CHANGE", (1.0, 1.0))
@@ -82,6 +88,8 @@ WAYS = {
     "vector cells without a margin": Way(constants=((klt_fit, "MARGIN", 0.0),)),
     "drawn vectors as they are drawn": Way(constants=((klt_cells, "GAUSSIAN_ROUNDS", 0),)),
     "drawn vectors with the lengths of means": Way(constants=(MEAN_LENGTHS,)),
+    "as it is, on Gaussian chunks": Way(is_drawn=True),
+    "16 paths, on Gaussian chunks": Way(paths=16, is_drawn=True),
 }
 
 
@@ -109,18 +117,20 @@ def main(argv: list[str] | None = None) -> None:
 
 def measure(path: Path, names: list[str]) -> dict[str, Any]:
     """Rows of a dataset; ways that are fitted alike are fitted once."""
-    chunks = open_chunks(path)
+    real = open_chunks(path)
     fitted: dict[Way, tuple[Klt, dict[str, Any]]] = {}
     rows = {}
     for name in names:
         print(f"{path.name}: {name}", flush=True)
         way = WAYS[name]
+        chunks = gaussian_chunks(real) if way.is_drawn else real
         alike = replace(way, paths=NUM_PATHS)
         if alike not in fitted:
             fitted[alike] = fit(alike, chunks.train)
         codec, facts = fitted[alike]
         codec.config = replace(codec.config, paths=way.paths)
-        rows[name] = {"mse": errors(codec, chunks.held_out), **facts}
+        ideal = gaussian_errors(codec, chunks.held_out)
+        rows[name] = {"mse": errors(codec, chunks.held_out), "gaussian": ideal, **facts}
     return rows
 
 
@@ -133,6 +143,29 @@ def open_chunks(path: Path) -> Chunks:
     held_out_BTA, *_ = chunks_to_measure(held_out, HORIZON)
     both = (torch.from_numpy(normalizer.normalize(each)) for each in (train_BTA, held_out_BTA))
     return Chunks(*both)
+
+
+def gaussian_chunks(real: Chunks) -> Chunks:
+    """As many chunks, independent of each other, from a Gaussian fitted to the training chunks."""
+    flat_BD = real.train.flatten(1).double()
+    mean_D = flat_BD.mean(0)
+    variances_D, directions_DD = torch.linalg.eigh(torch.cov(flat_BD.T, correction=0))
+    generator = torch.Generator().manual_seed(SEED)
+
+    def draw(like_BTA: Tensor) -> Tensor:
+        size = (len(like_BTA), len(mean_D))
+        noise_BD = torch.randn(size, generator=generator, dtype=torch.float64)
+        flat_BD = mean_D + (noise_BD * variances_D.clamp(min=0).sqrt()) @ directions_DD.T
+        return flat_BD.view_as(like_BTA).to(like_BTA.dtype)
+
+    return Chunks(draw(real.train), draw(real.held_out))
+
+
+def gaussian_errors(codec: Klt, chunks_BTA: Tensor) -> list[float]:
+    """What an ideal code of a Gaussian source with the chunks' covariance leaves at each budget."""
+    spectrum = eigenvalues(chunks_BTA.numpy())
+    bits = math.log2(codec.vocab_size)
+    return [gaussian_distortion(spectrum, bits * budget) for budget in codec.budgets]
 
 
 def fit(way: Way, chunks_BTA: Tensor) -> tuple[Klt, dict[str, Any]]:
