@@ -295,6 +295,20 @@ def test_policies_are_trained_on_the_tokens_and_the_first_sentence_recommends(
     assert "For a policy: " in oatkit_page(tmp_path / "c", found), "drawn from the record alone"
 
 
+def test_while_it_is_not_known_which_is_best_a_longer_comparison_is_proposed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tiny.write_dataset(tmp_path / "data")
+    flags = ("--kinds", "klt", "--policy-minutes", "0.001")
+    module = "oatkit.commands.tokenizer_compare.recommended"
+    monkeypatch.setattr(module, lambda _: None)
+    assert compare(data, tmp_path / "c", *flags) == 0
+    *_, last = capsys.readouterr().out.splitlines()
+    assert "oatkit tokenizer compare" in last
+    assert "--policy-minutes 0.004" in last
+    assert f"--out {tmp_path / 'c/longer'}" in last
+
+
 def oatkit_page(out: Path, found: TokenizerComparison) -> str:
     write_comparison_report(found, out)
     return (out / "report.html").read_text()

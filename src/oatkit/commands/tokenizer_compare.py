@@ -22,9 +22,9 @@ from oatkit.jobs.comparison_shards import ComparisonWork
 from oatkit.jobs.tokenizer_comparison import compare
 from oatkit.measure.reports.comparison_findings import cautions, sentences, trained
 from oatkit.measure.reports.probe_findings import (
-    best_for_policy,
     probe_baselines,
     probed_budgets,
+    recommended,
 )
 from oatkit.measure.reports.representation_findings import (
     HEADINGS,
@@ -130,9 +130,12 @@ def _next_command(
     options: CompareTokenizers, comparison: TokenizerComparison, *, has_state: bool
 ) -> str:
     """A policy on the kind that is best for one, or how to find out which that is."""
-    best = best_for_policy(comparison)
+    best = recommended(comparison)
     out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
     flags = options.columns.flags()
+    if options.policy_minutes is not None and best is None:
+        longer = {"policy_minutes": 4 * options.policy_minutes, "out": options.out / "longer"}
+        return command_line("tokenizer compare", replace(options, **longer))
     if best is not None:
         tokenizer = f"{out}/{best.kind}"
         return f"oatkit policy train --data {data} --tokenizer {tokenizer} --out out/policy{flags}"

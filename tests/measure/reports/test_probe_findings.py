@@ -12,6 +12,7 @@ from oatkit.measure.reports.probe_findings import (
     probe_baselines,
     probe_cautions,
     probed_budgets,
+    recommended,
 )
 from oatkit.types import Baseline
 from tests.measure.reports.records import comparison, kind, probed
@@ -37,7 +38,7 @@ def test_without_policies_nothing_is_recommended() -> None:
 def test_fewer_tokens_are_taken_where_they_are_as_good(
     oat: dict[int, float | None], klt: dict[int, float | None], wanted: tuple[str, int]
 ) -> None:
-    best = best_for_policy(comparison(probed(OAT, oat), probed(KLT, klt)))
+    best = recommended(comparison(probed(OAT, oat), probed(KLT, klt)))
     assert best is not None
     assert (best.kind, best.found.budget) == wanted
 
@@ -62,6 +63,7 @@ def test_nothing_is_recommended_where_no_policy_has_learned_anything() -> None:
     assert oat.policy is not None
     mean = replace(oat.policy, baselines=(Baseline("mean chunk", 0.8, 0.8),))
     made = comparison(replace(oat, policy=mean), policy_steps=60)
+    assert recommended(made) is None
     assert policy_sentence(made) == (
         "For a policy: not known yet, because after 60 steps no small one errs less (8.00e-01 on "
         "oat) than always giving the mean chunk (8.00e-01)."

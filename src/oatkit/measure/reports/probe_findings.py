@@ -56,18 +56,25 @@ def probe_baselines(comparison: TokenizerComparison) -> tuple[Baseline, ...]:
     return next(found, ())
 
 
+def recommended(comparison: TokenizerComparison) -> ProbedBudget | None:
+    """The best one, unless the mean chunk errs as little: then no policy has learned enough."""
+    best = best_for_policy(comparison)
+    means = [b.mse for b in probe_baselines(comparison) if b.name == "mean chunk"]
+    return None if best is not None and means and best.mse >= means[0] else best
+
+
 def policy_sentence(comparison: TokenizerComparison) -> str | None:
     """Which kind and budget to give a policy, or that no policy has learned enough to tell; None
     where none was trained."""
     best = best_for_policy(comparison)
     if best is None:
         return None
-    means = [b.mse for b in probe_baselines(comparison) if b.name == "mean chunk"]
-    if means and best.mse >= means[0]:
+    if recommended(comparison) is None:
+        mean = next(b.mse for b in probe_baselines(comparison) if b.name == "mean chunk")
         return (
             f"For a policy: not known yet, because after {comparison.policy_steps:,} steps no "
             f"small one errs less ({best.mse:.2e} on {best.kind}) than {BASELINES['mean chunk']} "
-            f"({means[0]:.2e})."
+            f"({mean:.2e})."
         )
     least: dict[str, float] = {}
     for row in probed_budgets(comparison):
