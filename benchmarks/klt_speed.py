@@ -1,6 +1,7 @@
 """Time, size, memory and use of the vocabulary of `klt` on 32 steps of 26 dimensions.
 
     python -m benchmarks.klt_speed
+    python -m benchmarks.klt_speed widest     # the artifact of 34 dimensions alone
 
 Chunks have the shape of a humanoid's and are smooth and random: every dimension is a mixture of a
 few slow waves. Seconds of the processor, of all threads together, stand beside those of the clock,
@@ -22,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.record import write_result
+from benchmarks.record import read_results, write_result
 from oatkit.data import Normalizer
 from oatkit.data.statistics import compute_statistics
 from oatkit.tokenizers import ActionTokenizer, load_tokenizer
@@ -30,9 +31,12 @@ from oatkit.tokenizers.data_facts import DataFacts
 from oatkit.tokenizers.klt import Klt, KltConfig
 from oatkit.tokenizers.klt_paths import NUM_GROUPS
 
+NAME = "klt_speed"
 SEED = 0
 THREADS = 2
 HORIZON, ACTION_DIM = 32, 26
+WIDEST = 34
+"""Action dimensions of the artifact whose size is bounded."""
 NUM_WAVES = 12
 CHUNKS = 32_768
 ENCODED = 4096
@@ -44,6 +48,7 @@ def main() -> None:
     torch.set_num_threads(THREADS)
     codec, fitting = fitted()
     results = {
+        **widest(),
         "fit": fitting,
         "encode": encoding_speed(codec),
         "encode_most_paths": encoding_speed(with_paths(codec, NUM_GROUPS)),
@@ -51,12 +56,22 @@ def main() -> None:
         **artifact(codec),
         "peak_mb": {str(count): peak_in_new_process(count) for count in STREAMED},
     }
+    save(results)
+
+
+def save(results: dict[str, Any]) -> None:
     settings = {"chunks": CHUNKS, "shape": [HORIZON, ACTION_DIM], "threads": THREADS}
     settings["encoded"] = ENCODED
-    write_result("klt_speed", seed=SEED, settings=settings, results=results)
+    write_result(NAME, seed=SEED, settings=settings, results=results)
 
 
-def smooth_chunks(count: int, seed: int) -> Tensor:
+def widest() -> dict[str, Any]:
+    """Size and opening of the artifact of the most dimensions."""
+    codec, _ = fitted(WIDEST)
+    return {"widest": {"action_dim": WIDEST, **artifact(codec)}}
+
+
+def smooth_chunks(count: int, seed: int, action_dim: int = ACTION_DIM) -> Tensor:
     """(N, T, A), of waves that all dimensions share, with their own amplitudes and some noise."""
     generator = torch.Generator().manual_seed(seed)
     time_T = torch.arange(HORIZON) / HORIZON
@@ -66,15 +81,15 @@ def smooth_chunks(count: int, seed: int) -> Tensor:
         2 * torch.pi * frequency_NW[:, None] * time_T[:, None] + phase_NW[:, None]
     )
     mixing_WA = torch.randn(
-        NUM_WAVES, ACTION_DIM, generator=torch.Generator().manual_seed(SEED)
+        NUM_WAVES, action_dim, generator=torch.Generator().manual_seed(SEED)
     ) / torch.arange(1, NUM_WAVES + 1).view(-1, 1)
-    noise_NTA = torch.randn(count, HORIZON, ACTION_DIM, generator=generator)
+    noise_NTA = torch.randn(count, HORIZON, action_dim, generator=generator)
     return 0.3 * waves_NTW @ mixing_WA + 0.005 * noise_NTA
 
 
-def fitted() -> tuple[Klt, dict[str, float]]:
-    chunks = smooth_chunks(CHUNKS, SEED)
-    codec = Klt(KltConfig(HORIZON, ACTION_DIM))
+def fitted(action_dim: int = ACTION_DIM) -> tuple[Klt, dict[str, float]]:
+    chunks = smooth_chunks(CHUNKS, SEED, action_dim)
+    codec = Klt(KltConfig(HORIZON, action_dim))
     return codec, seconds_of(lambda: codec.fit(lambda: iter(torch.split(chunks, CHUNKS_PER_BLOCK))))
 
 
@@ -108,9 +123,10 @@ def use_of_vocabulary(codec: Klt) -> dict[str, Any]:
 
 def artifact(codec: Klt) -> dict[str, float]:
     """MB on the disk, and the fastest of five times to open it."""
-    rows = smooth_chunks(1000, SEED).flatten(0, 1).numpy()
-    statistics = compute_statistics(lambda: [rows], dim=ACTION_DIM)
-    facts = DataFacts(statistics, "", tuple(map(str, range(ACTION_DIM))), 30.0)
+    action_dim = codec.config.action_dim
+    rows = smooth_chunks(1000, SEED, action_dim).flatten(0, 1).numpy()
+    statistics = compute_statistics(lambda: [rows], dim=action_dim)
+    facts = DataFacts(statistics, "", tuple(map(str, range(action_dim))), 30.0)
     tokenizer = ActionTokenizer(codec, Normalizer.fit(statistics, "min_max"), facts)
     with tempfile.TemporaryDirectory() as folder:
         path = tokenizer.save_pretrained(folder)
@@ -147,7 +163,9 @@ def peak_mb(count: int) -> float:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2:
+    if sys.argv[1:] == ["widest"]:
+        save({**read_results(NAME), **widest()})
+    elif len(sys.argv) == 2:
         print(json.dumps(peak_mb(int(sys.argv[1]))))
     else:
         main()

@@ -284,11 +284,23 @@ def klt_speed(record: dict[str, Any]) -> str:
             f"The artifact has {found['artifact_mb']} MB (target 10) and opens in "
             f"{found['open_ms']} ms (target 100).",
         ),
+        *_widest(found, settings),
         *_use_and_paths(found, settings),
         "Largest resident memory of fitting two tokens on chunks that come in blocks:",
         table(("chunks", "MB"), peaks),
         script="klt_speed",
     )
+
+
+def _widest(found: dict[str, Any], settings: dict[str, Any]) -> list[str]:
+    """Size and opening of the artifact of the most dimensions, where they were measured."""
+    if "widest" not in found:
+        return []
+    wide = found["widest"]
+    return [
+        f"Of {settings['shape'][0]} x {wide['action_dim']} it has {wide['artifact_mb']} MB and "
+        f"opens in {wide['open_ms']} ms."
+    ]
 
 
 def _use_and_paths(found: dict[str, Any], settings: dict[str, Any]) -> list[str]:
