@@ -2,8 +2,8 @@
 
     python -m tests.tokenizers.test_golden
 
-writes those that are not there; an existing one is never touched. A new `FORMAT_VERSION` adds
-artifacts and keeps these.
+writes those that are not there; an existing one is never touched. Where a kind is stored in another
+way, its artifact of before gets another name and stays.
 """
 
 from __future__ import annotations
