@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from oatkit.errors import ArtifactError
+from oatkit.storage.tensor_file import write_tensors
 from oatkit.train import checkpoint
 from oatkit.train.checkpoint import Checkpoints, load_latest
 from oatkit.train.trained_state import frozen_digest
@@ -93,11 +94,11 @@ def test_a_run_killed_while_it_writes_a_checkpoint(tmp_path: Path) -> None:
     killer = SCRIPT.replace(
         "config =",
         "import os, oatkit.train.checkpoint as c\n"
-        "real, calls = c.save_file, []\n"
+        "real, calls = c.write_tensors, []\n"
         "def deadly(*args):\n"
         "    calls.append(1)\n"
         "    return real(*args) if len(calls) < 8 else os.kill(os.getpid(), 9)\n"
-        "c.save_file = deadly\n"
+        "c.write_tensors = deadly\n"
         "config =",
     )
     process = start(tmp_path / "killed", 8, killer)
@@ -121,9 +122,9 @@ def test_training_goes_on_while_a_checkpoint_is_written(
     def slow(tensors: dict[str, Tensor], path: Path) -> None:
         assert is_changed.wait(timeout=30)
         order.append(path.parent.name.removeprefix(".writing-"))
-        save_file(tensors, path)
+        write_tensors(tensors, path)
 
-    monkeypatch.setattr(checkpoint, "save_file", slow)
+    monkeypatch.setattr(checkpoint, "write_tensors", slow)
     module = nn.Linear(2, 2)
     optimizer = torch.optim.AdamW(module.parameters())
     checkpoints = Checkpoints(tmp_path, {})
@@ -150,7 +151,7 @@ def test_an_error_in_the_writing_thread_is_raised_once(
     module = nn.Linear(2, 2)
     optimizer = torch.optim.AdamW(module.parameters())
     checkpoints = Checkpoints(tmp_path, {})
-    monkeypatch.setattr(checkpoint, "save_file", full)
+    monkeypatch.setattr(checkpoint, "write_tensors", full)
     checkpoints.save(1, module, optimizer, None)
     with pytest.raises(OSError, match="no space left"):
         checkpoints.save(2, module, optimizer, None)

@@ -23,6 +23,7 @@ from torch import Tensor
 from oatkit.errors import ArtifactError
 from oatkit.storage.atomic_write import atomic_write, flush
 from oatkit.storage.records import upgraded
+from oatkit.storage.tensor_file import write_tensors
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 CONFIG_BESIDE_LEROBOT = "oatkit.json"
@@ -51,7 +52,7 @@ def write_artifact(
     which then lie in the folder above."""
     with replacing(path) as aside:
         if state is not None:
-            safetensors.torch.save_file(_plain(state), aside / WEIGHTS)
+            write_tensors(_plain(state), aside / WEIGHTS)
         for name, content in (files or {}).items():
             (aside / name).write_bytes(content)
         (aside / CARD).write_text(card, "utf-8")

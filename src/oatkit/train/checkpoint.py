@@ -22,13 +22,14 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from oatkit.errors import ArtifactError
 from oatkit.storage.atomic_write import flush
 from oatkit.storage.record_upgrades import Upgrade
 from oatkit.storage.records import upgraded
+from oatkit.storage.tensor_file import write_tensors
 from oatkit.train.shard import full_tensor, is_sharded, shard_like
 from oatkit.train.train_config import decided_until
 from oatkit.train.trained_state import trained_parameters, trained_tensors
@@ -127,7 +128,7 @@ class Checkpoints:
             shutil.rmtree(killed, ignore_errors=True)
         aside.mkdir(parents=True)
         for name, tensors in files.items():
-            save_file(tensors, aside / name)
+            write_tensors(tensors, aside / name)
         state = {"schema": SCHEMA, "version": VERSION, "step": step, "config": self._config}
         (aside / "state.json").write_text(json.dumps(state | {"frozen": self._frozen}, indent=2))
         for file in aside.iterdir():
