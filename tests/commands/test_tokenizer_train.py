@@ -64,12 +64,14 @@ def test_flags_reach_the_config(data: Path, tmp_path: Path) -> None:
         *("--ema", "0.5", "--seed", "7", "--checkpoint-every", "2", "--accumulate", "2"),
         *("--held-out", "0.2", "--split-seed", "5", "--action-dims", "0", "2"),
         *("--action-key", "action", "--precision", "float32", "--cache", str(tmp_path / "cache")),
+        *("--early-weight", "4", "--overlap-weight", "0.2"),
     )
     assert train(data, tmp_path / "t", *flags) == 0
     config = json.loads((tmp_path / "t/config.json").read_text())
     codec = config["codec"]
     assert (codec["num_tokens"], codec["levels"], codec["groups"]) == (6, [5, 4], [3, 6])
     assert (codec["budgets"], codec["nested_dropout"], codec["dropout"]) == ([2, 6], False, 0.1)
+    assert (codec["early_weight"], codec["overlap_weight"]) == (4.0, 0.2)
     assert config["normalization"]["mode"] == "mean_std"
     assert config["split"] == {"held_out": 0.2, "seed": 5}
     made = config["train"]
@@ -151,6 +153,29 @@ def test_a_correction_is_fitted_and_its_worth_is_said(
     assert isinstance(load_tokenizer(tmp_path / "k").codec, Klt)
     assert train(data, tmp_path / "b", "--kind", "bin", "--correct") == 2
     assert "--correct" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "wanted"),
+    [
+        (("--kind", "oat", "--early-weight", "0"), "early_weight"),
+        (("--kind", "oat", "--overlap-weight", "-1"), "overlap_weight"),
+        (("--kind", "klt", "--early-weight", "2"), "early-weight"),
+        (("--kind", "quest", "--overlap-weight", "0.1"), "overlap-weight"),
+    ],
+)
+def test_weights_of_the_loss_that_cannot_be_are_said(
+    flags: tuple[str, ...],
+    wanted: str,
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert train(data, tmp_path / "t", *flags) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ") and said.count("\n") == 1, said
+    assert wanted.replace("_", "-") in said or wanted in said
+    assert not (tmp_path / "t/config.json").exists()
 
 
 def test_a_flag_of_another_kind_is_an_error(
