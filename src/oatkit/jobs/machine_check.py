@@ -41,6 +41,7 @@ renderer = mujoco.Renderer(model, 32, 32)
 renderer.update_scene(data)
 assert renderer.render().max() > 0
 """
+WITHOUT_TORCH = "what works without it: policy eval --remote, data make, launch, merge"
 RENDER_PACKAGES = "libegl1 libegl-mesa0 libgl1-mesa-dri libosmesa6"
 
 
@@ -71,8 +72,11 @@ def diagnose() -> Iterator[Diagnosis]:
 
 
 def _torch() -> Diagnosis:
-    import torch
-
+    try:
+        import torch
+    except ImportError as error:
+        found = "not installed" if isinstance(error, ModuleNotFoundError) else str(error)
+        return Diagnosis("torch", f"{found}; {WITHOUT_TORCH}", "pip install torch")
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
     return Diagnosis("torch", f"{torch.__version__}, {torch.get_num_threads()} threads, {device}")
 
