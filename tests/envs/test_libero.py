@@ -67,10 +67,20 @@ def test_the_instruction_is_in_the_name(name: str, words: str) -> None:
     assert instruction_of(name) == words
 
 
-def test_another_robosuite_does_not_fit() -> None:
-    """The robosuite of the other extra is another version, and is refused."""
-    found = {"hf-libero": "0.1.4", "robosuite": "1.5.2", "mujoco": "3.3.7"}
-    assert LIBERO["libero-10"].misfits(found) == "robosuite is 1.5.2, expected 1.4"
+@pytest.mark.parametrize(
+    ("package", "version", "expected"),
+    [("hf-libero", "0.2.0", "0.1.4"), ("robosuite", "1.5.2", "1.4"), ("mujoco", "4.0.0", "3.3")],
+)
+def test_a_version_that_was_not_tested_does_not_fit(
+    package: str, version: str, expected: str
+) -> None:
+    """The robosuite of the other extra, for example."""
+    kind = LIBERO["libero-10"]
+    tested = {"hf-libero": "0.1.4", "robosuite": "1.4.0", "mujoco": "3.3.7"}
+    assert kind.misfits(tested) == ""
+    assert kind.misfits({**tested, package: version}) == (
+        f"{package} is {version}, expected {expected}"
+    )
 
 
 def test_another_robosuite_is_named_before_anything_is_made(

@@ -230,7 +230,7 @@ def _kind(suite: str) -> SimulatorKind:
         action_high=(1.0,) * ACTION_DIM,
         cameras=CAMERAS,
         make_without_shadows=partial(Libero, suite, shadows=False),
-        works_with={"robosuite": "1.4", "mujoco": "3.3"},
+        works_with={"hf-libero": "0.1.4", "robosuite": "1.4", "mujoco": "3.3"},
     )
 
 
