@@ -158,12 +158,15 @@ bench: setup
 bench-neighbors: setup .venv-lerobot-0.4.4/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.neighbors
 
-# Experts, speed and the light table on robosuite; ROBOSUITE_RECORDINGS names HDF5 files to replay.
+# Experts, speed and the light table on robosuite; ROBOSUITE_RECORDINGS names HDF5 files to replay. All rows of
+# the table are of one recipe.
+ROBOSUITE_RECIPE := --steps 2500 --tokenizer-steps 2000
+
 bench-robosuite: .venv-robosuite/.installed
 	.venv-robosuite/bin/python -m benchmarks.robosuite_experts
 	test -z '$(ROBOSUITE_RECORDINGS)' || .venv-robosuite/bin/python -m benchmarks.robosuite_replay $(ROBOSUITE_RECORDINGS)
-	.venv-robosuite/bin/python -m benchmarks.policy_robosuite
-	.venv-robosuite/bin/python -m benchmarks.policy_robosuite --images --only oat
+	.venv-robosuite/bin/python -m benchmarks.policy_robosuite $(ROBOSUITE_RECIPE)
+	.venv-robosuite/bin/python -m benchmarks.policy_robosuite $(ROBOSUITE_RECIPE) --images --only oat
 
 # The page of `oatkit lab`, from lab/src; what is built is kept in the repository.
 lab:
