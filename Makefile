@@ -92,7 +92,7 @@ test-libero: .venv-libero/.installed
 # robosuite takes numpy below 2, which pyarrow of today does not: an environment of its own. Everything
 # that acts in robosuite is tested there, and the simulators beside it.
 test-robosuite: .venv-robosuite/.installed
-	OMP_NUM_THREADS=1 .venv-robosuite/bin/python -m pytest -n auto -m 'not slow and not sim' tests/envs tests/jobs/test_demonstration_shards.py tests/jobs/test_robosuite_demonstrations.py tests/jobs/test_robosuite_recordings.py tests/jobs/test_robosuite_replay.py tests/commands/test_data_make_robosuite.py
+	OMP_NUM_THREADS=1 .venv-robosuite/bin/python -m pytest -n auto -m 'not slow and not sim' tests/envs tests/jobs/test_demonstration_shards.py tests/jobs/test_robosuite_demonstrations.py tests/jobs/test_robosuite_recordings.py tests/jobs/test_robosuite_replay.py tests/commands/test_data_make_robosuite.py tests/benchmarks/test_robosuite_experts.py tests/benchmarks/test_robosuite_replay.py
 
 .venv-robosuite/.installed: pyproject.toml constraints.txt packages/oatkit-client/pyproject.toml
 	test -x .venv-robosuite/bin/python || $(PYTHON) -m venv .venv-robosuite
