@@ -16,6 +16,7 @@ Shape letters: A action.
 
 from __future__ import annotations
 
+import itertools
 import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -42,8 +43,8 @@ FEATURES = {
     "action": Feature((ACTION_DIM,)),
 }
 STEPS_AFTER_SUCCESS = 5
-MAX_FAILURES = 3
-"""Failed attempts after which a task is left out."""
+MIN_FAILURES = 3
+"""Failed attempts after which a task is left out, if more of its attempts failed than succeeded."""
 
 
 def main() -> None:
@@ -96,9 +97,9 @@ def make_attempts(suite: str, task: str, folder: Path, num_wanted: int) -> None:
     """Run the expert on one placement after the other, until it has solved or failed enough."""
     folder.mkdir(parents=True, exist_ok=True)
     environment: Libero | None = None
-    for number in range(num_wanted + MAX_FAILURES):
+    for number in itertools.count():
         solved, failed = counts(folder)
-        if solved >= num_wanted or failed >= MAX_FAILURES:
+        if solved >= num_wanted or (failed >= MIN_FAILURES and failed > solved):
             break
         if any(folder.glob(f"{number:03d}.*")):
             continue

@@ -70,6 +70,30 @@ def test_successes_become_a_dataset_and_a_stopped_run_goes_on(
         libero.demonstrate(args)
 
 
+@pytest.mark.parametrize(
+    ("solved", "expected"),
+    [
+        ("1" * 5 + "000" + 20 * "1", (20, 3)),
+        ("1110" * 7, (20, 6)),
+        ("001" * 9, (1, 3)),
+        ("1" + "0" * 9, (1, 3)),
+        ("0" * 9, (0, 3)),
+    ],
+)
+def test_a_task_is_left_out_where_the_expert_fails_more_often_than_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solved: str, expected: tuple[int, int]
+) -> None:
+    """An expert that solves 21 of 24 episodes was given up after its third failure."""
+
+    def run_expert(environment: Any, expert: Any, seed: int) -> dict[str, Any] | None:
+        return {"action": np.zeros((1, 7))} if solved[seed // 2] == "1" else None
+
+    monkeypatch.setattr(libero, "Libero", Bench)
+    monkeypatch.setattr(libero, "run_expert", run_expert)
+    libero.make_attempts(SUITE, next(iter(TASKS[SUITE])), tmp_path, 20)
+    assert libero.counts(tmp_path) == expected
+
+
 def test_an_expert_is_kept_without_a_policy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
