@@ -92,7 +92,7 @@ test-libero: .venv-libero/.installed
 # robosuite takes numpy below 2, which pyarrow of today does not: an environment of its own. Everything
 # that acts in robosuite is tested there, and the simulators beside it.
 test-robosuite: .venv-robosuite/.installed
-	OMP_NUM_THREADS=1 .venv-robosuite/bin/python -m pytest -n auto -m 'not slow and not sim' tests/envs tests/jobs/test_demonstration_shards.py tests/jobs/test_robosuite_demonstrations.py tests/jobs/test_robosuite_recordings.py tests/jobs/test_robosuite_replay.py tests/commands/test_data_make_robosuite.py
+	OMP_NUM_THREADS=1 .venv-robosuite/bin/python -m pytest -n auto -m 'not slow and not sim' tests/envs tests/jobs/test_demonstration_shards.py tests/jobs/test_robosuite_demonstrations.py tests/jobs/test_robosuite_recordings.py tests/jobs/test_robosuite_replay.py tests/commands/test_data_make_robosuite.py tests/benchmarks/test_robosuite_experts.py tests/benchmarks/test_robosuite_replay.py
 
 .venv-robosuite/.installed: pyproject.toml constraints.txt packages/oatkit-client/pyproject.toml
 	test -x .venv-robosuite/bin/python || $(PYTHON) -m venv .venv-robosuite
@@ -158,12 +158,15 @@ bench: setup
 bench-neighbors: setup .venv-lerobot-0.4.4/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.neighbors
 
-# Experts, speed and the light table on robosuite; ROBOSUITE_RECORDINGS names HDF5 files to replay.
+# Experts, speed and the light table on robosuite; ROBOSUITE_RECORDINGS names HDF5 files to replay. All rows of
+# the table are of one recipe.
+ROBOSUITE_RECIPE := --steps 2500 --tokenizer-steps 2000
+
 bench-robosuite: .venv-robosuite/.installed
 	.venv-robosuite/bin/python -m benchmarks.robosuite_experts
 	test -z '$(ROBOSUITE_RECORDINGS)' || .venv-robosuite/bin/python -m benchmarks.robosuite_replay $(ROBOSUITE_RECORDINGS)
-	.venv-robosuite/bin/python -m benchmarks.policy_robosuite
-	.venv-robosuite/bin/python -m benchmarks.policy_robosuite --images --only oat
+	.venv-robosuite/bin/python -m benchmarks.policy_robosuite $(ROBOSUITE_RECIPE)
+	.venv-robosuite/bin/python -m benchmarks.policy_robosuite $(ROBOSUITE_RECIPE) --images --only oat
 
 # The page of `oatkit lab`, from lab/src; what is built is kept in the repository.
 lab:

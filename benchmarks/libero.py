@@ -2,25 +2,29 @@
 
     L=.venv-libero/bin  O=out/libero                  # `make test-libero` makes that environment
     $L/python -m benchmarks.libero demonstrate --suite libero-object --episodes 4
-    oatkit tokenizer train --data $O/libero-object --kind oat-pow2 --out $O/oat-pow2 ...
-    oatkit policy train --data $O/libero-object --tokenizer $O/oat-pow2 --out $O/policy ...
+    oatkit tokenizer train --data $O/libero-object --kind oat-pow2 --out $O/oat-pow2
+    oatkit policy train --data $O/libero-object --tokenizer $O/oat-pow2 --out $O/policy \\
+        --state-key observation.state observation.environment_state --steps 4000
     oatkit serve $O/policy
-    $L/oatkit policy eval --remote ws://127.0.0.1:8000 --env libero-object \\
-        --out $O/libero-object.eval ...
+    $L/oatkit policy eval --remote ws://127.0.0.1:8000 --env libero-object --temperature 0 \\
+        --episodes 10 --out $O/libero-object.eval
     python -m benchmarks.libero record --suite libero-object --assets repaired --policy $O/policy
 
-Attempts are kept, so that a run that was stopped goes on.
+Attempts are kept, so that a run that was stopped goes on. The recipe of a policy is kept as its
+artifact has it; of rows that were stored before it was, the policy's steps alone are known.
 
 Shape letters: A action.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from argparse import ArgumentParser, Namespace
+from dataclasses import asdict, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +38,9 @@ from oatkit.shards.shard_folder import PLAN
 from oatkit.storage.atomic_write import atomic_write
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
+if TYPE_CHECKING:
+    from oatkit.policies.light.light_config import LightConfig
+
 NAMES = {"libero-object": "libero", "libero-spatial": "libero_spatial"}
 """Suite that the expert is for to the name of its results."""
 FEATURES = {
@@ -42,8 +49,8 @@ FEATURES = {
     "action": Feature((ACTION_DIM,)),
 }
 STEPS_AFTER_SUCCESS = 5
-MAX_FAILURES = 3
-"""Failed attempts after which a task is left out."""
+MIN_FAILURES = 3
+"""Failed attempts after which a task is left out, if more of its attempts failed than succeeded."""
 
 
 def main() -> None:
@@ -54,7 +61,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/libero"))
     parser.add_argument("--assets", choices=("official", "repaired"), default="official")
     parser.add_argument(
-        "--policy", type=Path, help="artifact that was evaluated, of which to keep its steps"
+        "--policy", type=Path, help="artifact that was evaluated, of which to keep its recipe"
     )
     args = parser.parse_args()
     {"demonstrate": demonstrate, "record": record}[args.what](args)
@@ -96,9 +103,9 @@ def make_attempts(suite: str, task: str, folder: Path, num_wanted: int) -> None:
     """Run the expert on one placement after the other, until it has solved or failed enough."""
     folder.mkdir(parents=True, exist_ok=True)
     environment: Libero | None = None
-    for number in range(num_wanted + MAX_FAILURES):
+    for number in itertools.count():
         solved, failed = counts(folder)
-        if solved >= num_wanted or failed >= MAX_FAILURES:
+        if solved >= num_wanted or (failed >= MIN_FAILURES and failed > solved):
             break
         if any(folder.glob(f"{number:03d}.*")):
             continue
@@ -153,13 +160,40 @@ def record(args: Namespace) -> None:
         kept = ("settings", "kind", "versions", "budgets", "seconds", "command")
         results["policy"] = {key: evaluation[key] for key in kept}
         if args.policy is not None:
-            trained = json.loads((args.policy / "config.json").read_text())["train"]
-            results["policy"]["steps"] = trained["steps"]
+            results["policy"]["recipe"] = recipe(args.policy)
     settings = {
         **{"suite": args.suite, "episodes": args.episodes, "assets": args.assets},
         "arm_noise": ARM_NOISE,
     }
     write_result(NAMES[args.suite], seed=0, settings=settings, results=results)
+
+
+def recipe(folder: Path) -> dict[str, Any]:
+    """How a light policy and its tokenizer were trained, by the policy's artifact."""
+    from benchmarks.closed_loop import policy_recipe
+    from benchmarks.timing import trained_seconds
+    from oatkit.policies import load_policy
+
+    policy = load_policy(folder)
+    trained, tokenizer = policy.extras["train"], policy.tokenizer
+    return {
+        "preset": preset_of(policy.net.config),
+        "steps": trained["steps"],
+        "batch_size": trained["batch_size"],
+        "seconds": trained_seconds(folder, policy),
+        **policy_recipe(policy),
+        "tokenizer": asdict(tokenizer.codec.config),
+        "tokenizer_steps": tokenizer.extras.get("train", {}).get("steps", 0),
+    }
+
+
+def preset_of(config: LightConfig) -> str | None:
+    """The preset that a light policy has its sizes from; the rest of its recipe is told apart."""
+    from oatkit.presets import POLICY_PRESETS
+
+    own = {name: getattr(config, name) for name in ("code_smoothing", "offset_layers")}
+    found = (name for name, one in POLICY_PRESETS.items() if replace(one.net, **own) == config)
+    return next(found, None)
 
 
 if __name__ == "__main__":

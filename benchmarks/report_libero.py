@@ -51,11 +51,17 @@ def libero(record: dict[str, Any]) -> str:
 
 def _trained(policy: dict[str, Any]) -> str:
     """How the policy was trained, and the episodes it acts in, in words."""
-    steps, execute = policy.get("steps"), policy["settings"]["execute"]
+    recipe, execute = policy.get("recipe", policy), policy["settings"]["execute"]
+    steps, preset = recipe.get("steps"), recipe.get("preset")
+    size = "" if preset is None else f" of the preset `{preset}`"
     long = "" if steps is None else f" for {steps:,} steps"
+    tokenizer = ""
+    if "tokenizer_steps" in recipe:
+        long += f" ({recipe['seconds'] / 60:.0f} minutes)"
+        tokenizer = f", its tokenizer for {recipe['tokenizer_steps']:,}"
     return (
-        f"A light policy from the state on `{policy['kind']}` tokens is trained{long} on its "
-        "successes, and acts from LIBERO's official initial states in another process, by way of "
-        f"`oatkit serve`; {execute} steps of a chunk are executed at temperature "
+        f"A light policy{size} from the state on `{policy['kind']}` tokens is trained{long} on its "
+        f"successes{tokenizer}, and acts from LIBERO's official initial states in another process, "
+        f"by way of `oatkit serve`; {execute} steps of a chunk are executed at temperature "
         f"{policy['settings']['sampling']['temperature']:g}."
     )

@@ -75,7 +75,7 @@ def policy_robosuite(record: dict[str, Any]) -> str:
         for budget in row["budgets"]
         for task in budget["tasks"]
     ]
-    least, most = min(counts), max(counts)
+    count = " to ".join(map(str, sorted({min(counts), max(counts)})))
     rows = [
         (
             *(f"`{name}`", str(row["tokenizer_steps"]), str(row["steps"])),
@@ -93,7 +93,7 @@ def policy_robosuite(record: dict[str, Any]) -> str:
             "50 demonstrations of each task by our scripted experts, from state unless the row "
             "says images.",
             f"A chunk has {protocol['horizon']} actions, of which {protocol['execute']} are "
-            f"executed; there are {least} to {most} episodes of each task and budget, and one "
+            f"executed; there are {count} episodes of each task and budget, and one "
             "training of each row.",
             "Success is in percent, the last column with Wilson's 95 % interval.",
             recipes(results),

@@ -34,3 +34,8 @@ def test_unknown_names_come_closest_first() -> None:
 def test_errors_travel_between_processes() -> None:
     error = pickle.loads(pickle.dumps(errors.MissingExtraError("data")))
     assert "oatkit[data]" in str(error)
+    named = errors.MissingExtraError("libero", "bddl==1.0.1")
+    assert str(pickle.loads(pickle.dumps(named))) == (
+        "this needs bddl==1.0.1, which is not installed: pip install bddl==1.0.1, or "
+        "everything at once: pip install 'oatkit[libero]'"
+    )

@@ -53,14 +53,26 @@ class RemoteError(OatkitError):
 
 
 class MissingExtraError(OatkitError, ImportError):
-    """An optional package is missing; the message holds the line that installs it."""
+    """An optional package is missing; the message holds the line that installs it.
 
-    def __init__(self, extra: str) -> None:
-        self.extra = extra
-        super().__init__(f"this needs optional packages: pip install 'oatkit[{extra}]'")
+    Args:
+        extra: Extra of oatkit that installs it.
+        package: What pip calls it, where an environment may hold some packages of the extra alone.
+    """
 
-    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str]]:
-        return type(self), (self.extra,)
+    def __init__(self, extra: str, package: str = "") -> None:
+        self.extra, self.package = extra, package
+        line = f"pip install 'oatkit[{extra}]'"
+        message = f"this needs optional packages: {line}"
+        if package:
+            message = (
+                f"this needs {package}, which is not installed: pip install {package}, or "
+                f"everything at once: {line}"
+            )
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
+        return type(self), (self.extra, self.package)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from oatkit.envs.libero import TASKS
 from oatkit.envs.libero_experts import STEP_METERS
 from oatkit.envs.simulator import Observation, StepResult
 from oatkit.errors import DatasetError
+from oatkit.presets import policy_preset
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 
 SUITE = "libero-object"
@@ -70,6 +72,30 @@ def test_successes_become_a_dataset_and_a_stopped_run_goes_on(
         libero.demonstrate(args)
 
 
+@pytest.mark.parametrize(
+    ("solved", "expected"),
+    [
+        ("1" * 5 + "000" + 20 * "1", (20, 3)),
+        ("1110" * 7, (20, 6)),
+        ("001" * 9, (1, 3)),
+        ("1" + "0" * 9, (1, 3)),
+        ("0" * 9, (0, 3)),
+    ],
+)
+def test_a_task_is_left_out_where_the_expert_fails_more_often_than_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solved: str, expected: tuple[int, int]
+) -> None:
+    """An expert that solves 21 of 24 episodes was given up after its third failure."""
+
+    def run_expert(environment: Any, expert: Any, seed: int) -> dict[str, Any] | None:
+        return {"action": np.zeros((1, 7))} if solved[seed // 2] == "1" else None
+
+    monkeypatch.setattr(libero, "Libero", Bench)
+    monkeypatch.setattr(libero, "run_expert", run_expert)
+    libero.make_attempts(SUITE, next(iter(TASKS[SUITE])), tmp_path, 20)
+    assert libero.counts(tmp_path) == expected
+
+
 def test_an_expert_is_kept_without_a_policy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,7 +111,7 @@ def test_an_expert_is_kept_without_a_policy(
         (folder / name).touch()
     asked = {"episodes": 2, "out": tmp_path, "assets": "repaired", "policy": tmp_path}
     args = Namespace(suite="libero-spatial", **asked)
-    (tmp_path / "config.json").write_text(json.dumps({"train": {"steps": 5}}))
+    monkeypatch.setattr(libero, "recipe", lambda folder: {"steps": 5, "folder": folder})
     libero.record(args)
     (tmp_path / "libero-spatial.eval").mkdir()
     names = ("settings", "kind", "versions", "budgets", "seconds", "command")
@@ -95,4 +121,27 @@ def test_an_expert_is_kept_without_a_policy(
     assert [name for name, _ in kept] == ["libero_spatial"] * 2
     assert kept[0][1]["results"]["expert"][task] == {"solved": 2, "failed": 1}
     assert "policy" not in kept[0][1]["results"]
-    assert kept[1][1]["results"]["policy"] == parts | {"steps": 5}
+    trained = {"steps": 5, "folder": tmp_path}
+    assert kept[1][1]["results"]["policy"] == parts | {"recipe": trained}
+
+
+def test_the_recipe_is_that_of_the_artifact(tmp_path: Path) -> None:
+    """What is needed to train such a policy again."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "data").mkdir()
+    for index in range(4):
+        columns = {"action": rng.uniform(-1, 1, (40, 7)), STATE: rng.normal(size=(40, 4))}
+        np.savez(tmp_path / f"data/{index}.npz", **columns, task="tidy up", fps=20)
+    dataset = oatkit.open_dataset(tmp_path / "data", cache_dir=tmp_path / "cache")
+    how: dict[str, Any] = {"preset": "tiny", "num_tokens": 4}
+    tokenizer = oatkit.train_tokenizer(dataset, "oat-pow2", train={"steps": 2}, **how)
+    out = tmp_path / "policy"
+    oatkit.train_policy(dataset, tokenizer, preset="tiny", train={"steps": 3}, out=out)
+    found = libero.recipe(out)
+    assert json.dumps(found)
+    assert found["preset"] == "tiny"
+    assert (found["steps"], found["tokenizer_steps"], found["batch_size"]) == (3, 2, 32)
+    assert isinstance(found["seconds"], float)
+    assert found["tokenizer"]["num_tokens"] == 4
+    assert libero.preset_of(replace(policy_preset("small").net, offset_layers=0)) == "small"
+    assert libero.preset_of(replace(policy_preset("small").net, width=96)) is None

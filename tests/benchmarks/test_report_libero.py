@@ -36,6 +36,16 @@ def test_expert_and_policy_stand_side_by_side() -> None:
     assert "`oat` tokens is trained for 2,500 steps" in " ".join(text.split())
 
 
+def test_a_recipe_is_told_where_it_was_kept() -> None:
+    recipe = {"preset": "small", "steps": 4000, "seconds": 720.0, "tokenizer_steps": 8000}
+    without = {key: value for key, value in POLICY.items() if key != "steps"}
+    text = " ".join(libero(record("official", policy={**without, "recipe": recipe})).split())
+    assert "A light policy of the preset `small` from the state on `oat` tokens is trained" in text
+    assert (
+        "for 4,000 steps (12 minutes) on its successes, its tokenizer for 8,000, and acts" in text
+    )
+
+
 def test_runs_from_before_the_arm_was_displaced_say_so() -> None:
     found = record("official")
     words = "before demonstrations began with the arm displaced"

@@ -44,8 +44,13 @@ def test_the_table() -> None:
     assert "| `oat` | 80 | 100 | 8 | 50 |" in text
     assert "| `oat, images` | 80 | 100 | 8 | 50 |" in text
     assert "preset `small`" in " ".join(text.split())
-    assert "20 to 20 episodes" in " ".join(text.split())
+    assert "there are 20 episodes of each task" in " ".join(text.split())
     trained = (
         "1 frame, code smoothing 1, no offset head, tokenizer of 80 steps (`oat`, `oat, images`)"
     )
     assert trained in " ".join(text.split())
+    budget = ROW["budgets"][0]  # type: ignore[index]
+    more = {"task": "lift", "success": {**RATE, "episodes": 50}}
+    other = {**ROW, "budgets": [{**budget, "tasks": [more]}]}
+    text = policy_robosuite({"results": {"oat": ROW, "quest": other}})
+    assert "there are 20 to 50 episodes of each task" in " ".join(text.split())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from oatkit.jobs import machine_check
@@ -19,3 +22,23 @@ def test_doctor_names_what_is_missing(
     assert "no no-such-package" in out
     assert "pip install 'oatkit[fancy]'" in out
     assert out.count("encodes and decodes") == 2
+
+
+def test_doctor_says_what_works_without_torch() -> None:
+    """As in the environments of simulators, which need none."""
+    code = (
+        "import sys\n"
+        "class Without:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'torch':\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Without())\n"
+        "from oatkit.cli import main\n"
+        "sys.exit(main(['doctor']))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    (index,) = (index for index, line in enumerate(lines) if line.startswith("--  torch "))
+    assert "not installed; what works without it: policy eval --remote, data make" in lines[index]
+    assert lines[index + 1].strip() == "pip install torch"

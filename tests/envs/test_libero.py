@@ -13,7 +13,9 @@ import sys
 import zipfile
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -65,10 +67,20 @@ def test_the_instruction_is_in_the_name(name: str, words: str) -> None:
     assert instruction_of(name) == words
 
 
-def test_another_robosuite_does_not_fit() -> None:
-    """The robosuite of the other extra is another version, and is refused."""
-    found = {"hf-libero": "0.1.4", "robosuite": "1.5.2", "mujoco": "3.3.7"}
-    assert LIBERO["libero-10"].misfits(found) == "robosuite is 1.5.2, expected 1.4"
+@pytest.mark.parametrize(
+    ("package", "version", "expected"),
+    [("hf-libero", "0.2.0", "0.1.4"), ("robosuite", "1.5.2", "1.4"), ("mujoco", "4.0.0", "3.3")],
+)
+def test_a_version_that_was_not_tested_does_not_fit(
+    package: str, version: str, expected: str
+) -> None:
+    """The robosuite of the other extra, for example."""
+    kind = LIBERO["libero-10"]
+    tested = {"hf-libero": "0.1.4", "robosuite": "1.4.0", "mujoco": "3.3.7"}
+    assert kind.misfits(tested) == ""
+    assert kind.misfits({**tested, package: version}) == (
+        f"{package} is {version}, expected {expected}"
+    )
 
 
 def test_another_robosuite_is_named_before_anything_is_made(
@@ -91,6 +103,48 @@ def test_wrong_names_are_answered() -> None:
 @pytest.mark.skipif(HAS_PACKAGE, reason="is about a machine without hf-libero")
 def test_a_missing_package_is_named() -> None:
     with pytest.raises(MissingExtraError, match=r"pip install 'oatkit\[libero\]'"):
+        Libero("libero-object", TASK)
+
+
+@contextmanager
+def libero_from(folder: Path) -> Iterator[None]:
+    """The package in a folder in the place of an installed one."""
+
+    def modules() -> list[str]:
+        return [name for name in sys.modules if name.partition(".")[0] == "libero"]
+
+    before = {name: sys.modules.pop(name) for name in modules()}
+    sys.modules["libero"] = ModuleType("libero")
+    sys.modules["libero"].__path__ = [str(folder)]
+    try:
+        yield
+    finally:
+        for name in modules():
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [("bddl", "pip install bddl==1.0.1"), ("easydict", "easydict"), ("yaml", "pyyaml")],
+)
+@pytest.mark.parametrize("importing", ["libero", "libero/envs/env_wrapper"])
+def test_a_package_that_libero_imports_is_named(
+    package: Path, monkeypatch: pytest.MonkeyPatch, module: str, line: str, importing: str
+) -> None:
+    """As after the documented installation without dependencies."""
+    versions = {"hf-libero": "0.1.4", "robosuite": "1.4.0", "mujoco": "3.3.7"}
+    monkeypatch.setattr(simulator, "version", versions.__getitem__)
+    monkeypatch.setenv(libero.ASSETS_VARIABLE, str(package))
+    monkeypatch.setenv("LIBERO_CONFIG_PATH", "")
+    (package / "scenes").mkdir()
+    file = package / f"libero/{importing}"
+    file = file / "__init__.py" if importing == "libero" else file.with_suffix(".py")
+    file.parent.mkdir(parents=True)
+    file.write_text(f"import {module}.part")
+    monkeypatch.setitem(sys.modules, module, None)
+    message = rf"{line}, or everything at once: pip install 'oatkit\[libero\]'"
+    with libero_from(package / "libero"), pytest.raises(MissingExtraError, match=message):
         Libero("libero-object", TASK)
 
 

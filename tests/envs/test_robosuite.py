@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ from oatkit.errors import MissingExtraError, OatkitError
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
 from tests.envs.robosuite_install import skip_without_robosuite
 
+ROOT = Path(__file__).parents[2]
+
 
 def test_importing_the_adapter_imports_no_simulator() -> None:
     code = (
@@ -24,6 +28,16 @@ def test_importing_the_adapter_imports_no_simulator() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "set()"
+
+
+def test_every_test_of_robosuite_is_run_by_its_target() -> None:
+    """Here they are skipped."""
+    text = (ROOT / "Makefile").read_text()
+    (command,) = re.findall(r"^test-robosuite:.*\n\t(.*)", text, re.MULTILINE)
+    named = [ROOT / word for word in command.split() if word.startswith("tests/")]
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        if "skip_without_robosuite()" in path.read_text():
+            assert any(path == one or one in path.parents for one in named), path
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, **versions: str) -> None:

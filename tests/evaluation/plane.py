@@ -103,6 +103,11 @@ class Broken(Plane):
         raise RuntimeError(f"no scene for seed {seed}")
 
 
+class Lacking(Plane):
+    def __init__(self, task: str, cameras: Cameras | None = None) -> None:
+        raise ModuleNotFoundError("No module named 'gravity'", name="gravity")
+
+
 PLANE = SimulatorKind(
     name="plane",
     make=Plane,

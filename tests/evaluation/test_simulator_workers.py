@@ -10,7 +10,7 @@ import pytest
 
 from oatkit.evaluation.simulator_workers import Begin, Play, Slot, View, Worker
 from oatkit.types.observation_keys import ENVIRONMENT_STATE, STATE
-from tests.evaluation.plane import MAX_STEPS, PLANE, AlwaysDying, Broken, Plane
+from tests.evaluation.plane import MAX_STEPS, PLANE, AlwaysDying, Broken, Lacking, Plane
 from tests.evaluation.unguarded_script import require_one_sentence
 
 VIEW = View((STATE, ENVIRONMENT_STATE), {"top": (4, 6), "below": (2, 2)}, 3)
@@ -73,6 +73,15 @@ def test_errors_are_raised_by_the_parent_and_a_death_is_noticed() -> None:
     worker.send([Begin(0, "near", 1), Play(0, STILL)])
     assert worker.receive() is None
     worker.end()
+
+
+def test_a_package_that_a_simulator_lacks_is_named_by_the_parent() -> None:
+    worker = Worker(replace(PLANE, make=Lacking), VIEW)
+    worker.send([Begin(0, "near", 1)])
+    with pytest.raises(ModuleNotFoundError, match="No module named 'gravity'") as raised:
+        worker.receive()
+    worker.end()
+    assert raised.value.name == "gravity"
 
 
 def test_a_script_without_a_guard_hears_what_it_lacks_and_nothing_else(tmp_path: Path) -> None:

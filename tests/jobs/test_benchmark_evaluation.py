@@ -12,10 +12,16 @@ import pytest
 import oatkit
 from oatkit.data import Dataset
 from oatkit.envs.metaworld import METAWORLD
+from oatkit.envs.robosuite import ROBOSUITE, SCENES
 from oatkit.errors import ArtifactError, DecodeError, MissingExtraError
 from oatkit.evaluation.benchmark_presets import benchmark_preset
 from oatkit.evaluation.praxis import PraxisPolicy
-from oatkit.jobs.benchmark_evaluation import RECORD, evaluate_benchmark, own_instruction
+from oatkit.jobs.benchmark_evaluation import (
+    RECORD,
+    ROBOMIMIC_WORDS,
+    evaluate_benchmark,
+    own_instruction,
+)
 from oatkit.measure.reports.benchmark_report import benchmark_page
 from oatkit.policies import Policy, load_policy, policy_for_dataset
 from oatkit.policies.generation.auto_execution import AutoExecution
@@ -183,7 +189,8 @@ def test_a_policy_of_our_demonstrations_is_told_in_their_words(tmp_path: Path) -
     """praxis-eval has LeRobot's words for a task, which our demonstrations do not."""
     own = tuple(METAWORLD.tasks[name] for name in METAWORLD.default_tasks)
     policy = load_policy(save_policy(tmp_path / "ours", 32, 4, tasks=own))
-    assert tuple(own_instruction(policy, selector) for selector in PRESET.selectors) == own
+    found = [own_instruction(policy, PRESET.driver, selector) for selector in PRESET.selectors]
+    assert tuple(found) == own
     seen = {"observation.state": np.zeros(4), "task": "Grasp the cover"}
 
     def driver(env: str, *, policy: PraxisPolicy, config: Any) -> Any:
@@ -198,6 +205,41 @@ def test_a_policy_of_our_demonstrations_is_told_in_their_words(tmp_path: Path) -
     others = load_policy(save_policy(tmp_path / "others", 32, 4, tasks=("lift it", "drop it")))
     with pytest.raises(ValueError, match="unknown task 'Grasp the cover'"):
         evaluate_benchmark(others, "light-metaworld", out=tmp_path / "b", **how)
+
+
+def test_praxis_evals_words_for_robomimic_are_known() -> None:
+    tasks = pytest.importorskip("praxis_eval.envs.robomimic.tasks")
+    assert {words: SCENES[task].name for words, task in ROBOMIMIC_WORDS.items()} == {
+        tasks.TASK_INSTRUCTIONS[name]: name for name in tasks.MT_TASKS["mt3"]
+    }
+
+
+def test_a_policy_of_several_robosuite_tasks_hears_each_as_in_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tasks of RoboMimic run in one part, so that each observation says which one it is of."""
+    trained = tuple(ROBOSUITE.tasks[name] for name in ("lift", "square"))
+    policy = load_policy(save_policy(tmp_path / "ours", 32, 7, tasks=trained))
+    seen = [{"observation.state": np.zeros(4), "task": words} for words in ROBOMIMIC_WORDS]
+    lift, can, square = seen
+    heard: list[str] = []
+    read = Policy.read
+
+    def listen(self: Policy, observation: Any, **how: Any) -> Any:
+        heard.append(observation["task"])
+        return read(self, observation, **how)
+
+    def driver(env: str, *, policy: PraxisPolicy, config: Any) -> Any:
+        spec = praxis_eval.get_driver(env).contract.action
+        policy.act([lift, square], action_spec=spec)
+        with pytest.raises(ValueError, match="unknown task 'Pick up the can and place it in the"):
+            policy.act([can], action_spec=spec)
+        found = {"success_rate": 0.0, "n_episodes": 1.0}
+        return praxis_eval.EvalResult(overall=found, per_task={f"{config.task}/0": found})
+
+    monkeypatch.setattr(Policy, "read", listen)
+    evaluate_benchmark(policy, "light-robomimic", out=tmp_path, evaluate=driver, episodes=1)
+    assert heard == [*trained, can["task"]]
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ class Table(StepBenchmark):
 
 
 def main(url: str, api_key: str, out: str) -> None:
-    server = VlaEvalServer(url, api_key, cameras=["front=agentview"], execute=4)
+    cameras = ["front=agentview"]
     config = {
         "benchmarks": [
             {"benchmark": f"{Path(__file__).stem}:Table", "episodes_per_task": 2, "params": {}}
@@ -75,11 +75,15 @@ def main(url: str, api_key: str, out: str) -> None:
         "render": "cpu",
     }
     sys.modules[Path(__file__).stem] = sys.modules["__main__"]
-    results = evaluate(server, config, docker=False, no_save=True)
+    results = []
+    for how in ({"execute": 4}, {"execute": 2, "blend": 0.1, "draws": 2}):
+        server = VlaEvalServer(url, api_key, cameras=cameras, **how)
+        results += evaluate(server, config, docker=False, no_save=True)
     errors = []
-    for wrong in (["side=agentview"], ["front"]):
+    wrongs = [{"cameras": ["side=agentview"]}, {"cameras": ["front"]}, {"execute": "auto"}]
+    for wrong in wrongs:
         try:
-            VlaEvalServer(url, api_key, cameras=wrong)
+            VlaEvalServer(url, api_key, **wrong)
         except ValueError as error:
             errors.append(str(error))
     report = {

@@ -40,29 +40,35 @@ def test_vla_eval_runs_a_benchmark_against_our_server(tmp_path: Path) -> None:
             check=False,
             env=alone,
         )
+        wrong = ("--args.api_key", "s3cret", "--args.cameras", "[side=agentview]")
+        message = bridge_error(url, *wrong)
     assert ran.returncode == 0, ran.stderr
+    assert message == "error: cameras has 'side=agentview', expected POLICY=BENCHMARK of: front"
     report = json.loads(ran.stdout.splitlines()[-1])
-    made, first, second = report["got"]
-    assert made["asked"] == [True, False], "a state, and one camera"
+    made, first, second, made_again, third, fourth = report["got"]
+    assert made["asked"] == made_again["asked"] == [True, False], "a state, and one camera"
     assert np.shape(first["actions"]) == (6, 3), "one action a step, out of two chunks"
+    assert np.shape(third["actions"]) == (6, 3), "averaged, and chosen among draws"
     assert first == second, "an episode of the same observations gets the same actions"
+    assert third == fourth
     chunk = first["actions"]
     assert chunk[3] != chunk[4]
-    (result,) = report["results"]
-    assert result["mean_success"] == 1.0
-    assert all("expected POLICY=BENCHMARK of: front" in error for error in report["errors"])
-    assert len(report["errors"]) == 2
+    assert [result["mean_success"] for result in report["results"]] == [1.0, 1.0]
+    side, front, auto = report["errors"]
+    assert all("expected POLICY=BENCHMARK of: front" in error for error in (side, front))
+    assert "oatkit policy calibrate" in auto
 
 
-def bridge_error(url: str) -> str:
+def bridge_error(url: str, *options: str) -> str:
     """What the bridge to a server says before it gives up."""
     assert PYTHON is not None
     command = [PYTHON, "-m", "oatkit_client.vla_eval_server", "--args.url", url, "--port", "0"]
+    command += options
     alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     ran = subprocess.run(
         command, capture_output=True, text=True, timeout=120, check=False, env=alone
     )
-    assert ran.returncode == 1, ran.stderr
+    assert ran.returncode == 2, ran.stderr
     assert "Traceback" not in ran.stderr
     return ran.stderr.splitlines()[-1]
 

@@ -69,6 +69,13 @@ EVALUATION_SEED = 0
 """Seed that furniture is placed with where objects stand as in an official state."""
 ASSETS_VARIABLE = "OATKIT_LIBERO_ASSETS"
 """Environment variable that names the folder of LIBERO's assets."""
+PIP_NAMES = {
+    "bddl": "bddl==1.0.1",  # later ones are another package
+    "cv2": "opencv-python-headless",
+    "PIL": "pillow",
+    "yaml": "pyyaml",
+}
+"""Module that LIBERO or robosuite imports to its name for pip, where that is another one."""
 ARRAY_PARTS = ("_reconstruct", "ndarray", "dtype")
 """Names of numpy that the pickle of an array has."""
 COLLISION_GEOMS = 0
@@ -223,7 +230,7 @@ def _kind(suite: str) -> SimulatorKind:
         action_high=(1.0,) * ACTION_DIM,
         cameras=CAMERAS,
         make_without_shadows=partial(Libero, suite, shadows=False),
-        works_with={"robosuite": "1.4", "mujoco": "3.3"},
+        works_with={"hf-libero": "0.1.4", "robosuite": "1.4", "mujoco": "3.3"},
     )
 
 
@@ -281,7 +288,7 @@ def _make_environment(suite: str, task: str) -> Any:
     root = package_folder()
     _configure(root, assets_folder())
     choose_graphics_library()
-    with _quiet():
+    with _importing():
         from libero.libero.envs.env_wrapper import ControlEnv
 
         return ControlEnv(
@@ -303,10 +310,22 @@ def _configure(root: Path, assets: Path) -> None:
     text = json.dumps({name: str(path) for name, path in paths.items()})  # which is YAML too
     (folder / "config.yaml").write_text(text)
     os.environ["LIBERO_CONFIG_PATH"] = str(folder)
-    with _quiet():
+    with _importing():
         import libero.libero
 
     libero.libero._assets_path_cache = str(assets)
+
+
+@contextlib.contextmanager
+def _importing() -> Iterator[None]:
+    """Import quietly; a package that is missing, as after an installation without dependencies, is
+    named with the line that installs it."""
+    try:
+        with _quiet():
+            yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        raise MissingExtraError("libero", PIP_NAMES.get(module, module)) from error
 
 
 @contextlib.contextmanager

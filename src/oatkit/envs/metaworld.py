@@ -194,6 +194,7 @@ METAWORLD = SimulatorKind(
     make=MetaWorld,
     tasks=TASKS,
     default_tasks=PAPER_TASKS,
+    # No `works_with`: pip holds the mujoco that its release asks for (3.1.1: 3.3.0 alone).
     packages=("metaworld", "mujoco"),
     extra="metaworld",
     fps=FPS,

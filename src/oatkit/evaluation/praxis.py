@@ -110,7 +110,8 @@ class PraxisPolicy:
             none), the episode's id and the query alone.
         state_keys: Parts of the observation that are joined to the policy's state.
         action_spec: Bounds of actions where `act` gets none, as from praxis-eval's `LocalPolicy`.
-        instruction: What the policy is told instead of the benchmark's own words for the task.
+        instruction: What the policy is told instead of the benchmark's own words for the task, or
+            these words to what it is told, for a benchmark of several tasks.
 
     Attributes:
         counts: What became of all queries so far.
@@ -126,7 +127,7 @@ class PraxisPolicy:
         sampling: Sampling = Sampling(),
         state_keys: Sequence[str] = (STATE,),
         action_spec: ActionSpec | None = None,
-        instruction: str | None = None,
+        instruction: str | Mapping[str, str] | None = None,
     ) -> None:
         self._policy = policy
         self._execution = Execution(execute)
@@ -135,7 +136,7 @@ class PraxisPolicy:
         self._sampling = sampling
         self._state_keys = tuple(state_keys)
         self._action_spec = action_spec
-        self._told = {} if instruction is None else {TASK: instruction}
+        self._instruction = instruction
         self._episodes: dict[str, _Episode] = {}
         self._begun: Counter[str] = Counter()
         self._info: list[dict[str, float]] = []
@@ -206,7 +207,12 @@ class PraxisPolicy:
                     raise ValueError(unknown_name("part of the observation", key, observation))
             parts = [np.atleast_1d(observation[key]) for key in self._state_keys]
             observation = {**observation, STATE: np.concatenate(parts)}
-        frame = self._policy.read({**observation, **self._told}, allow_more=True)
+        told = self._instruction
+        if isinstance(told, Mapping):
+            told = told.get(str(observation.get(TASK, "")))
+        if told is not None:
+            observation = {**observation, TASK: told}
+        frame = self._policy.read(observation, allow_more=True)
         if not frame.is_single_frame:
             raise ValueError("act() takes one frame of every episode, without batch or history")
         return frame

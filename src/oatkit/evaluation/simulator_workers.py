@@ -170,7 +170,7 @@ def serve(connection: Connection, simulator: SimulatorKind, view: View) -> None:
         answer: Reports | Exception
         try:
             answer = [_serve(order, slots, simulator, view) for order in orders]
-        except (OatkitError, ValueError, RuntimeError, OSError) as error:
+        except (OatkitError, ValueError, RuntimeError, OSError, ImportError) as error:
             answer = error
         with suppress(BrokenPipeError, ConnectionResetError):
             connection.send(answer)

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
 
-from oatkit.envs import metaworld
+from oatkit.envs import metaworld, robosuite
 from oatkit.errors import MissingExtraError, OatkitError
 from oatkit.evaluation.action_plan import not_calibrated
 from oatkit.evaluation.benchmark_presets import BenchmarkPreset, benchmark_preset
@@ -46,6 +46,12 @@ from oatkit.types import (
 from oatkit.types.observation_keys import STATE
 
 RECORD = "benchmark.json"
+ROBOMIMIC_WORDS = {
+    "Lift the cube.": "lift",
+    "Pick up the can and place it in the target bin.": "can",
+    "Fit the square nut onto its matching peg.": "square",
+}
+"""What praxis-eval says in a task of RoboMimic to our name of that task."""
 
 
 class EvaluateByPraxis(Protocol):
@@ -116,12 +122,18 @@ def evaluate_benchmark(
     return _run(opened, schedule, begun, Path(out) / RECORD, num_parallel, evaluate)
 
 
-def own_instruction(policy: Policy, selector: str) -> str | None:
-    """Our words for a task of MetaWorld, where the policy was trained on those.
+def own_instruction(
+    policy: Policy, driver: str | None, selector: str
+) -> str | dict[str, str] | None:
+    """Our words for a task of MetaWorld, or praxis-eval's words for each task of RoboMimic to ours,
+    where the policy was trained on those.
 
-    praxis-eval says it in LeRobot's, which a policy with several tasks refuses if its
-    demonstrations come from `oatkit data make metaworld`.
+    praxis-eval says MetaWorld's in LeRobot's words and RoboMimic's in its own, which a policy with
+    several tasks refuses if its demonstrations come from `oatkit data make`.
     """
+    if driver == "robomimic":
+        own = {words: robosuite.TASKS[task] for words, task in ROBOMIMIC_WORDS.items()}
+        return {words: ours for words, ours in own.items() if ours in policy.spec.tasks}
     ours = metaworld.TASKS.get(selector.removesuffix("-v3"))
     return ours if ours in policy.spec.tasks else None
 
@@ -148,7 +160,7 @@ def _run(
             schedule=schedule,
             sampling=Sampling(**settings["sampling"]),
             state_keys=settings["state_keys"],
-            instruction=own_instruction(policy, selector),
+            instruction=own_instruction(policy, preset.driver, selector),
         )
         config = {"output_dir": path.parent / selector, "num_parallel_env": num_parallel}
         part = _run_part(preset, selector, acting, settings, config, evaluate)

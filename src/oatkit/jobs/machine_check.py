@@ -7,19 +7,23 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
 
+from oatkit.envs.libero import PIP_NAMES, assets_folder
 from oatkit.envs.simulator_table import SIMULATORS
+from oatkit.errors import OatkitError
 
 SIMULATOR_OF = {kind.extra: kind for kind in SIMULATORS.values()}
 EXTRAS: dict[str, tuple[str, ...]] = {
     "data": ("h5py", "zarr", "av", "pillow", "google-crc32c"),
     **{extra: kind.packages for extra, kind in SIMULATOR_OF.items()},
+    "libero": (*SIMULATOR_OF["libero"].packages, "bddl"),
     "praxis": ("praxis-eval",),
     "vlm": ("transformers", "peft"),
     "report": ("matplotlib",),
@@ -30,6 +34,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "ray": ("ray",),
     "serve": ("oatkit-client", "websockets", "msgpack", "prometheus_client"),
 }
+ROBOSUITES = tuple(extra for extra, kind in SIMULATOR_OF.items() if "robosuite" in kind.works_with)
+"""Extras that need a robosuite each of its own, so that an environment has one of them."""
 RENDER = """
 import mujoco
 model = mujoco.MjModel.from_xml_string(
@@ -41,6 +47,7 @@ renderer = mujoco.Renderer(model, 32, 32)
 renderer.update_scene(data)
 assert renderer.render().max() > 0
 """
+WITHOUT_TORCH = "what works without it: policy eval --remote, data make, launch, merge"
 RENDER_PACKAGES = "libegl1 libegl-mesa0 libgl1-mesa-dri libosmesa6"
 
 
@@ -63,32 +70,66 @@ def diagnose() -> Iterator[Diagnosis]:
     """Try everything that a user may need, one thing after the other."""
     yield Diagnosis("python", f"{platform.python_version()} on {platform.machine()}")
     yield _torch()
+    elsewhere = _needing_another_robosuite()
     for extra, packages in EXTRAS.items():
-        yield _extra(extra, packages)
+        if extra not in elsewhere:
+            yield _extra(extra, packages, elsewhere)
+    if "libero" not in elsewhere and _versions(["hf-libero"]):
+        yield _libero_assets()
     yield _attempted("video AV1", lambda: _video_round_trip("av1"), "pip install 'oatkit[data]'")
     yield _attempted("video h264", lambda: _video_round_trip("h264"), "pip install 'oatkit[data]'")
     yield _rendering()
 
 
 def _torch() -> Diagnosis:
-    import torch
-
+    try:
+        import torch
+    except ImportError as error:
+        found = "not installed" if isinstance(error, ModuleNotFoundError) else str(error)
+        return Diagnosis("torch", f"{found}; {WITHOUT_TORCH}", "pip install torch")
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
     return Diagnosis("torch", f"{torch.__version__}, {torch.get_num_threads()} threads, {device}")
 
 
-def _extra(extra: str, packages: tuple[str, ...]) -> Diagnosis:
-    found, missing = {}, []
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            missing.append(package)
+def _extra(extra: str, packages: Sequence[str], elsewhere: Collection[str]) -> Diagnosis:
+    found = _versions(packages)
+    missing = [package for package in packages if package not in found]
     misfits = SIMULATOR_OF[extra].misfits(found) if extra in SIMULATOR_OF else ""
-    remedy = f"pip install 'oatkit[{extra}]'" if missing or misfits else ""
     versions = [misfits] if misfits else [f"{name} {number}" for name, number in found.items()]
     detail = ", ".join([*versions, *(f"no {package}" for package in missing)])
+    remedy = ""
+    if missing == ["bddl"] and not misfits:  # its environment may have been made without torch
+        remedy = f"pip install {PIP_NAMES['bddl']}"
+    elif missing or misfits:
+        remedy = f"pip install 'oatkit[{extra}]'"
+    if extra in ROBOSUITES:
+        detail += "".join(f"; the extra {other} needs another environment" for other in elsewhere)
+        remedy += "  # in an environment of its own" if remedy and not elsewhere else ""
     return Diagnosis(f"extra {extra}", detail, remedy)
+
+
+def _versions(packages: Sequence[str]) -> dict[str, str]:
+    """Those of the packages that are installed, each with its version."""
+    found = {}
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
+def _needing_another_robosuite() -> set[str]:
+    """Extras that the installed robosuite is not for, where it is the one of another extra."""
+    found = _versions(["robosuite"])
+    unfit = {extra for extra in ROBOSUITES if SIMULATOR_OF[extra].misfits(found)}
+    return unfit if len(unfit) < len(ROBOSUITES) else set()
+
+
+def _libero_assets() -> Diagnosis:
+    try:
+        return Diagnosis("LIBERO's assets", str(assets_folder()))
+    except OatkitError as error:
+        found, _, remedy = str(error).rpartition(": ")
+        return Diagnosis("LIBERO's assets", found, remedy)
 
 
 def _attempted(what: str, attempt: Callable[[], str], remedy: str) -> Diagnosis:

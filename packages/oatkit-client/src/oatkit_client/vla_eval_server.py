@@ -5,26 +5,38 @@
 
     benchmark --> vla-eval's protocol --> this bridge --> openpi's protocol --> oatkit serve
 
-It needs the package vla-eval (0.8) beside this one.
+It needs the package vla-eval (0.8) beside this one. Chunks are executed here, as on a robot, and
+vla-eval gets one action for each observation.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import deque
+from functools import partial
 from typing import Any, Mapping, Sequence
 
 import numpy as np
-from PIL import Image
-from vla_eval.model_servers.base import SessionContext
-from vla_eval.model_servers.predict import PredictModelServer
-from vla_eval.model_servers.serve import run_server
-from vla_eval.specs import IMAGE_RGB, LANGUAGE, RAW, DimSpec
 
+from oatkit_client.chunks import ChunkQueue
 from oatkit_client.client import Client
 from oatkit_client.errors import ClientError, Refused
 from oatkit_client.key_map import IMAGES, STATE, TASK
-from oatkit_client.protocol import Budget, Metadata, RequestOptions
+from oatkit_client.planned_actions import AUTO, Execute
+from oatkit_client.protocol import Budget, Metadata, Reply, RequestOptions
+
+try:
+    from PIL import Image
+    from vla_eval.model_servers.base import SessionContext
+    from vla_eval.model_servers.predict import PredictModelServer
+    from vla_eval.model_servers.serve import run_server
+    from vla_eval.specs import IMAGE_RGB, LANGUAGE, RAW, DimSpec
+except ImportError as error:
+    message = f"this needs the package vla-eval ({error}): pip install 'oatkit-client[vla-eval]'"
+    if __name__ != "__main__":
+        raise ImportError(message) from error
+    sys.stderr.write(f"error: {message}\n")
+    sys.exit(2)
 
 NEEDED = ("horizon", "history", "cameras", "keys", "state_dim")
 """What the bridge must be told of a policy."""
@@ -38,7 +50,13 @@ class VlaEvalServer(PredictModelServer):
         api_key: Key that it asks for.
         cameras: `POLICY=BENCHMARK` where a camera of the policy has another name in the benchmark,
             such as `front=agentview`.
-        execute: Steps of a chunk that are executed before the next query; half of it by default.
+        execute: Steps of a chunk that are executed before the next query, or "auto" for as many as
+            the policy finds worth it; half of it by default.
+        blend: Averages what all chunks planned for a step, with weights exp(-blend * age); by
+            default the newest chunk acts alone.
+        draws: Number of chunks to generate, of which the one nearest to the plan under way is
+            taken.
+        embodiment: Name of the robot, where the server acts for several.
         budget: Maximum number of tokens, or "auto"; the server's choice by default.
         seed: Seed of the random numbers, which begin again with every episode.
     """
@@ -48,14 +66,16 @@ class VlaEvalServer(PredictModelServer):
         url: str = "ws://127.0.0.1:8000",
         api_key: str | None = None,
         cameras: Sequence[str] = (),
-        execute: int | None = None,
+        execute: Execute = None,
+        blend: float | None = None,
+        draws: int = 1,
+        embodiment: str | None = None,
         budget: Budget | None = None,
         seed: int = 0,
     ) -> None:
-        self._client = Client(url, api_key)
+        super().__init__()
+        self._client = Client(url, api_key, embodiment=embodiment)
         self._metadata = _own_metadata(self._client)
-        horizon = self._metadata["horizon"]
-        super().__init__(chunk_size=max(1, horizon // 2) if execute is None else execute)
         self._names = {name: name for name in self._metadata["cameras"]}
         for change in cameras:
             name, _, theirs = change.partition("=")
@@ -63,9 +83,12 @@ class VlaEvalServer(PredictModelServer):
                 known = ", ".join(self._names)
                 raise ValueError(f"cameras has {change!r}, expected POLICY=BENCHMARK of: {known}")
             self._names[name] = theirs
-        self._budget = budget
-        self._seed = seed
-        self._frames: dict[str, deque[dict[str, Any]]] = {}
+        _require_execution(self._metadata, execute, draws)
+        options: RequestOptions = {"budget": budget, "draws": draws, "embodiment": embodiment}
+        how: dict[str, Any] = {"seed": seed, "execute": execute, "blend": blend}
+        self._begin = partial(_Episode, self._client, self._metadata, options, **how)
+        self._begin()  # what is wrong with the rest is said before anything is served
+        self._episodes: dict[str, _Episode] = {}
 
     def get_action_spec(self) -> dict[str, DimSpec]:
         """What the policy was trained to give, whose meaning only its data know."""
@@ -82,35 +105,23 @@ class VlaEvalServer(PredictModelServer):
         return {name: True for name, is_asked in params.items() if is_asked}
 
     async def on_episode_start(self, config: dict[str, Any], ctx: SessionContext) -> None:
-        """Forget the frames of the episode before."""
-        self._frames[ctx.session_id] = deque(maxlen=self._metadata["history"])
+        """Forget the frames and the plan of the episode before."""
+        self._episodes[ctx.session_id] = self._begin()
         await super().on_episode_start(config, ctx)
 
     async def on_observation(self, obs: dict[str, Any], ctx: SessionContext) -> None:
         """Keep every frame, also while a chunk is executed: the policy may read several."""
-        self._frames[ctx.session_id].append(self._read(obs))
+        self._episodes[ctx.session_id].frames.append(self._read(obs))
         await super().on_observation(obs, ctx)
 
     async def on_episode_end(self, result: dict[str, Any], ctx: SessionContext) -> None:
-        """Free the frames of the episode."""
-        self._frames.pop(ctx.session_id, None)
+        """Free the frames and the plan of the episode."""
+        self._episodes.pop(ctx.session_id, None)
         await super().on_episode_end(result, ctx)
 
     def predict(self, obs: dict[str, Any], ctx: SessionContext) -> dict[str, Any]:
-        """The chunk that follows the last frames of a session."""
-        seen = self._frames[ctx.session_id]
-        frames = [seen[0]] * (self._metadata["history"] - len(seen)) + list(seen)
-        keys = self._metadata["keys"]
-        message: dict[str, Any] = {
-            keys[part]: np.stack([frame[part] for frame in frames]) for part in frames[-1]
-        }
-        message[keys[TASK]] = str(obs.get("task_description", ""))
-        options: RequestOptions = {
-            "budget": self._budget,
-            "sampling": {"seed": self._seed + ctx.step},  # not which sessions ask beside this one
-            "reset": True,
-        }
-        return {"actions": self._client.ask({**message, **options})["actions"]}
+        """The next action of a session."""
+        return {"actions": self._episodes[ctx.session_id].act(obs)}
 
     @property
     def _reads_state(self) -> bool:
@@ -136,6 +147,79 @@ class VlaEvalServer(PredictModelServer):
         return found
 
 
+class _Episode:
+    """What is seen and planned in an episode.
+
+    Args:
+        client: What asks the server.
+        metadata: What the server tells of its policy.
+        options: What all requests hold.
+        seed: Seed of the random numbers of the first step, those of others being counted from it.
+        execute: Steps of a chunk that are executed.
+        blend: How chunks are averaged.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        metadata: Metadata,
+        options: RequestOptions,
+        *,
+        seed: int,
+        execute: Execute,
+        blend: float | None,
+    ) -> None:
+        self._client = client
+        self._metadata = metadata
+        self._seed = seed
+        self._options = options
+        self._queue = ChunkQueue(self, execute, blend=blend)
+        self._num_actions = 0
+        self.action_scale = client.action_scale
+        self.frames: deque[dict[str, Any]] = deque(maxlen=metadata["history"])
+
+    def act(self, obs: Mapping[str, Any]) -> Any:
+        """The next action, (action_dim,)."""
+        action = self._queue.step(lambda: self._message(obs))
+        self._num_actions += 1
+        return action
+
+    def infer(self, obs: Mapping[str, Any], **request: Any) -> Reply:
+        """The server's reply; its random numbers do not depend on which sessions ask beside it."""
+        options: RequestOptions = {
+            "sampling": {"seed": self._seed + self._num_actions},
+            "reset": True,
+        }
+        return self._client.ask({**obs, **self._options, **options, **request})
+
+    def reset(self) -> None:
+        """Nothing is to be forgotten: an episode has an object of its own."""
+
+    def _message(self, obs: Mapping[str, Any]) -> dict[str, Any]:
+        """The last frames as a request has them."""
+        frames = [self.frames[0]] * (self._metadata["history"] - len(self.frames))
+        frames += self.frames
+        keys = self._metadata["keys"]
+        message: dict[str, Any] = {
+            keys[part]: np.stack([frame[part] for frame in frames]) for part in frames[-1]
+        }
+        return {**message, keys[TASK]: str(obs.get("task_description", ""))}
+
+
+def _require_execution(metadata: Metadata, execute: Execute, draws: int) -> None:
+    """Raise where the policy's chunks cannot be executed like that."""
+    horizon = metadata["horizon"]
+    if isinstance(execute, int) and execute > horizon:
+        raise ValueError(f"execute is {execute}, expected 1 to {horizon}, the steps of a chunk")
+    if execute == AUTO and not metadata.get("has_execute_steps", False):
+        raise ValueError(
+            "execute is 'auto', but the policy does not know how many steps are worth executing: "
+            "find out with `oatkit policy calibrate` where it lies, or give a number of steps"
+        )
+    if draws < 1:
+        raise ValueError(f"draws is {draws}, expected 1 or more")
+
+
 def _own_metadata(client: Client) -> Metadata:
     """What `oatkit serve` tells; a server of openpi tells none of what the bridge must know."""
     metadata = client.metadata
@@ -155,11 +239,12 @@ def _resized(image_HWC: Any, height: int, width: int) -> Any:
 
 
 def main() -> None:
-    """Serve until stopped; what keeps it from that is one sentence."""
+    """Serve until stopped; what keeps it from that is one sentence, and 2 the exit code."""
     try:
         run_server(VlaEvalServer)
-    except ClientError as error:
-        sys.exit(f"error: {error}")
+    except (ClientError, ValueError) as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
 
 
 if __name__ == "__main__":
