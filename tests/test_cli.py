@@ -117,6 +117,22 @@ def test_the_help_of_a_group_is_instant(words: list[str]) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+def test_a_package_that_is_missing_is_named() -> None:
+    """As torch is in the environments of simulators."""
+    code = (
+        "import sys\n"
+        "sys.modules['torch'] = None\n"
+        "from oatkit.cli import main\n"
+        "sys.exit(main(['data', 'info', 'nowhere']))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        "error: this needs torch, which is not installed: pip install torch (oatkit doctor says "
+        "what works without it)\n",
+    )
+
+
 def test_the_package_runs_as_the_command() -> None:
     run = [sys.executable, "-m", "oatkit", "--version"]
     done = subprocess.run(run, check=True, capture_output=True, text=True)

@@ -137,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stop:
         Console(stderr=True, highlight=False).print(str(stop) or "stopped", soft_wrap=True)
         return 130
-    except (OatkitError, ValueError, OSError) as error:
+    except (OatkitError, ValueError, OSError, ModuleNotFoundError) as error:
         if is_debug:
             raise
         if isinstance(error, BrokenPipeError) and _is_output_closed():
@@ -145,9 +145,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, DivergedError) and os.environ.get("RANK", "0") != "0":
             return 2  # the first process says it
         Console(stderr=True, highlight=False).print(
-            f"[red]error:[/] {escape(str(error))}", soft_wrap=True
+            f"[red]error:[/] {escape(_in_words(error))}", soft_wrap=True
         )
         return 2
+
+
+def _in_words(error: Exception) -> str:
+    """What the error says; of a package that is missing also how to get it."""
+    package = error.name if isinstance(error, ModuleNotFoundError) else None
+    if package is None or isinstance(error, OatkitError):
+        return str(error)
+    package = package.partition(".")[0]
+    return (
+        f"this needs {package}, which is not installed: pip install {package} (oatkit doctor says "
+        "what works without it)"
+    )
 
 
 def _is_output_closed() -> bool:
