@@ -134,8 +134,9 @@ def _next_command(
     out, data = shlex.quote(str(options.out)), shlex.quote(options.data)
     flags = options.columns.flags()
     if options.policy_minutes is not None and best is None:
-        longer = {"policy_minutes": 4 * options.policy_minutes, "out": options.out / "longer"}
-        return command_line("tokenizer compare", replace(options, **longer))
+        minutes, where = 4 * options.policy_minutes, options.out / "longer"
+        longer = replace(options, policy_minutes=minutes, out=where)
+        return command_line("tokenizer compare", longer)
     if best is not None:
         tokenizer = f"{out}/{best.kind}"
         return f"oatkit policy train --data {data} --tokenizer {tokenizer} --out out/policy{flags}"
