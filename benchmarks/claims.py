@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from benchmarks.call_findings import calls_of_16_tokens, calls_of_schemes
 from benchmarks.claim_findings import MISSING, Claim, Found, cannot, is_larger, is_nothing
 from benchmarks.large_findings import (
     NORMAL,
-    calls,
     generated,
     generates,
     rises,
@@ -13,7 +13,6 @@ from benchmarks.large_findings import (
     together,
 )
 from benchmarks.light_findings import (
-    calls_of_schemes,
     nearer_than_all,
     on_robosuite,
     swept,
@@ -298,7 +297,9 @@ CLAIMS = (
         )
         for kind, rate in others.items()
     ),
-    Claim("vlm-policies", "16 tokens take 5 calls instead of 16", "16 and 5 calls", calls),
+    Claim(
+        "vlm-policies", "16 tokens take 5 calls instead of 16", "16 and 5 calls", calls_of_16_tokens
+    ),
     Claim(
         "grouped-generation",
         "PaliGemma 2: powers of two forced on `oat` at inference cost success",

@@ -213,6 +213,11 @@ def over_seeds(rows: Mapping[str, Any]) -> dict[str, list[Any]]:
     return found
 
 
+def fixed_budgets(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A row's results at the numbers of tokens that were asked for, without "auto"."""
+    return [budget for budget in row["budgets"] if budget["budget"] != "auto"]
+
+
 def pooled(rates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Success of several evaluations together, with its interval."""
     total = success_rate(sum(r["successes"] for r in rates), sum(r["episodes"] for r in rates))

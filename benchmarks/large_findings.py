@@ -112,13 +112,3 @@ def _expert_recipe(row: Mapping[str, Any]) -> Recipe:
         "batch size": row["batch_size"],
         **_shared(row["settings"], row["kind"]),
     }
-
-
-def calls() -> Found:
-    """How many calls a chunk of 16 tokens takes."""
-    rows = read_results("policy_latency").get("schedules", {})
-    if not rows:
-        return NOT_MEASURED
-    found = [rows[f"16 tokens, {how}"]["calls"] for how in ("token-wise", "powers of two")]
-    status = AGREES if found == [16, 5] else DIFFERS
-    return Found(f"{found[0]} and {found[1]} calls", status, "policy_latency")

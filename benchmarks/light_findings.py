@@ -15,7 +15,6 @@ from benchmarks.claim_findings import (
     AGREES,
     DIFFERS,
     FITTED,
-    MISSING,
     NOT_MEASURED,
     UNSURE,
     Acting,
@@ -28,7 +27,7 @@ from benchmarks.claim_findings import (
     judged,
     pooled_difference,
 )
-from benchmarks.closed_loop import comparison, over_seeds, pooled
+from benchmarks.closed_loop import comparison, fixed_budgets, over_seeds, pooled
 from benchmarks.record import read_result, read_results
 from oatkit.types import budget_name
 
@@ -140,13 +139,13 @@ def _mix(found: Mapping[str, Any]) -> str | None:
 
 def _at(cell: Mapping[str, Any], budget: int | None) -> Mapping[str, Any] | None:
     """The results of a cell at a budget, or with all tokens."""
-    fixed = {b["budget"]: b for b in cell["budgets"] if b["budget"] != "auto"}
+    fixed = {b["budget"]: b for b in fixed_budgets(cell)}
     return fixed.get(max(fixed) if budget is None else budget)
 
 
 def at_all_tokens(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The results of a row or cell at its largest budget."""
-    return max(_fixed(row), key=lambda budget: int(budget["budget"]))
+    return max(fixed_budgets(row), key=lambda budget: int(budget["budget"]))
 
 
 def _paired(row: str, judge: Judge, budget: int | None) -> Found:
@@ -294,63 +293,3 @@ def _evaluated(
         recipes,
         tuple(each["solved"] for each in at_budget if "solved" in each),
     )
-
-
-CALLS: Mapping[str, Callable[[int, int], int]] = {
-    "bin": lambda tokens, horizon: horizon,
-    "quest": lambda tokens, horizon: tokens,
-    "acodec": lambda tokens, horizon: 1,
-    "oat": lambda tokens, horizon: tokens,
-    "oat-pow2": lambda tokens, horizon: 1 + math.ceil(math.log2(tokens)),
-}
-"""Calls for so many tokens of a chunk of so many actions, as the paper lists them."""
-
-
-def calls_of_schemes() -> Found:
-    """Whether policies took as many calls for a chunk as the paper lists, of every scheme."""
-    found = {kind: rows for kind in (*CALLS, "fast") if (rows := _budgets_of(kind))}
-    if not found:
-        return NOT_MEASURED
-    shown = "; ".join(f"`{kind}` {_calls(each)}" for kind, (_, each) in found.items())
-    status, missing = AGREES, [kind for kind in (*CALLS, "fast") if kind not in found]
-    if missing:
-        status = f"{MISSING} (no policy on {' and '.join(f'`{kind}`' for kind in missing)})"
-    if not all(
-        _is_listed(kind, budget, horizon)
-        for kind, (horizon, each) in found.items()
-        for budget in each
-    ):
-        status = DIFFERS
-    tabled = read_results(TABLE).get("state", {})
-    return Found(shown, status, ", ".join(dict.fromkeys(_source(kind, tabled) for kind in found)))
-
-
-def _source(kind: str, tabled: Mapping[str, Any]) -> str:
-    return TABLE if kind in tabled else "control"
-
-
-def _budgets_of(kind: str) -> tuple[int, list[Mapping[str, Any]]] | None:
-    """The horizon and the results by budget of a kind's policy in the light table, or of one of
-    `benchmarks.control`: neither training nor execution decides how many calls a chunk takes."""
-    row = read_results(TABLE).get("state", {}).get(kind)
-    if row is not None:
-        return row["protocol"]["horizon"], _fixed(row)
-    cells = read_results("control").get("cells", {}).values()
-    named = [cell for cell in cells if cell["row"].split(",")[0] == kind]
-    return (read_result("control")["settings"]["horizon"], _fixed(named[0])) if named else None
-
-
-def _fixed(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Results at numbers of tokens that were asked for."""
-    return [budget for budget in row["budgets"] if budget["budget"] != "auto"]
-
-
-def _is_listed(kind: str, budget: Mapping[str, Any], horizon: int) -> bool:
-    """Whether the calls of a budget are those of the paper; `fast` has one more for the end."""
-    if kind == "fast":
-        return bool(budget["tokens"] <= budget["calls"] <= budget["tokens"] + 1)
-    return bool(budget["calls"] == CALLS[kind](budget["budget"], horizon))
-
-
-def _calls(each: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(f"{b['calls']:.3g} for {b['budget']}" for b in each)

@@ -210,44 +210,6 @@ def test_rows_of_robosuite_decide(results: Path) -> None:
     assert find().status == claims.AGREES
 
 
-def test_calls_are_those_that_the_paper_lists(results: Path) -> None:
-    def row(calls: dict[int, float], tokens: float = 0.0) -> dict[str, Any]:
-        budgets = [
-            {"budget": budget, "calls": number, "tokens": tokens or budget}
-            for budget, number in calls.items()
-        ]
-        return {"budgets": budgets, "protocol": {"horizon": 32}}
-
-    def status() -> str:
-        record.write_result("policy_table", seed=0, settings={}, results={"state": rows})
-        return light_findings.calls_of_schemes().status
-
-    rows = {"bin": row({128: 32.0}), "oat-pow2": row({1: 1.0, 8: 4.0})}
-    assert status() == f"{claims.MISSING} (no policy on `quest` and `acodec` and `oat` and `fast`)"
-    rows |= {"quest": row({16: 16.0}), "acodec": row({8: 1.0}), "oat": row({8: 8.0})}
-    assert status() == f"{claims.MISSING} (no policy on `fast`)"
-    rows["fast"] = row({128: 21.0}, tokens=20.5)
-    assert status() == claims.AGREES
-    rows["fast"] = row({128: 21.0}, tokens=17.5)
-    assert status() == claims.DIFFERS
-    del rows["fast"]
-    rows["oat-pow2"] = row({1: 1.0, 8: 5.0})
-    assert status() == claims.DIFFERS, "one that is not as listed is enough"
-
-
-def test_calls_of_kinds_that_only_control_has(results: Path) -> None:
-    budget = {"budget": 8, "calls": 1.0, "tokens": 8.0}
-    cell = {"row": "acodec", "seed": 0, "rule": "8", "budgets": [budget], "kind": "acodec"}
-    cells = {"cells": {"acodec/0/8": cell}}
-    record.write_result("control", seed=0, settings={"horizon": 32}, results=cells)
-    found = light_findings.calls_of_schemes()
-    assert (found.ours, found.source) == ("`acodec` 1 for 8", "control")
-    assert "`acodec`" not in found.status
-    budget["calls"] = 2.0
-    record.write_result("control", seed=0, settings={"horizon": 32}, results=cells)
-    assert light_findings.calls_of_schemes().status == claims.DIFFERS
-
-
 @pytest.mark.parametrize(
     ("others", "status"),
     [
