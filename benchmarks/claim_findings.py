@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.closed_loop import solved_by_both
@@ -99,29 +99,35 @@ class Acting:
         how: Tokens and temperature, in words.
         source: Name of the JSON file that says so.
         recipes: How each of its trainings was done.
-        solved: Which episodes each of its trainings solved; empty where that is not stored.
+        solved: Seeds of goals to which of their episodes were solved; empty where that is not
+            stored.
     """
 
     success: Mapping[str, Any]
     how: str
     source: str
     recipes: tuple[Recipe, ...]
-    solved: tuple[Mapping[str, str], ...] = ()
+    solved: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
     def is_paired_with(self, other: Acting) -> bool:
-        """Whether both say which of the same episodes they solved, training by training."""
+        """Whether both say which of the same episodes they solved."""
         counts = [
-            [{task: len(each) for task, each in solved.items()} for solved in acting.solved]
+            {
+                seed: {task: len(letters) for task, letters in solved.items()}
+                for seed, solved in acting.solved.items()
+            }
             for acting in (self, other)
         ]
-        return self.source == other.source and bool(self.solved) and counts[0] == counts[1]
+        is_whole = 0 < len(self.solved) == len(self.recipes)
+        return self.source == other.source and is_whole and counts[0] == counts[1]
 
     def less(self, other: Acting) -> tuple[float, float, float]:
         """How much more often this one succeeds than another, with its interval: pair by pair
         where that is possible."""
         if not self.is_paired_with(other):
             return difference(other.success, self.success)
-        pair = compare_pairs("other", "this", solved_by_both(other.solved, self.solved))
+        both = [(other.solved[seed], self.solved[seed]) for seed in self.solved]
+        pair = compare_pairs("other", "this", solved_by_both(*zip(*both, strict=True)))
         return pair.difference, pair.low, pair.high
 
 
@@ -137,12 +143,13 @@ def compared(
         change, low, high = other.less(one)
         rates = [f"{100 * acting.success['rate']:.0f}" for acting in (one, other)]
         episodes = " and ".join(str(acting.success["episodes"]) for acting in (one, other))
+        episodes += " episodes, unpaired,"
         if one.is_paired_with(other):
-            episodes = f"the same {one.success['episodes']}"
+            episodes = f"the same {one.success['episodes']} episodes"
         seeds = [str(len(acting.recipes)) for acting in (one, other)]
         ours = (
             f"{' and '.join(rates)} %: {100 * change:+.0f} points "
-            f"({100 * low:+.0f} to {100 * high:+.0f}), {episodes} episodes of "
+            f"({100 * low:+.0f} to {100 * high:+.0f}), {episodes} of "
             f"{' and '.join(seeds)} seeds, "
             f"{' and '.join(dict.fromkeys((one.how, other.how)))}"
         )

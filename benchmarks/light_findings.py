@@ -27,7 +27,7 @@ from benchmarks.claim_findings import (
     judged,
     pooled_difference,
 )
-from benchmarks.closed_loop import comparison, fixed_budgets, over_seeds, pooled
+from benchmarks.closed_loop import comparison, fixed_budgets, over_seeds, pooled, solved_by_seed
 from benchmarks.record import read_result, read_results
 from oatkit.types import budget_name
 
@@ -55,7 +55,7 @@ def than_oat(row: str, judge: Judge, budget: int | None = None) -> Callable[[], 
     def find() -> Found:
         other, own = controlled(row, budget), controlled(OWN)
         if other is None or own is None:
-            return _paired(row, judge, budget)
+            return _tabled(row, judge, budget)
         return compared(lambda: other, lambda: own, judge)()
 
     return find
@@ -148,8 +148,8 @@ def at_all_tokens(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return max(fixed_budgets(row), key=lambda budget: int(budget["budget"]))
 
 
-def _paired(row: str, judge: Judge, budget: int | None) -> Found:
-    """The same from the light table, on the same episodes."""
+def _tabled(row: str, judge: Judge, budget: int | None) -> Found:
+    """The same from the light table, on the same episodes where that is known."""
     schemes = over_seeds(read_results(TABLE).get("state", {}))
     own, others = schemes.get(OWN, []), schemes.get(row, [])
     if not others:
@@ -157,7 +157,7 @@ def _paired(row: str, judge: Judge, budget: int | None) -> Found:
     asked = others[0]["budgets"][-1]["budget"] if budget is None else budget
     pair = comparison(others, budget_name(asked))
     if pair is None:
-        return NOT_MEASURED
+        return compared(lambda: tabled(row, budget), lambda: tabled(OWN), judge)()
     low, high = -pair["high"], -pair["low"]
     ours = (
         f"{-100 * pair['difference']:+.1f} points ({100 * low:+.0f} to {100 * high:+.0f}), "
@@ -217,11 +217,26 @@ def _than_fewer(source: str, name: str, budget: int, judge: Judge) -> Found:
 def than_shortest(row: str, judge: Judge) -> Callable[[], Found]:
     """A function that compares a row with `oat` at 1 token, in MetaWorld."""
 
-    def acting(name: str, budget: int | None) -> Acting | None:
-        table = read_results(TABLE).get("state", {})
-        return controlled(name, budget) or _evaluated(TABLE, table, name, budget)
+    def find() -> Found:
+        found = _of_one_source((OWN, 1), (row, None))
+        return compared(lambda: found[0], lambda: found[1], judge)() if found else NOT_MEASURED
 
-    return compared(lambda: acting(OWN, 1), lambda: acting(row, None), judge)
+    return find
+
+
+def tabled(row: str, budget: int | None = None) -> Acting | None:
+    """A row of the light table from state, over all of its seeds."""
+    return _evaluated(TABLE, read_results(TABLE).get("state", {}), row, budget)
+
+
+def _of_one_source(*wanted: tuple[str, int | None]) -> list[Acting]:
+    """Rows at budgets, all of `benchmarks.control` or else all of the light table: policies of the
+    two differ in more than their tokens. Empty where neither has all of them."""
+    for look_up in (controlled, tabled):
+        found = [one for row, budget in wanted if (one := look_up(row, budget)) is not None]
+        if len(found) == len(wanted):
+            return found
+    return []
 
 
 def nearer_than_all(row: str, budgets: Sequence[int]) -> Callable[[], Found]:
@@ -233,23 +248,18 @@ def nearer_than_all(row: str, budgets: Sequence[int]) -> Callable[[], Found]:
         budgets: Budgets of `oat`, of which one is enough.
     """
 
-    def acting(name: str, budget: int | None = None) -> Acting | None:
-        table = read_results(TABLE).get("state", {})
-        return controlled(name, budget) or _evaluated(TABLE, table, name, budget)
-
     def find() -> Found:
-        other, own, fewer = acting(row), acting(OWN), [acting(OWN, budget) for budget in budgets]
-        short = [each for each in fewer if each is not None]
-        if other is None or own is None or len(short) < len(budgets):
+        found = _of_one_source((row, None), (OWN, None), *((OWN, budget) for budget in budgets))
+        if not found:
             return NOT_MEASURED
+        other, own, *short = found
         statuses = [_is_nearer(other.success, each.success, own.success) for each in short]
         status = next((s for s in (AGREES, UNSURE) if s in statuses), DIFFERS)
         shown = zip((*budgets, "all"), (*short, own), strict=True)
         rates = ", ".join(f"{100 * each.success['rate']:.0f} at {name}" for name, each in shown)
         ours = f"{100 * other.success['rate']:.0f} %, and {rates}, {own.how}"
         recipes = (*own.recipes, *other.recipes, *(r for each in short for r in each.recipes))
-        source = ", ".join(dict.fromkeys(each.source for each in (other, own, *short)))
-        return judged(ours, source, recipes, (0.0, 0.0), lambda low, high: status)
+        return judged(ours, own.source, recipes, (0.0, 0.0), lambda low, high: status)
 
     return find
 
@@ -291,5 +301,5 @@ def _evaluated(
         how,
         source,
         recipes,
-        tuple(each["solved"] for each in at_budget if "solved" in each),
+        solved_by_seed(own, at_budget[0]["budget"]),
     )

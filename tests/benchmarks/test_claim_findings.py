@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
@@ -66,7 +66,8 @@ def acting(*solved: dict[str, str], source: str = "policy_sweep") -> claims.Acti
     """A policy whose trainings solved these episodes."""
     found = [letter for each in solved for letters in each.values() for letter in letters]
     success = asdict(success_rate(found.count("1"), len(found)))
-    return claims.Acting(success, "temperature 0", source, ({"steps": 9},) * len(solved), solved)
+    recipes = ({"steps": 9},) * len(solved)
+    return claims.Acting(success, "temperature 0", source, recipes, dict(enumerate(solved)))
 
 
 def test_the_same_episodes_are_compared_pair_by_pair() -> None:
@@ -92,3 +93,12 @@ def test_other_episodes_are_compared_as_independent_ones(other: claims.Acting) -
     first = acting({"push": "0010" * 10})
     assert not first.is_paired_with(other)
     assert other.less(first) == claims.difference(first.success, other.success)
+    found = claims.compared(lambda: first, lambda: other, claims.is_larger)()
+    assert f"40 and {other.success['episodes']} episodes, unpaired, of 1 and" in found.ours
+
+
+def test_other_goals_are_other_episodes() -> None:
+    first, other = acting({"push": "0010" * 10}), acting({"push": "0011" * 10})
+    assert other.is_paired_with(first)
+    assert not replace(other, solved={1: other.solved[0]}).is_paired_with(first)
+    assert not replace(other, recipes=other.recipes * 2).is_paired_with(first), "of one training"

@@ -113,8 +113,8 @@ def test_ablations_in_closed_loop_decide_too(results: Path) -> None:
     record.write_result("policy_sweep", seed=0, settings={}, results={"codebook": rows})
     assert find().status == claims.AGREES
     assert find().ours == (
-        "20 and 60 %: +40 points (+31 to +48), 200 and 200 episodes of 1 and 1 seeds, "
-        "temperature 0, 100 steps"
+        "20 and 60 %: +40 points (+31 to +48), 200 and 200 episodes, unpaired, of 1 and 1 "
+        "seeds, temperature 0, 100 steps"
     )
 
 
@@ -133,8 +133,8 @@ def test_rows_of_control_come_before_the_light_table(results: Path) -> None:
     save_control(*oat, control_cell("quest", 0, {16: 140}))
     assert (quest().status, quest().source) == (claims.DIFFERS, "control")
     assert quest().ours == (
-        "70 and 50 %: -20 points (-27 to -12), 200 and 600 episodes of 1 and 3 seeds, "
-        "temperature 0, 2500 steps"
+        "70 and 50 %: -20 points (-27 to -12), 200 and 600 episodes, unpaired, of 1 and 3 "
+        "seeds, temperature 0, 2500 steps"
     )
     one = light_findings.than_oat("oat", claims.is_larger, budget=1)
     assert one().source == "policy_table", "control has no such budget"
@@ -228,3 +228,34 @@ def test_a_row_nearer_to_few_tokens(results: Path, others: dict[int, int], statu
     other = control_cell("oat, no nesting", 0, {8: 70}, tokenizer_steps=2000)
     save_control(control_cell("oat", 0, others), other)
     assert find().status.endswith("(not only the tokens differ: tokenizer steps 8000 and 2000)")
+
+
+def table_row(successes: dict[int, int], **changes: Any) -> dict[str, Any]:
+    """A row of the light table without comparisons."""
+    cell = control_cell("", 0, successes, tokenizer_steps=2000)
+    return {**cell, "protocol": {"sampling": {"temperature": 0.0}}, **changes}
+
+
+def test_all_that_is_compared_is_of_one_source(results: Path) -> None:
+    """Policies of `control` and of the light table are not trained alike."""
+    nearer = light_findings.nearer_than_all("oat, no nesting", (2, 4))
+    stronger = light_findings.than_shortest("oat, no nesting", claims.is_larger)
+    save_control(control_cell("oat", 0, {8: 114}))
+    plain = table_row({8: 123})
+    save_light(table_row({1: 66, 2: 98, 4: 96, 8: 99}), **{"oat, no nesting": plain})
+    assert (nearer().status, nearer().source) == (claims.UNSURE, "policy_table")
+    assert (stronger().status, stronger().source) == (claims.AGREES, "policy_table")
+    assert nearer().ours.startswith("62 %, and 49 at 2, 48 at 4, 50 at all, temperature 0")
+
+
+def test_rows_without_a_stored_comparison_are_compared_by_what_they_solved(results: Path) -> None:
+    quest = light_findings.than_oat("quest", claims.is_larger)
+    rows = [table_row({8: 120}), table_row({8: 100})]
+    save_light(rows[0], quest=rows[1])
+    assert "200 and 200 episodes, unpaired, of 1 and 1 seeds" in quest().ours
+    for row, solved in zip(rows, ("1" * 120 + "0" * 80, "1" * 100 + "0" * 100), strict=True):
+        row["budgets"][0]["solved"] = {"push": solved}
+    save_light(rows[0], quest=rows[1])
+    assert "50 and 60 %: +10 points" in quest().ours
+    assert "the same 200 episodes of 1 and 1 seeds" in quest().ours
+    assert quest().status == claims.AGREES
