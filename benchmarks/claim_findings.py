@@ -159,6 +159,55 @@ def compared(
     return find
 
 
+Pair = tuple[Acting | None, Acting | None]
+"""The one that is to succeed less often and the other; None for what was not measured."""
+
+
+def trend(pairs: Callable[[], Mapping[str, Pair]]) -> Callable[[], Found]:
+    """A function for a claim that of all pairs the second acts more often with success: none that
+    was measured may contradict it, and one at least has to decide.
+
+    Args:
+        pairs: Gives what is compared by its name.
+    """
+
+    def find() -> Found:
+        whole = {name: (one, two) for name, (one, two) in pairs().items() if one and two}
+        if not whole:
+            return NOT_MEASURED
+        statuses = {name: _status(*pair) for name, pair in whole.items()}
+        known = (s for s in (DIFFERS, AGREES, UNSURE) if s in statuses.values())
+        status = next(known, next(iter(statuses.values())))
+        lines = [f"{name}: {_contrast(*pair)} ({statuses[name]})" for name, pair in whole.items()]
+        every = [acting for pair in whole.values() for acting in pair]
+        each = " or ".join(dict.fromkeys(_protocol(acting) for acting in every))
+        source = ", ".join(dict.fromkeys(acting.source for acting in every))
+        return Found(f"{'; '.join(lines)}; each of {each}", status, source)
+
+    return find
+
+
+def _status(one: Acting, other: Acting) -> str:
+    _, low, high = other.less(one)
+    return judged("", "", (*one.recipes, *other.recipes), (low, high), is_larger).status
+
+
+def _contrast(one: Acting, other: Acting) -> str:
+    """How often two act with success, and the difference, in words."""
+    change, low, high = (100 * end for end in other.less(one))
+    rates = " and ".join(f"{100 * acting.success['rate']:.0f}" for acting in (one, other))
+    how = ", pair by pair" if other.is_paired_with(one) else ""
+    return f"{rates} %, {change:+.0f} points ({low:+.0f} to {high:+.0f}){how}"
+
+
+def _protocol(acting: Acting) -> str:
+    seeds = len(acting.recipes)
+    return (
+        f"{acting.success['episodes']} episodes of {seeds} seed{'s' if seeds > 1 else ''}, "
+        f"{acting.how}, {acting.recipes[0]['steps']} steps"
+    )
+
+
 def judged(
     ours: str, source: str, recipes: Sequence[Recipe], ends: tuple[float, float], judge: Judge
 ) -> Found:

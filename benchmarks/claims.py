@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations, product
+
 from benchmarks.call_findings import calls_of_16_tokens, calls_of_schemes
 from benchmarks.claim_findings import MISSING, Claim, Found, cannot, is_larger, is_nothing
 from benchmarks.large_findings import (
     NORMAL,
+    best_with_all,
     generated,
     generates,
+    is_least,
     rises,
     taught_by,
     together,
@@ -16,6 +21,7 @@ from benchmarks.light_findings import (
     nearer_than_all,
     on_robosuite,
     swept,
+    swept_trend,
     than_oat,
     than_shortest,
 )
@@ -29,16 +35,44 @@ from benchmarks.tokenizer_findings import (
     tracks,
 )
 from benchmarks.vlm_pipeline import POST_HOC
+from oatkit.jobs.tokenizer_ablations import HORIZONS, NUM_TOKENS
 
 ONE, GROUPED = "vlm-ar/oat/paligemma2", "vlm-ar/oat-pow2/paligemma2"
 FORCED_COSTS = generated((ONE, POST_HOC), (ONE, NORMAL), is_larger)
 GROUPED_GAINS = generated((ONE, POST_HOC), (GROUPED, NORMAL), is_larger)
 
 
+VLM_RATES = (
+    (
+        *("PaliGemma 2", "paligemma2"),
+        "19.8 / 45.5 / 49.7 / 60.2 / 63.7 % on average with 1 / 2 / 4 / 8 / 16 tokens",
+    ),
+    (
+        *("Qwen3-VL", "qwen3-vl"),
+        "19.4 / 40.0 / 44.5 / 50.5 / 56.8 % on average with 1 / 2 / 4 / 8 / 16 tokens",
+    ),
+)
+"""Backbones, with what the paper has of `oat` at every budget."""
+
+
 def _swept(table: str, says: str, paper: str, worse: str, better: str) -> Claim:
     """A claim that one row of an ablation succeeds more often than another."""
     return Claim(table, says, paper, swept(table, worse, better, is_larger), (worse, better))
 
+
+def _cells(horizons: Sequence[int], tokens: Sequence[int]) -> tuple[str, ...]:
+    """Names of the cells of an ablation of horizons."""
+    return tuple(f"{horizon} actions, {count} tokens" for horizon in horizons for count in tokens)
+
+
+LONGER = [
+    (longer, shorter)
+    for count in NUM_TOKENS
+    for shorter, longer in combinations(_cells(HORIZONS, (count,)), 2)
+]
+"""Pairs of cells with as many tokens, the longer chunk first."""
+MORE = [pair for horizon in HORIZONS for pair in combinations(_cells((horizon,), NUM_TOKENS), 2)]
+"""Pairs of cells with chunks as long, the one with fewer tokens first."""
 
 CLAIMS = (
     Claim(
@@ -197,6 +231,18 @@ CLAIMS = (
     ),
     Claim(
         "ordering",
+        "RoboMimic: `oat` at 8 tokens succeeds more often than without nested dropout",
+        "73.1 against 61.1 %",
+        on_robosuite("oat, no nesting", is_larger),
+    ),
+    Claim(
+        "ordering",
+        "Without nested dropout `oat` succeeds less often on LIBERO-Long and RoboCasa too",
+        "35.2 against 56.3 % and 48.5 against 54.6 %",
+        cannot("their human demonstrations are not here, nor is RoboCasa"),
+    ),
+    Claim(
+        "ordering",
         "Without nested dropout `oat` is often stronger than at the shortest budgets",
         "17.6 against 11.3 % at 1 token on MetaWorld",
         than_shortest("oat, no nesting", is_larger),
@@ -207,29 +253,40 @@ CLAIMS = (
         "17.6 %, and 16.4 at 2, 19.5 at 4, 24.4 at 8 on MetaWorld",
         nearer_than_all("oat, no nesting", (2, 4)),
     ),
-    _swept(
+    Claim(
         "horizons-half",
         "With as many tokens, longer chunks succeed less often",
-        "56.3 % at 32 actions, 19.4 % at 64, 8 tokens",
-        *("64 actions, 8 tokens", "32 actions, 8 tokens"),
+        "63.0 / 57.1 / 56.3 / 19.4 % at 8 / 16 / 32 / 64 actions, 8 tokens",
+        swept_trend("horizons-half", LONGER),
+        _cells((8, 32, 64), (8,)),
     ),
-    _swept(
+    Claim(
         "horizons-half",
         "With chunks as long, more tokens succeed more often",
-        "56.3 % with 8 tokens, 6.4 % with 1, 32 actions",
-        *("32 actions, 1 tokens", "32 actions, 8 tokens"),
+        "6.4 / 26.6 / 37.7 / 56.3 % with 1 / 2 / 4 / 8 tokens, 32 actions",
+        swept_trend("horizons-half", MORE),
+        _cells((32,), (1, 8)),
     ),
-    _swept(
+    Claim(
         "horizons-fixed",
-        "Executing 8 actions, chunks of 64 succeed less often than chunks of 32, with 8 tokens",
-        "27.3 against 62.5 %",
-        *("64 actions, 8 tokens", "32 actions, 8 tokens"),
+        "Executing 8 actions, chunks of 64 succeed less often than shorter ones",
+        "27.3 against 54.5 / 57.1 / 62.5 % at 8 / 16 / 32 actions, 8 tokens",
+        swept_trend("horizons-fixed", [pair for pair in LONGER if pair[0].startswith("64")]),
+        _cells((8, 32, 64), (8,)),
     ),
-    _swept(
+    Claim(
         "horizons-fixed",
-        "Executing 8 actions, chunks of 32 succeed more often than chunks of 8, with 8 tokens",
-        "62.5 against 54.5 %",
-        *("8 actions, 8 tokens", "32 actions, 8 tokens"),
+        "Executing 8 actions, chunks of 16 and 32 succeed more often than shorter ones, 8 tokens",
+        "54.5 / 57.1 / 62.5 % at 8 / 16 / 32 actions",
+        swept_trend("horizons-fixed", list(combinations(_cells((8, 16, 32), (8,)), 2))),
+        _cells((8, 32), (8,)),
+    ),
+    Claim(
+        "horizons-fixed",
+        "Executing 8 actions, chunks of 64 succeed least often with 1 and 2 tokens",
+        "0.8 and 17.5 %, 18.3 and 27.3 % with 4 and 8",
+        swept_trend("horizons-fixed", list(product(_cells((64,), (1, 2)), _cells((64,), (4, 8))))),
+        _cells((64,), (1, 2, 8)),
     ),
     *(
         _swept("codebook", f"{own} codes succeed more often than {other}", rates, worse, better)
@@ -259,11 +316,26 @@ CLAIMS = (
             "vlm-policies",
             f"{name}: success of `oat` generally rises with its tokens",
             rates,
-            rises(family, is_larger),
+            rises(family),
+        )
+        for name, family, rates in VLM_RATES
+    ),
+    *(
+        Claim(
+            "vlm-policies",
+            f"{name}: `oat` is best with all of its tokens",
+            rates,
+            best_with_all(family),
+        )
+        for name, family, rates in VLM_RATES
+    ),
+    *(
+        Claim(
+            "vlm-policies", f"{name}: `bin` is worst of all kinds", rates, is_least(family, "bin")
         )
         for name, family, rates in (
-            ("PaliGemma 2", "paligemma2", "19.8 / 45.5 / 49.7 / 60.2 / 63.7 % on average"),
-            ("Qwen3-VL", "qwen3-vl", "19.4 / 40.0 / 44.5 / 50.5 / 56.8 % on average"),
+            ("PaliGemma 2", "paligemma2", "11.2 % on average, the next 48.4"),
+            ("Qwen3-VL", "qwen3-vl", "0.8 % on average, the next 32.0"),
         )
     ),
     Claim(

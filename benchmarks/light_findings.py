@@ -26,6 +26,7 @@ from benchmarks.claim_findings import (
     is_larger,
     judged,
     pooled_difference,
+    trend,
 )
 from benchmarks.closed_loop import comparison, fixed_budgets, over_seeds, pooled, solved_by_seed
 from benchmarks.record import read_result, read_results
@@ -175,11 +176,22 @@ def _temperature(row: Mapping[str, Any]) -> float:
 
 def swept(table: str, first: str, second: str, judge: Judge) -> Callable[[], Found]:
     """A function that compares two rows of the ablations in closed loop, over all seeds."""
+    return compared(lambda: _swept(table, first), lambda: _swept(table, second), judge)
 
-    def acting(name: str) -> Acting | None:
-        return _evaluated("policy_sweep", read_results("policy_sweep").get(table, {}), name)
 
-    return compared(lambda: acting(first), lambda: acting(second), judge)
+def swept_trend(table: str, pairs: Sequence[tuple[str, str]]) -> Callable[[], Found]:
+    """A function that says whether the second of two rows of an ablation succeeds more often, for
+    all pairs of them that were measured."""
+    return trend(
+        lambda: {
+            f"`{one}` and `{other}`": (_swept(table, one), _swept(table, other))
+            for one, other in pairs
+        }
+    )
+
+
+def _swept(table: str, name: str) -> Acting | None:
+    return _evaluated("policy_sweep", read_results("policy_sweep").get(table, {}), name)
 
 
 def on_robosuite(row: str, judge: Judge, budget: int | None = None) -> Callable[[], Found]:

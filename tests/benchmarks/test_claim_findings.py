@@ -102,3 +102,42 @@ def test_other_goals_are_other_episodes() -> None:
     assert other.is_paired_with(first)
     assert not replace(other, solved={1: other.solved[0]}).is_paired_with(first)
     assert not replace(other, recipes=other.recipes * 2).is_paired_with(first), "of one training"
+
+
+def rates(one: int, other: int, steps: int = 9) -> claims.Pair:
+    """Two policies that solve so many of 200 episodes each."""
+    first, second = (
+        claims.Acting(asdict(success_rate(n, 200)), "temperature 0", "control", ({"steps": s},))
+        for n, s in ((one, 9), (other, steps))
+    )
+    return first, second
+
+
+@pytest.mark.parametrize(
+    ("pairs", "status"),
+    [
+        ({"a": rates(40, 120), "b": rates(80, 82)}, claims.AGREES),
+        ({"a": rates(40, 120), "b": rates(120, 40)}, claims.DIFFERS),
+        ({"a": rates(80, 82), "b": rates(82, 80)}, claims.UNSURE),
+        ({"a": rates(40, 120), "b": (None, rates(1, 1)[1])}, claims.AGREES),
+        ({"a": rates(80, 82), "b": rates(120, 40, steps=5)}, claims.UNSURE),
+        ({"b": (None, None)}, claims.MISSING),
+    ],
+)
+def test_every_pair_of_a_trend_that_was_measured_counts(
+    pairs: dict[str, claims.Pair], status: str
+) -> None:
+    found = claims.trend(lambda: pairs)()
+    assert found.status == status
+    for name, (one, other) in pairs.items():
+        assert (f"{name}: " in found.ours) == (None not in (one, other))
+
+
+def test_a_trend_says_what_each_pair_found() -> None:
+    found = claims.trend(lambda: {"a": rates(40, 120), "b": rates(80, 82)})()
+    assert found.ours == (
+        "a: 20 and 60 %, +40 points (+31 to +48) (agrees); b: 40 and 41 %, +1 points (-9 to +11) "
+        "(too few episodes to tell); each of 200 episodes of 1 seed, temperature 0, 9 steps"
+    )
+    unlike = claims.trend(lambda: {"a": rates(40, 120, steps=5)})()
+    assert unlike.status == f"{claims.MISSING} (not only the tokens differ: steps 9 and 5)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -259,3 +260,20 @@ def test_rows_without_a_stored_comparison_are_compared_by_what_they_solved(resul
     assert "50 and 60 %: +10 points" in quest().ours
     assert "the same 200 episodes of 1 and 1 seeds" in quest().ours
     assert quest().status == claims.AGREES
+
+
+def test_a_trend_of_the_ablations_is_decided_by_all_pairs_that_are_there(results: Path) -> None:
+    cells = [f"{horizon} actions, 8 tokens" for horizon in (64, 32, 16, 8)]
+    find = light_findings.swept_trend("horizons-half", list(combinations(cells, 2)))
+    assert find() == claims.NOT_MEASURED
+    rows = {cells[0]: table_row({8: 80}), cells[1]: table_row({8: 99})}
+    record.write_result("policy_sweep", seed=0, settings={}, results={"horizons-half": rows})
+    assert find().status == claims.UNSURE
+    rows[cells[3]] = table_row({8: 189})
+    record.write_result("policy_sweep", seed=0, settings={}, results={"horizons-half": rows})
+    assert find().status == claims.AGREES
+    assert f"`{cells[0]}` and `{cells[3]}`: 40 and 94 %, +54 points" in find().ours
+    assert cells[2] not in find().ours, "which was not measured"
+    rows[cells[3]] = table_row({8: 20})
+    record.write_result("policy_sweep", seed=0, settings={}, results={"horizons-half": rows})
+    assert find().status == claims.DIFFERS

@@ -56,6 +56,10 @@ def test_errors_of_other_steps_do_not_track(results: Path) -> None:
     stored["metaworld"]["oat"]["steps"] = 900
     record.write_result("tokenizer_rate_distortion", seed=0, settings={}, results=stored)
     assert tokenizer_findings.tracks().status.endswith("MetaWorld (900 and 10 steps))")
+    stored["pusht"] = {kind: {**row, "steps": 10} for kind, row in stored["metaworld"].items()}
+    record.write_result("tokenizer_rate_distortion", seed=0, settings={}, results=stored)
+    assert tokenizer_findings.tracks().status == claims.AGREES, "PushT decides alone"
+    assert tokenizer_findings.tracks().ours.endswith("differ: MetaWorld (900 and 10 steps)")
 
 
 def test_kinds_are_compact_on_every_dataset(results: Path) -> None:
