@@ -23,6 +23,8 @@ NAMES = {
     "panda": "Panda",
 }
 """Datasets whose errors decide."""
+IS_ORDERED = {"fast": True, "bin": False, "quest": False}
+"""What the paper says of kinds whose order does not depend on training."""
 KINDS = ("bin", "fast, fitted", "quest", "acodec", "oat", "oat-pow2")
 
 
@@ -135,18 +137,26 @@ def compact() -> Found:
 
 
 def ordered() -> Found:
-    """Whether prefixes of `oat` and `oat-pow2` are coarse chunks; those of other kinds are not
-    decoded here."""
+    """Whether prefixes of `oat`, `oat-pow2` and `fast` are coarse chunks, and those of `bin` and
+    `quest` are none."""
     found = _errors("oat", "oat-pow2")
     if not found:
         return NOT_MEASURED
     falling = [data for data, kinds in found.items() if all(map(_falls, kinds))]
     on = _on(falling, "oat", "oat-pow2") or "none"
-    shown = f"the errors of `oat` and `oat-pow2` fall with every budget on {on}"
-    if len(falling) < len(found):
-        return Found(shown, DIFFERS, SOURCE)
-    why = "prefixes of `fast`, `bin` and `quest` are not decoded"
-    return Found(shown, f"{MISSING} ({why})", SOURCE)
+    tried = read_results("decodability").items()
+    marks = {kind: row["ordered"] for kind, row in tried if "ordered" in row}
+    shown = [f"the errors of `oat` and `oat-pow2` fall with every budget on {on}"]
+    shown += [f"`{kind}`: {marks[kind]['evidence']}" for kind in IS_ORDERED if kind in marks]
+    holds = [marks[kind]["holds"] == is_so for kind, is_so in IS_ORDERED.items() if kind in marks]
+    if len(falling) < len(found) or not all(holds):
+        status = DIFFERS
+    elif missing := [f"`{kind}`" for kind in IS_ORDERED if kind not in marks]:
+        status = f"{MISSING} (prefixes of {' and '.join(missing)} were not decoded)"
+    else:
+        status = AGREES
+    source = f"{SOURCE}, decodability" if marks else SOURCE
+    return Found("; ".join(shown), status, source)
 
 
 def refines() -> Found:
