@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.closed_loop import solved_by_both
@@ -46,6 +46,7 @@ class Claim:
         says: What the paper claims.
         paper: Numbers of the paper, in words.
         find: Function that reads what was measured here.
+        needs: Says what it takes to measure it; None for what cannot be run here.
         rows: Rows of the table that decide it, where one need not run them all.
     """
 
@@ -53,7 +54,15 @@ class Claim:
     says: str
     paper: str
     find: Callable[[], Found]
+    needs: Callable[[], str] | None = None
     rows: tuple[str, ...] = ()
+
+    def found(self) -> Found:
+        """What was found; where nothing was measured, its status says what that takes."""
+        one = self.find()
+        if self.needs is None or not one.status.startswith(MISSING):
+            return one
+        return replace(one, status=f"{one.status}: {self.needs()}")
 
 
 Judge = Callable[[float, float], str]

@@ -17,6 +17,7 @@ from benchmarks.light_findings import (
     light_recipe,
 )
 from benchmarks.markdown import paragraph, said, table
+from benchmarks.recipes_of_today import STEPS, TOKENIZER_STEPS
 from benchmarks.record import read_results
 from benchmarks.report_tokenizers import tokenizer_rows
 from benchmarks.tokenizer_findings import NAMES, SOURCE
@@ -49,7 +50,7 @@ def light_rows() -> str:
     ]
     if not cells:
         return ""
-    now, steps = policy_preset(SMALL.light), tokenizer_preset(SMALL.light).train.steps
+    now = policy_preset(SMALL.light)
     words = paragraph(
         "How the rows of light policies were made here. The paper states neither its numbers of "
         "steps nor its sampling temperature. Rows of `control` come first, where both that are "
@@ -59,7 +60,7 @@ def light_rows() -> str:
         "policy sees, how wide its targets are around the true codes (smoothing, in levels) and "
         "how many layers its offset head has. The commands below now train with "
         f"{now.history} frame, smoothing {now.net.code_smoothing:g}, no offset head, "
-        f"{row_steps('light', SMALL.light)} steps and {steps} of a learned tokenizer. The paper's "
+        f"{STEPS} steps and {TOKENIZER_STEPS} of a learned tokenizer. The paper's "
         "`quest` has the levels 8 8 6 5. Levels are empty where a kind has none, or none were "
         "stored. Where budgets have different numbers of episodes of a task, all are given, from "
         "the smallest budget on. Rows of today store all of this. Frames, smoothing and offset "
