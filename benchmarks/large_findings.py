@@ -26,6 +26,8 @@ from oatkit.tokenizers.kind_table import kind_named
 
 TAUGHT = "co-trained, then expert"
 """Recipe of `benchmarks.vlm_expert` that co-training is compared by."""
+TAUGHT_ACTS = "flow, deterministic"
+"""How its experts act: from zero noise."""
 NORMAL = "as it is"
 """How a policy of `benchmarks.vlm_pipeline` acts by its own schedule, with all of its tokens."""
 WAYS = {**{AT_BUDGET.format(budget): str(budget) for budget in (1, 2, 4, 8)}, NORMAL: "all"}
@@ -129,7 +131,7 @@ def taught_by(kind: str, judge: Judge, family: str = "paligemma2") -> Callable[[
         ]
         if not rows:
             return None
-        success = pooled([row["success"]["flow, deterministic"]["all"] for row in rows])
+        success = pooled([row["success"][TAUGHT_ACTS]["all"] for row in rows])
         recipes = tuple(_expert_recipe(row) for row in rows)
         return Acting(success, "the flow from zero noise", "vlm_expert", recipes)
 

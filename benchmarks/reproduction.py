@@ -12,6 +12,7 @@ from benchmarks.made_rows import (
     large_rows,
     light_rows,
     other_recipe,
+    repeated_goals,
     same_recipe,
     tokenizer_steps,
 )
@@ -58,7 +59,7 @@ real-robot half of the paper is absent.
 
 Intervals count episodes. They do not hold how much one training differs from the next: a row with
 one seed is one training.
-
+{repeated_goals}
 ## Claims
 """
 RUNNING = """
@@ -101,7 +102,7 @@ def reproduction_page() -> str:
     """The page as Markdown."""
     limits = {"same": round(100 * SAME), "tracks": TRACKS, "compact": round(100 * COMPACT)}
     limits["demonstrations"] = SCALES["small"].demonstrations
-    introduction = INTRODUCTION.format(**limits)
+    introduction = INTRODUCTION.format(**limits, repeated_goals=repeated_goals())
     rows = []
     for claim in CLAIMS:
         found = claim.found()
