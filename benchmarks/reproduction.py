@@ -19,7 +19,7 @@ from benchmarks.made_rows import (
 from benchmarks.markdown import paragraph, table
 from benchmarks.policy_sweep import TABLES as SWEPT
 from benchmarks.recipes_of_today import recipes_of_today
-from benchmarks.row_commands import LightScript, quoted
+from benchmarks.row_commands import LightScript, quoted, trained_hours
 from benchmarks.tokenizer_findings import COMPACT, TRACKS
 from oatkit.commands.reproduce import needs
 from oatkit.jobs.paper_tables import OWN_TABLES, PAPER_TABLES, PaperTable
@@ -143,11 +143,13 @@ def _deciding() -> str:
 def _section(name: str, one: PaperTable) -> str:
     parts = [f"\n### {name}\n\n{one.title}. {one.shows}\n"]
     if one.work == "nothing":
-        return "".join([*parts, f"\nNothing to run: {one.instead}.\n"])
+        commands = "\n".join(one.shown_by)
+        return f"{parts[0]}\nNothing to measure: {one.instead}.\n\n```bash\n{commands}\n```\n"
     parts.append(f"\n```bash\noatkit reproduce {name}\n```\n")
     if rows := deciding_rows(name):
         only = f"oatkit reproduce {name} --only {quoted(rows)}"
-        parts.append(f"\nOnly the rows that decide the claims:\n\n```bash\n{only}\n```\n")
+        words = "Only the rows that decide the claims, by the recipe of today:"
+        parts.append(f"\n{words}\n\n```bash\n{only}\n```\n")
     parts.append(other_recipe(one))
     if one.extras:
         listed = ", ".join(f'`"{row}"`' if " " in row else f"`{row}`" for row in one.extras)
@@ -156,4 +158,4 @@ def _section(name: str, one: PaperTable) -> str:
     for scale, what in needs(one).items():
         code = f"{what.replace(' --', ' `--', 1)}`" if " --" in what else what
         parts.append(f"- **{scale}:** {code}.\n")
-    return "".join(parts)
+    return "".join([*parts, trained_hours(name, one)])

@@ -15,8 +15,11 @@ from benchmarks.claim_findings import FITTED, differences
 from benchmarks.closed_loop import over_seeds
 from benchmarks.large_findings import TAUGHT
 from benchmarks.light_findings import light_recipe
+from benchmarks.markdown import paragraph
+from benchmarks.policy_sweep import TABLES as SWEPT
 from benchmarks.recipes_of_today import STEPS, TOKENIZER_STEPS, changes_since
 from benchmarks.record import read_results
+from benchmarks.tokenizer_rate_distortion import FITTED as FITTED_FAST
 from oatkit.jobs.paper_tables import PaperTable, paper_table
 from oatkit.tokenizers.kind_table import kind_named
 
@@ -152,6 +155,40 @@ def script(name: str) -> Callable[[], str]:
 def quoted(rows: Iterable[str]) -> str:
     """Names of rows as a shell takes them."""
     return " ".join(f'"{row}"' if " " in row else row for row in rows)
+
+
+def trained_hours(name: str, one: PaperTable) -> str:
+    """What stored trainings of a table's rows took, beside the estimate for all of it; empty where
+    none says it."""
+    stored = _stored_rows(name)
+    seconds = {
+        row.policy_name: stored[label]["seconds"]
+        for label, row in one.rows.items()
+        if stored.get(label, {}).get("seconds") is not None
+    }
+    if not any(seconds.values()):
+        return ""
+    all_of_them = len({row.policy_name for row in one.rows.values()})
+    words = paragraph(
+        "The estimate is for all rows, tokenizers and episodes included. Stored trainings "
+        f"of {len(seconds)} of its {all_of_them} rows that differ in training took "
+        f"{sum(seconds.values()) / 3600:.1f} hours, for the steps that they had."
+    )
+    return f"\n{words}\n"
+
+
+def _stored_rows(name: str) -> Mapping[str, Mapping[str, Any]]:
+    """The stored rows of a table, by their names there."""
+    if name in ("light-policies", "ordering"):
+        return LightScript.named("policy_table", name).stored
+    if name in SWEPT:
+        return LightScript.named("policy_sweep", name).stored
+    if name == "pusht":
+        return LightScript.named("policy_pusht", name).stored
+    if name == "rate-distortion":
+        rows = read_results("tokenizer_rate_distortion").get("metaworld", {})
+        return {("fast" if label == FITTED_FAST else label): row for label, row in rows.items()}
+    return {}
 
 
 def _training_hours(script: LightScript, rows: Sequence[str], like: Mapping[str, Any]) -> str:

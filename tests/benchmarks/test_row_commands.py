@@ -10,6 +10,7 @@ import pytest
 from benchmarks import record, row_commands
 from benchmarks.recipes_of_today import STEPS, TOKENIZER_STEPS
 from benchmarks.row_commands import LightScript
+from oatkit.jobs.paper_tables import paper_table
 from tests.benchmarks.test_recipes_of_today import stored
 
 HALF = "horizons-half"
@@ -76,3 +77,16 @@ def test_rows_of_the_pipeline_have_the_estimate_of_their_table(
 
 def test_names_of_rows_are_words_of_a_shell() -> None:
     assert row_commands.quoted(["oat", "oat, 16 tokens"]) == 'oat "oat, 16 tokens"'
+
+
+def test_hours_of_stored_trainings_stand_beside_the_estimate(results: Path) -> None:
+    def said(name: str) -> str:
+        return " ".join(row_commands.trained_hours(name, paper_table(name)).split())
+
+    assert said("codebook") == ""
+    rows = {name: stored("oat", seconds=1800.0) for name in list(paper_table("codebook").rows)[:3]}
+    save("policy_sweep", {"codebook": rows})
+    hours = "of its {} rows that differ in training took {} hours, for the steps that they had."
+    assert said("codebook").endswith(f"trainings of 3 {hours.format(5, 1.5)}")
+    save("tokenizer_rate_distortion", {"metaworld": {"fast, fitted": {"seconds": 360.0}}})
+    assert said("rate-distortion").endswith(f"trainings of 1 {hours.format(6, 0.1)}")
