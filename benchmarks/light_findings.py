@@ -162,7 +162,7 @@ def _tabled(row: str, judge: Judge, budget: int | None) -> Found:
     low, high = -pair["high"], -pair["low"]
     ours = (
         f"{-100 * pair['difference']:+.1f} points ({100 * low:+.0f} to {100 * high:+.0f}), "
-        f"{pair['episodes']} episodes, temperature {_temperature(others[0]):g}"
+        f"the same {pair['episodes']} episodes, temperature {_temperature(others[0]):g}"
     )
     if pair.get("seeds", 1) > 1:
         ours += f", {pair['seeds']} seeds"

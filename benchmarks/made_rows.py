@@ -54,8 +54,8 @@ def light_rows() -> str:
     words = paragraph(
         "How the rows of light policies were made here. The paper states neither its numbers of "
         "steps nor its sampling temperature. Rows of `control` come first, where both that are "
-        "compared are there: the episodes of all their seeds count. Those of `policy_table` are "
-        "compared with `oat` at 8 tokens, pair by pair on the same episodes. The preset "
+        "compared are there: the episodes of all their seeds count. Else both are of "
+        "`policy_table`. The preset "
         f"`{SMALL.light}` has changed since some rows were made: each says how many frames its "
         "policy sees, how wide its targets are around the true codes (smoothing, in levels) and "
         "how many layers its offset head has. The commands below now train with "

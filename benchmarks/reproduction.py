@@ -44,11 +44,13 @@ real-robot half of the paper is absent.
 
 - **agrees:** the 95 % interval of our difference lies on the paper's side of zero; where the paper
   finds no difference, it lies within {same} points of zero; where it finds a rate closer to one
-  than to another, our rate lies on that side of their middle, and those two can be told apart.
-  Errors of tokenizers and numbers of tokens and calls have no intervals, their values decide, on
-  every dataset on which all that is compared was measured: an error tracks another if it is within
-  a factor of {tracks} at every budget, and is nearly lossless if it is the smallest of all kinds; a
-  kind is compact if it has at most {compact} % as many tokens as `bin`.
+  than to another, our rate lies on that side of their middle, and those two can be told apart. A
+  trend agrees if no pair of rows that was measured lies on the other side and one at least lies on
+  the paper's; the pairs are named. Errors of tokenizers and numbers of tokens and calls have no
+  intervals, their values decide, on every dataset on which all that is compared was measured: an
+  error tracks another if it is within a factor of {tracks} at every budget, and is nearly lossless
+  if it is the smallest of all kinds; a kind is compact if it has at most {compact} % as many tokens
+  as `bin`.
 - **does not:** it lies on the other side, or further away.
 - **too few episodes to tell:** neither.
 - **cannot be run here:** for the reason that is given.
@@ -58,7 +60,8 @@ real-robot half of the paper is absent.
   row has the command that does it, and about how long that takes.
 
 Intervals count episodes. They do not hold how much one training differs from the next: a row with
-one seed is one training.
+one seed is one training. Episodes that both rows had are compared pair by pair where the rows say
+which they solved, or did when they were stored; others are unpaired, as if they were independent.
 {repeated_goals}
 ## Claims
 """
