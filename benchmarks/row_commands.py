@@ -147,9 +147,15 @@ def teaching(family: str, *kinds: str) -> Callable[[], str]:
     return lambda: f"needs {hours}, `python -m benchmarks.vlm_expert {flags}`"
 
 
-def script(name: str) -> Callable[[], str]:
-    """A function that names the script that measures one thing, in minutes."""
-    return lambda: f"needs minutes, `python -m benchmarks.{name}`"
+def script(name: str, table: str | None = None) -> Callable[[], str]:
+    """A function that names the script that measures one thing in minutes, or all rows of a table.
+
+    Args:
+        name: Name of the script.
+        table: The table, whose estimate is given.
+    """
+    hours = "minutes" if table is None else _estimate(table, len(paper_table(table).rows))
+    return lambda: f"needs {hours}, `python -m benchmarks.{name}`"
 
 
 def quoted(rows: Iterable[str]) -> str:

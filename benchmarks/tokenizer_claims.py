@@ -17,8 +17,10 @@ from benchmarks.tokenizer_findings import (
     tracks,
 )
 
-ERRORS, DECODED = script("tokenizer_rate_distortion"), script("decodability")
-"""What it takes to measure errors, and to decode drawn sequences and prefixes."""
+ERRORS = script("tokenizer_rate_distortion", "rate-distortion")
+"""What it takes to measure errors."""
+DECODED = script("decodability")
+"""What it takes to decode drawn sequences, and prefixes."""
 
 TOKENIZER_CLAIMS = (
     Claim(
