@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.closed_loop import solved_by_both
@@ -46,6 +46,7 @@ class Claim:
         says: What the paper claims.
         paper: Numbers of the paper, in words.
         find: Function that reads what was measured here.
+        needs: Says what it takes to measure it; None for what cannot be run here.
         rows: Rows of the table that decide it, where one need not run them all.
     """
 
@@ -53,7 +54,15 @@ class Claim:
     says: str
     paper: str
     find: Callable[[], Found]
+    needs: Callable[[], str] | None = None
     rows: tuple[str, ...] = ()
+
+    def found(self) -> Found:
+        """What was found; where nothing was measured, its status says what that takes."""
+        one = self.find()
+        if self.needs is None or not one.status.startswith(MISSING):
+            return one
+        return replace(one, status=f"{one.status}: {self.needs()}")
 
 
 Judge = Callable[[float, float], str]
@@ -99,29 +108,35 @@ class Acting:
         how: Tokens and temperature, in words.
         source: Name of the JSON file that says so.
         recipes: How each of its trainings was done.
-        solved: Which episodes each of its trainings solved; empty where that is not stored.
+        solved: Seeds of goals to which of their episodes were solved; empty where that is not
+            stored.
     """
 
     success: Mapping[str, Any]
     how: str
     source: str
     recipes: tuple[Recipe, ...]
-    solved: tuple[Mapping[str, str], ...] = ()
+    solved: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
     def is_paired_with(self, other: Acting) -> bool:
-        """Whether both say which of the same episodes they solved, training by training."""
+        """Whether both say which of the same episodes they solved."""
         counts = [
-            [{task: len(each) for task, each in solved.items()} for solved in acting.solved]
+            {
+                seed: {task: len(letters) for task, letters in solved.items()}
+                for seed, solved in acting.solved.items()
+            }
             for acting in (self, other)
         ]
-        return self.source == other.source and bool(self.solved) and counts[0] == counts[1]
+        is_whole = 0 < len(self.solved) == len(self.recipes)
+        return self.source == other.source and is_whole and counts[0] == counts[1]
 
     def less(self, other: Acting) -> tuple[float, float, float]:
         """How much more often this one succeeds than another, with its interval: pair by pair
         where that is possible."""
         if not self.is_paired_with(other):
             return difference(other.success, self.success)
-        pair = compare_pairs("other", "this", solved_by_both(other.solved, self.solved))
+        both = [(other.solved[seed], self.solved[seed]) for seed in self.solved]
+        pair = compare_pairs("other", "this", solved_by_both(*zip(*both, strict=True)))
         return pair.difference, pair.low, pair.high
 
 
@@ -137,12 +152,13 @@ def compared(
         change, low, high = other.less(one)
         rates = [f"{100 * acting.success['rate']:.0f}" for acting in (one, other)]
         episodes = " and ".join(str(acting.success["episodes"]) for acting in (one, other))
+        episodes += " episodes, unpaired,"
         if one.is_paired_with(other):
-            episodes = f"the same {one.success['episodes']}"
+            episodes = f"the same {one.success['episodes']} episodes"
         seeds = [str(len(acting.recipes)) for acting in (one, other)]
         ours = (
             f"{' and '.join(rates)} %: {100 * change:+.0f} points "
-            f"({100 * low:+.0f} to {100 * high:+.0f}), {episodes} episodes of "
+            f"({100 * low:+.0f} to {100 * high:+.0f}), {episodes} of "
             f"{' and '.join(seeds)} seeds, "
             f"{' and '.join(dict.fromkeys((one.how, other.how)))}"
         )
@@ -150,6 +166,55 @@ def compared(
         return judged(ours, source, (*one.recipes, *other.recipes), (low, high), judge)
 
     return find
+
+
+Pair = tuple[Acting | None, Acting | None]
+"""The one that is to succeed less often and the other; None for what was not measured."""
+
+
+def trend(pairs: Callable[[], Mapping[str, Pair]]) -> Callable[[], Found]:
+    """A function for a claim that of all pairs the second acts more often with success: none that
+    was measured may contradict it, and one at least has to decide.
+
+    Args:
+        pairs: Gives what is compared by its name.
+    """
+
+    def find() -> Found:
+        whole = {name: (one, two) for name, (one, two) in pairs().items() if one and two}
+        if not whole:
+            return NOT_MEASURED
+        statuses = {name: _status(*pair) for name, pair in whole.items()}
+        known = (s for s in (DIFFERS, AGREES, UNSURE) if s in statuses.values())
+        status = next(known, next(iter(statuses.values())))
+        lines = [f"{name}: {_contrast(*pair)} ({statuses[name]})" for name, pair in whole.items()]
+        every = [acting for pair in whole.values() for acting in pair]
+        each = " or ".join(dict.fromkeys(_protocol(acting) for acting in every))
+        source = ", ".join(dict.fromkeys(acting.source for acting in every))
+        return Found(f"{'; '.join(lines)}; each of {each}", status, source)
+
+    return find
+
+
+def _status(one: Acting, other: Acting) -> str:
+    _, low, high = other.less(one)
+    return judged("", "", (*one.recipes, *other.recipes), (low, high), is_larger).status
+
+
+def _contrast(one: Acting, other: Acting) -> str:
+    """How often two act with success, and the difference, in words."""
+    change, low, high = (100 * end for end in other.less(one))
+    rates = " and ".join(f"{100 * acting.success['rate']:.0f}" for acting in (one, other))
+    how = ", pair by pair" if other.is_paired_with(one) else ""
+    return f"{rates} %, {change:+.0f} points ({low:+.0f} to {high:+.0f}){how}"
+
+
+def _protocol(acting: Acting) -> str:
+    seeds = len(acting.recipes)
+    return (
+        f"{acting.success['episodes']} episodes of {seeds} seed{'s' if seeds > 1 else ''}, "
+        f"{acting.how}, {acting.recipes[0]['steps']} steps"
+    )
 
 
 def judged(

@@ -16,14 +16,12 @@ from typing import Any
 from benchmarks.record import keep_apart
 from benchmarks.timing import trained_seconds
 from benchmarks.tokenizer_rate_distortion import REPRODUCTION
-from oatkit.evaluation.success_statistics import compare_paired, success_rate
+from oatkit.evaluation.success_statistics import compare_pairs, success_rate
 from oatkit.jobs.paper_tables import PaperTable
-from oatkit.jobs.policy_evaluation import RECORD
 from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.jobs.reproduction_scales import SCALES, Place
 from oatkit.jobs.row_runs import RowRuns
 from oatkit.policies import Policy, load_policy
-from oatkit.storage.records import read_record
 from oatkit.types import Budget, EpisodeResult, PolicyEvaluation, budget_name
 
 CELL = re.compile(r"(?P<name>.+?)(, temperature (?P<temperature>[\d.]+))?(, seed (?P<seed>\d+))?")
@@ -168,17 +166,6 @@ def policy_recipe(policy: Policy) -> dict[str, Any]:
     }
 
 
-def read_evaluation(
-    runs: RowRuns, table: PaperTable, cell: Cell, place: Place
-) -> PolicyEvaluation | None:
-    """The record of a cell's evaluation; None where it has not begun here."""
-    row, given = table.all_rows.get(cell.name), (cell.seed, cell.temperature)
-    if row is None:
-        return None
-    path = runs.evaluation_dir(cell.name, row, place, *given) / RECORD
-    return read_record(path, PolicyEvaluation) if path.exists() else None
-
-
 def solved(episodes: Sequence[EpisodeResult]) -> dict[str, str]:
     """Task to which of its episodes were solved, in their order: "0110"."""
     found: dict[str, str] = {}
@@ -213,6 +200,11 @@ def over_seeds(rows: Mapping[str, Any]) -> dict[str, list[Any]]:
     return found
 
 
+def fixed_budgets(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A row's results at the numbers of tokens that were asked for, without "auto"."""
+    return [budget for budget in row["budgets"] if budget["budget"] != "auto"]
+
+
 def pooled(rates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Success of several evaluations together, with its interval."""
     total = success_rate(sum(r["successes"] for r in rates), sum(r["episodes"] for r in rates))
@@ -230,39 +222,87 @@ def in_order(found: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {label: found[label] for label in sorted(found, key=place)}
 
 
-def paired(
-    reference: tuple[str, int], records: Mapping[str, PolicyEvaluation]
-) -> dict[str, dict[str, Any]]:
-    """Every scheme and budget compared with the reference on the same episodes, of all seeds.
+def solved_by_seed(
+    rows: Sequence[Mapping[str, Any]], budget: Budget
+) -> dict[int, Mapping[str, str]]:
+    """Seeds of goals to which of their episodes the rows of a scheme solved at a budget; those that
+    do not say it are left out.
+
+    Args:
+        rows: Rows of the scheme, one for each seed.
+        budget: Number of tokens, or "auto".
+    """
+    return {
+        _goals(row): found["solved"]
+        for row in rows
+        for found in row["budgets"]
+        if found["budget"] == budget and "solved" in found
+    }
+
+
+def _goals(row: Mapping[str, Any]) -> int:
+    """The seed of a row's goals, which older rows have beside their rules of sampling."""
+    protocol = row["protocol"]
+    return int(protocol["sampling"].get("seed") or protocol.get("seed") or 0)
+
+
+def compared_with(
+    reference: tuple[str, int], before: Mapping[str, Any], label: str, row: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Rows with one that was measured now, all compared with the reference on the same episodes.
+
+    Rows that do not say which episodes they solved keep the comparison that they have, unless they
+    or the reference were measured again.
 
     Args:
         reference: Scheme and budget that the others are compared with.
-        records: Label to what was evaluated.
+        before: Label to row, as they were.
+        label: Label of what was measured now.
+        row: Its numbers.
+    """
+    rows, scheme = {**before, label: row}, Cell.labeled(label).scheme
+    found = paired(reference, rows)
+    again = [] if label not in before else list(before) if scheme == reference[0] else [label]
+    stale = {Cell.labeled(one).scheme for one in (*again, *found)}
+    return {
+        one: {
+            **{name: value for name, value in own.items() if name != "against"},
+            **({} if Cell.labeled(one).scheme in stale else _kept(own)),
+            **({"against": found[one]} if one in found else {}),
+        }
+        for one, own in rows.items()
+    }
+
+
+def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"against": row["against"]} if "against" in row else {}
+
+
+def paired(reference: tuple[str, int], rows: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Every scheme and budget compared with the reference on the same episodes, of all seeds that
+    both have; rows that do not say which episodes they solved are left out.
+
+    Args:
+        reference: Scheme and budget that the others are compared with.
+        rows: Label to row.
 
     Returns:
         Label of the first seed of a scheme to budget to the comparison.
     """
-    schemes: dict[str, dict[Budget, list[EpisodeResult]]] = {}
-    labels: dict[str, dict[int, str]] = {}
-    for label, record in records.items():
-        cell = Cell.labeled(label)
-        scheme = cell.scheme
-        labels.setdefault(scheme, {})[cell.seed] = label
-        budgets = schemes.setdefault(scheme, {result.budget: [] for result in record.budgets})
-        for episode in record.episodes:
-            budgets.setdefault(episode.budget, []).append(episode)
     name, budget = reference
-    own = schemes.pop(name, {})
-    against = own.pop(budget, [])
+    schemes = over_seeds(rows)
+    own = solved_by_seed(schemes.get(name, []), budget)
     found: dict[str, dict[str, Any]] = {}
-    for scheme, budgets in {name: own, **schemes}.items():
-        for other, episodes in budgets.items():
-            names = f"{name} at {budget}", f"{scheme} at {budget_name(other)}"
-            pair = compare_paired(*names, against, episodes)
-            if pair is not None:
-                first, *_ = labels[scheme].values()
-                seeds = {"seeds": len(labels[scheme].keys() & labels[name].keys())}
-                found.setdefault(first, {})[budget_name(other)] = asdict(pair) | seeds
+    for scheme, each in schemes.items():
+        for other in dict.fromkeys(result["budget"] for result in each[0]["budgets"]):
+            theirs = solved_by_seed(each, other)
+            seeds = [seed for seed in own if seed in theirs]
+            both = solved_by_both([own[s] for s in seeds], [theirs[s] for s in seeds])
+            if both and (scheme, other) != reference:
+                names = f"{name} at {budget}", f"{scheme} at {budget_name(other)}"
+                pair = asdict(compare_pairs(*names, both)) | {"seeds": len(seeds)}
+                first = next(label for label in rows if Cell.labeled(label).scheme == scheme)
+                found.setdefault(first, {})[budget_name(other)] = pair
     return found
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from benchmarks.claim_findings import (
@@ -15,36 +16,42 @@ from benchmarks.claim_findings import (
     Judge,
     Recipe,
     compared,
+    trend,
 )
 from benchmarks.closed_loop import pooled
 from benchmarks.record import read_results
-from benchmarks.vlm_pipeline import AT_BUDGET
+from benchmarks.vlm_pipeline import AT_BUDGET, OTHER_KINDS
 from benchmarks.vlm_training import DECODING
 from oatkit.tokenizers.kind_table import kind_named
 
 TAUGHT = "co-trained, then expert"
 """Recipe of `benchmarks.vlm_expert` that co-training is compared by."""
+TAUGHT_ACTS = "flow, deterministic"
+"""How its experts act: from zero noise."""
 NORMAL = "as it is"
-"""How a policy of `benchmarks.vlm_pipeline` acts by its own schedule."""
+"""How a policy of `benchmarks.vlm_pipeline` acts by its own schedule, with all of its tokens."""
+WAYS = {**{AT_BUDGET.format(budget): str(budget) for budget in (1, 2, 4, 8)}, NORMAL: "all"}
+"""Ways to act to how many tokens are generated, in words."""
 
 
 def generated(first: tuple[str, str], second: tuple[str, str], judge: Judge) -> Callable[[], Found]:
     """A function that compares two rows of the pipeline, each acting in some way."""
+    return compared(lambda: _generating(*first), lambda: _generating(*second), judge)
 
-    def acting(row: str, way: str) -> Acting | None:
-        found = read_results("vlm_pipeline").get("policies", {}).get(row)
-        if found is None or way not in found["closed loop"]:
-            return None
-        settings, kind = found["settings"], row.split("/")[1]
-        if kind == "fast" and settings["decoding"] != DECODING:
-            return None  # the paper mends sequences here
-        tokens = f"{settings['tokens']} tokens, " if kind.startswith("oat") else ""
-        how = f"{tokens}temperature {settings['temperature']:g}"
-        recipe = {**_shared(settings, kind), "temperature": settings["temperature"]}
-        recipe |= {"steps": settings["steps"], "batch size": settings["batch_size"]}
-        return Acting(found["closed loop"][way]["all"], how, "vlm_pipeline", (recipe,))
 
-    return compared(lambda: acting(*first), lambda: acting(*second), judge)
+def _generating(row: str, way: str = NORMAL) -> Acting | None:
+    """A row of the pipeline that acts in some way."""
+    found = read_results("vlm_pipeline").get("policies", {}).get(row)
+    if found is None or way not in found["closed loop"]:
+        return None
+    settings, kind = found["settings"], row.split("/")[1]
+    if kind == "fast" and settings["decoding"] != DECODING:
+        return None  # the paper mends sequences here
+    tokens = f"{settings['tokens']} tokens, " if kind.startswith("oat") else ""
+    how = f"{tokens}temperature {settings['temperature']:g}"
+    recipe = {**_shared(settings, kind), "temperature": settings["temperature"]}
+    recipe |= {"steps": settings["steps"], "batch size": settings["batch_size"]}
+    return Acting(found["closed loop"][way]["all"], how, "vlm_pipeline", (recipe,))
 
 
 def _shared(settings: Mapping[str, Any], kind: str) -> dict[str, Any]:
@@ -58,11 +65,39 @@ def _shared(settings: Mapping[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def rises(family: str, judge: Judge) -> Callable[[], Found]:
-    """A function that says whether `oat` acts more often with success with all tokens than with
-    one."""
+def rises(family: str) -> Callable[[], Found]:
+    """A function that says whether `oat` acts more often with success with more tokens, for every
+    pair of budgets."""
+    return _by_budget(family, list(combinations(WAYS, 2)))
+
+
+def best_with_all(family: str) -> Callable[[], Found]:
+    """A function that says whether `oat` acts most often with success with all of its tokens."""
+    return _by_budget(family, [(way, NORMAL) for way in WAYS if way != NORMAL])
+
+
+def _by_budget(family: str, pairs: Sequence[tuple[str, str]]) -> Callable[[], Found]:
+    """A function for the trend of `oat` over pairs of ways to act."""
     row = f"vlm-ar/oat/{family}"
-    return generated((row, AT_BUDGET.format(1)), (row, NORMAL), judge)
+    return trend(
+        lambda: {
+            f"{WAYS[one]} and {WAYS[other]} tokens": (
+                _generating(row, one),
+                _generating(row, other),
+            )
+            for one, other in pairs
+        }
+    )
+
+
+def is_least(family: str, kind: str) -> Callable[[], Found]:
+    """A function that says whether policies on a kind act least often with success of all."""
+
+    def acting(name: str) -> Acting | None:
+        return _generating(f"vlm-ar/{name}/{family}")
+
+    others = [other for other in (*OTHER_KINDS, "oat") if other != kind]
+    return trend(lambda: {f"`{kind}` and `{o}`": (acting(kind), acting(o)) for o in others})
 
 
 def together(*findings: Callable[[], Found]) -> Callable[[], Found]:
@@ -96,7 +131,7 @@ def taught_by(kind: str, judge: Judge, family: str = "paligemma2") -> Callable[[
         ]
         if not rows:
             return None
-        success = pooled([row["success"]["flow, deterministic"]["all"] for row in rows])
+        success = pooled([row["success"][TAUGHT_ACTS]["all"] for row in rows])
         recipes = tuple(_expert_recipe(row) for row in rows)
         return Acting(success, "the flow from zero noise", "vlm_expert", recipes)
 
@@ -112,13 +147,3 @@ def _expert_recipe(row: Mapping[str, Any]) -> Recipe:
         "batch size": row["batch_size"],
         **_shared(row["settings"], row["kind"]),
     }
-
-
-def calls() -> Found:
-    """How many calls a chunk of 16 tokens takes."""
-    rows = read_results("policy_latency").get("schedules", {})
-    if not rows:
-        return NOT_MEASURED
-    found = [rows[f"16 tokens, {how}"]["calls"] for how in ("token-wise", "powers of two")]
-    status = AGREES if found == [16, 5] else DIFFERS
-    return Found(f"{found[0]} and {found[1]} calls", status, "policy_latency")

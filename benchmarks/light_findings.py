@@ -15,7 +15,6 @@ from benchmarks.claim_findings import (
     AGREES,
     DIFFERS,
     FITTED,
-    MISSING,
     NOT_MEASURED,
     UNSURE,
     Acting,
@@ -27,8 +26,9 @@ from benchmarks.claim_findings import (
     is_larger,
     judged,
     pooled_difference,
+    trend,
 )
-from benchmarks.closed_loop import comparison, over_seeds, pooled
+from benchmarks.closed_loop import comparison, fixed_budgets, over_seeds, pooled, solved_by_seed
 from benchmarks.record import read_result, read_results
 from oatkit.types import budget_name
 
@@ -56,7 +56,7 @@ def than_oat(row: str, judge: Judge, budget: int | None = None) -> Callable[[], 
     def find() -> Found:
         other, own = controlled(row, budget), controlled(OWN)
         if other is None or own is None:
-            return _paired(row, judge, budget)
+            return _tabled(row, judge, budget)
         return compared(lambda: other, lambda: own, judge)()
 
     return find
@@ -140,17 +140,17 @@ def _mix(found: Mapping[str, Any]) -> str | None:
 
 def _at(cell: Mapping[str, Any], budget: int | None) -> Mapping[str, Any] | None:
     """The results of a cell at a budget, or with all tokens."""
-    fixed = {b["budget"]: b for b in cell["budgets"] if b["budget"] != "auto"}
+    fixed = {b["budget"]: b for b in fixed_budgets(cell)}
     return fixed.get(max(fixed) if budget is None else budget)
 
 
 def at_all_tokens(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The results of a row or cell at its largest budget."""
-    return max(_fixed(row), key=lambda budget: int(budget["budget"]))
+    return max(fixed_budgets(row), key=lambda budget: int(budget["budget"]))
 
 
-def _paired(row: str, judge: Judge, budget: int | None) -> Found:
-    """The same from the light table, on the same episodes."""
+def _tabled(row: str, judge: Judge, budget: int | None) -> Found:
+    """The same from the light table, on the same episodes where that is known."""
     schemes = over_seeds(read_results(TABLE).get("state", {}))
     own, others = schemes.get(OWN, []), schemes.get(row, [])
     if not others:
@@ -158,11 +158,11 @@ def _paired(row: str, judge: Judge, budget: int | None) -> Found:
     asked = others[0]["budgets"][-1]["budget"] if budget is None else budget
     pair = comparison(others, budget_name(asked))
     if pair is None:
-        return NOT_MEASURED
+        return compared(lambda: tabled(row, budget), lambda: tabled(OWN), judge)()
     low, high = -pair["high"], -pair["low"]
     ours = (
         f"{-100 * pair['difference']:+.1f} points ({100 * low:+.0f} to {100 * high:+.0f}), "
-        f"{pair['episodes']} episodes, temperature {_temperature(others[0]):g}"
+        f"the same {pair['episodes']} episodes, temperature {_temperature(others[0]):g}"
     )
     if pair.get("seeds", 1) > 1:
         ours += f", {pair['seeds']} seeds"
@@ -176,11 +176,22 @@ def _temperature(row: Mapping[str, Any]) -> float:
 
 def swept(table: str, first: str, second: str, judge: Judge) -> Callable[[], Found]:
     """A function that compares two rows of the ablations in closed loop, over all seeds."""
+    return compared(lambda: _swept(table, first), lambda: _swept(table, second), judge)
 
-    def acting(name: str) -> Acting | None:
-        return _evaluated("policy_sweep", read_results("policy_sweep").get(table, {}), name)
 
-    return compared(lambda: acting(first), lambda: acting(second), judge)
+def swept_trend(table: str, pairs: Sequence[tuple[str, str]]) -> Callable[[], Found]:
+    """A function that says whether the second of two rows of an ablation succeeds more often, for
+    all pairs of them that were measured."""
+    return trend(
+        lambda: {
+            f"`{one}` and `{other}`": (_swept(table, one), _swept(table, other))
+            for one, other in pairs
+        }
+    )
+
+
+def _swept(table: str, name: str) -> Acting | None:
+    return _evaluated("policy_sweep", read_results("policy_sweep").get(table, {}), name)
 
 
 def on_robosuite(row: str, judge: Judge, budget: int | None = None) -> Callable[[], Found]:
@@ -218,11 +229,26 @@ def _than_fewer(source: str, name: str, budget: int, judge: Judge) -> Found:
 def than_shortest(row: str, judge: Judge) -> Callable[[], Found]:
     """A function that compares a row with `oat` at 1 token, in MetaWorld."""
 
-    def acting(name: str, budget: int | None) -> Acting | None:
-        table = read_results(TABLE).get("state", {})
-        return controlled(name, budget) or _evaluated(TABLE, table, name, budget)
+    def find() -> Found:
+        found = _of_one_source((OWN, 1), (row, None))
+        return compared(lambda: found[0], lambda: found[1], judge)() if found else NOT_MEASURED
 
-    return compared(lambda: acting(OWN, 1), lambda: acting(row, None), judge)
+    return find
+
+
+def tabled(row: str, budget: int | None = None) -> Acting | None:
+    """A row of the light table from state, over all of its seeds."""
+    return _evaluated(TABLE, read_results(TABLE).get("state", {}), row, budget)
+
+
+def _of_one_source(*wanted: tuple[str, int | None]) -> list[Acting]:
+    """Rows at budgets, all of `benchmarks.control` or else all of the light table: policies of the
+    two differ in more than their tokens. Empty where neither has all of them."""
+    for look_up in (controlled, tabled):
+        found = [one for row, budget in wanted if (one := look_up(row, budget)) is not None]
+        if len(found) == len(wanted):
+            return found
+    return []
 
 
 def nearer_than_all(row: str, budgets: Sequence[int]) -> Callable[[], Found]:
@@ -234,23 +260,18 @@ def nearer_than_all(row: str, budgets: Sequence[int]) -> Callable[[], Found]:
         budgets: Budgets of `oat`, of which one is enough.
     """
 
-    def acting(name: str, budget: int | None = None) -> Acting | None:
-        table = read_results(TABLE).get("state", {})
-        return controlled(name, budget) or _evaluated(TABLE, table, name, budget)
-
     def find() -> Found:
-        other, own, fewer = acting(row), acting(OWN), [acting(OWN, budget) for budget in budgets]
-        short = [each for each in fewer if each is not None]
-        if other is None or own is None or len(short) < len(budgets):
+        found = _of_one_source((row, None), (OWN, None), *((OWN, budget) for budget in budgets))
+        if not found:
             return NOT_MEASURED
+        other, own, *short = found
         statuses = [_is_nearer(other.success, each.success, own.success) for each in short]
         status = next((s for s in (AGREES, UNSURE) if s in statuses), DIFFERS)
         shown = zip((*budgets, "all"), (*short, own), strict=True)
         rates = ", ".join(f"{100 * each.success['rate']:.0f} at {name}" for name, each in shown)
         ours = f"{100 * other.success['rate']:.0f} %, and {rates}, {own.how}"
         recipes = (*own.recipes, *other.recipes, *(r for each in short for r in each.recipes))
-        source = ", ".join(dict.fromkeys(each.source for each in (other, own, *short)))
-        return judged(ours, source, recipes, (0.0, 0.0), lambda low, high: status)
+        return judged(ours, own.source, recipes, (0.0, 0.0), lambda low, high: status)
 
     return find
 
@@ -292,65 +313,5 @@ def _evaluated(
         how,
         source,
         recipes,
-        tuple(each["solved"] for each in at_budget if "solved" in each),
+        solved_by_seed(own, at_budget[0]["budget"]),
     )
-
-
-CALLS: Mapping[str, Callable[[int, int], int]] = {
-    "bin": lambda tokens, horizon: horizon,
-    "quest": lambda tokens, horizon: tokens,
-    "acodec": lambda tokens, horizon: 1,
-    "oat": lambda tokens, horizon: tokens,
-    "oat-pow2": lambda tokens, horizon: 1 + math.ceil(math.log2(tokens)),
-}
-"""Calls for so many tokens of a chunk of so many actions, as the paper lists them."""
-
-
-def calls_of_schemes() -> Found:
-    """Whether policies took as many calls for a chunk as the paper lists, of every scheme."""
-    found = {kind: rows for kind in (*CALLS, "fast") if (rows := _budgets_of(kind))}
-    if not found:
-        return NOT_MEASURED
-    shown = "; ".join(f"`{kind}` {_calls(each)}" for kind, (_, each) in found.items())
-    status, missing = AGREES, [kind for kind in (*CALLS, "fast") if kind not in found]
-    if missing:
-        status = f"{MISSING} (no policy on {' and '.join(f'`{kind}`' for kind in missing)})"
-    if not all(
-        _is_listed(kind, budget, horizon)
-        for kind, (horizon, each) in found.items()
-        for budget in each
-    ):
-        status = DIFFERS
-    tabled = read_results(TABLE).get("state", {})
-    return Found(shown, status, ", ".join(dict.fromkeys(_source(kind, tabled) for kind in found)))
-
-
-def _source(kind: str, tabled: Mapping[str, Any]) -> str:
-    return TABLE if kind in tabled else "control"
-
-
-def _budgets_of(kind: str) -> tuple[int, list[Mapping[str, Any]]] | None:
-    """The horizon and the results by budget of a kind's policy in the light table, or of one of
-    `benchmarks.control`: neither training nor execution decides how many calls a chunk takes."""
-    row = read_results(TABLE).get("state", {}).get(kind)
-    if row is not None:
-        return row["protocol"]["horizon"], _fixed(row)
-    cells = read_results("control").get("cells", {}).values()
-    named = [cell for cell in cells if cell["row"].split(",")[0] == kind]
-    return (read_result("control")["settings"]["horizon"], _fixed(named[0])) if named else None
-
-
-def _fixed(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Results at numbers of tokens that were asked for."""
-    return [budget for budget in row["budgets"] if budget["budget"] != "auto"]
-
-
-def _is_listed(kind: str, budget: Mapping[str, Any], horizon: int) -> bool:
-    """Whether the calls of a budget are those of the paper; `fast` has one more for the end."""
-    if kind == "fast":
-        return bool(budget["tokens"] <= budget["calls"] <= budget["tokens"] + 1)
-    return bool(budget["calls"] == CALLS[kind](budget["budget"], horizon))
-
-
-def _calls(each: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(f"{b['calls']:.3g} for {b['budget']}" for b in each)

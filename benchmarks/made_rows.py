@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.claim_findings import difference, differences
 from benchmarks.control import GOALS
-from benchmarks.large_findings import TAUGHT
+from benchmarks.large_findings import TAUGHT, TAUGHT_ACTS
 from benchmarks.light_findings import (
     at_all_tokens,
     control_levels,
@@ -17,6 +17,7 @@ from benchmarks.light_findings import (
     light_recipe,
 )
 from benchmarks.markdown import paragraph, said, table
+from benchmarks.recipes_of_today import STEPS, TOKENIZER_STEPS
 from benchmarks.record import read_results
 from benchmarks.report_tokenizers import tokenizer_rows
 from benchmarks.tokenizer_findings import NAMES, SOURCE
@@ -49,17 +50,17 @@ def light_rows() -> str:
     ]
     if not cells:
         return ""
-    now, steps = policy_preset(SMALL.light), tokenizer_preset(SMALL.light).train.steps
+    now = policy_preset(SMALL.light)
     words = paragraph(
         "How the rows of light policies were made here. The paper states neither its numbers of "
         "steps nor its sampling temperature. Rows of `control` come first, where both that are "
-        "compared are there: the episodes of all their seeds count. Those of `policy_table` are "
-        "compared with `oat` at 8 tokens, pair by pair on the same episodes. The preset "
+        "compared are there: the episodes of all their seeds count. Else both are of "
+        "`policy_table`. The preset "
         f"`{SMALL.light}` has changed since some rows were made: each says how many frames its "
         "policy sees, how wide its targets are around the true codes (smoothing, in levels) and "
         "how many layers its offset head has. The commands below now train with "
         f"{now.history} frame, smoothing {now.net.code_smoothing:g}, no offset head, "
-        f"{row_steps('light', SMALL.light)} steps and {steps} of a learned tokenizer. The paper's "
+        f"{STEPS} steps and {TOKENIZER_STEPS} of a learned tokenizer. The paper's "
         "`quest` has the levels 8 8 6 5. Levels are empty where a kind has none, or none were "
         "stored. Where budgets have different numbers of episodes of a task, all are given, from "
         "the smallest budget on. Rows of today store all of this. Frames, smoothing and offset "
@@ -94,6 +95,32 @@ def same_recipe() -> str:
         f"policy are trainings of their own, and the goals are others (seed {GOALS} of `control`, "
         f"{row['protocol']['seed']} of `policy_table`). What accounts for the difference was not "
         "measured: a row of one seed may be off by as much."
+    )
+    return f"\n{words}\n"
+
+
+def repeated_goals() -> str:
+    """Which rows pool seeds that met the same goals, and what that does to their intervals."""
+    found = [
+        (f"`{name}` of `control`", len(cells), at_all_tokens(cells[0])["success"]["episodes"])
+        for name, cells in control_rows().items()
+    ]
+    taught: dict[str, list[dict[str, Any]]] = {}
+    for row in taught_rows():
+        name = f"`{row['kind']}` on `{row['family']}` of `vlm_expert`"
+        taught.setdefault(name, []).append(row)
+    found += [
+        (name, len(rows), rows[0]["success"][TAUGHT_ACTS]["all"]["episodes"])
+        for name, rows in taught.items()
+    ]
+    rows = [f"{name} ({seeds} seeds, {goals} goals)" for name, seeds, goals in found if seeds > 1]
+    if not rows:
+        return ""
+    words = paragraph(
+        "Episodes of all seeds of a row count as independent ones. In `control` and `vlm_expert` "
+        "every seed meets the same goals, and what is hard for one is likely to be hard for the "
+        "others: intervals that hold several seeds of these are a little too narrow. They are "
+        f"those with {' and '.join(rows)}."
     )
     return f"\n{words}\n"
 

@@ -22,12 +22,11 @@ from benchmarks.closed_loop import (
     Cell,
     arguments,
     cells,
+    compared_with,
     in_order,
     is_finished,
     measure_cell,
-    paired,
     parsed,
-    read_evaluation,
     row_runs,
 )
 from benchmarks.record import read_results, write_result
@@ -59,7 +58,7 @@ def main(argv: list[str] | None = None) -> None:
             continue
         print(what, flush=True)
         _, numbers = measure_cell(runs, TABLE, cell, place)
-        save(observed, cell, numbers, runs, place)
+        save(observed, cell, numbers)
 
 
 def find_place(args: Namespace, runs: RowRuns) -> Place:
@@ -73,18 +72,11 @@ def find_place(args: Namespace, runs: RowRuns) -> Place:
     return place
 
 
-def save(observed: str, cell: Cell, row: dict[str, Any], runs: RowRuns, place: Place) -> None:
-    """Save the row beside the others, and compare all rows whose episodes are known."""
+def save(observed: str, cell: Cell, row: dict[str, Any]) -> None:
+    """Save the row beside the others, compared with the reference as far as both are known."""
     results = read_results(NAME)  # another process may have added to them
-    rows = in_order({**results.get(observed, {}), cell.label: row}, list(TABLE.all_rows))
-    records = {
-        label: record
-        for label in rows
-        if (record := read_evaluation(runs, TABLE, Cell.labeled(label), place)) is not None
-    }
-    for label, pairs in paired(REFERENCE, records).items():
-        rows[label] = {**rows[label], "against": pairs}
-    found = {**results, observed: rows}
+    rows = compared_with(REFERENCE, results.get(observed, {}), cell.label, row)
+    found = {**results, observed: in_order(rows, list(TABLE.all_rows))}
     write_result(NAME, seed=SEED, settings={"reference": list(REFERENCE)}, results=found)
 
 

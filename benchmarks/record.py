@@ -144,6 +144,35 @@ def _recipes_in_rows(record: dict[str, Any]) -> dict[str, Any]:
     return record | {"results": _recipes(record["results"])}
 
 
+def _policy_table_from_4(record: dict[str, Any]) -> dict[str, Any]:
+    """Rows without comparisons with a reference that was measured again since: those whose
+    difference is not that of the rates that are stored."""
+    scheme, budget = record["settings"]["reference"]
+    tables = {}
+    for observed, rows in record["results"].items():
+        rates = _rates(rows[scheme]) if scheme in rows else {}
+        tables[observed] = {
+            name: _compared_with(row, rates.get(str(budget))) for name, row in rows.items()
+        }
+    return record | {"results": tables}
+
+
+def _rates(row: dict[str, Any]) -> dict[str, float]:
+    return {str(budget["budget"]): budget["success"]["rate"] for budget in row["budgets"]}
+
+
+def _compared_with(row: dict[str, Any], reference: float | None) -> dict[str, Any]:
+    """A row with those of its comparisons that are with this rate."""
+    kept = {
+        budget: pair
+        for budget, pair in row.get("against", {}).items()
+        if reference is not None
+        and abs(_rates(row)[budget] - reference - pair["difference"]) < 1e-9
+    }
+    own = {name: value for name, value in row.items() if name != "against"}
+    return {**own, "against": kept} if kept else own
+
+
 def _rate_distortion_from_1(record: dict[str, Any]) -> dict[str, Any]:
     """Rows with settings of their own; those of the file were the same in all runs until then."""
     own = {name: record["settings"][name] for name in ("preset", "held_out", "horizon")}
@@ -199,7 +228,10 @@ UPGRADES = {
     "control": {1: _control_from_1},
     "control_times": {1: _control_times_from_1},
     "neighbors": {1: _neighbors_from_1},
-    "policy_table": {1: _policy_table_from_1, 2: _policy_table_from_2, 3: _recipes_in_tables},
+    "policy_table": {
+        **{1: _policy_table_from_1, 2: _policy_table_from_2, 3: _recipes_in_tables},
+        4: _policy_table_from_4,
+    },
     "policy_pusht": {1: _policy_pusht_from_1, 2: _policy_pusht_from_2, 3: _recipes_in_rows},
     "policy_robosuite": {1: _recipes_in_rows},
     "policy_sweep": {1: _recipes_in_tables},

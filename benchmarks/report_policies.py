@@ -39,7 +39,8 @@ def policy_table(record: dict[str, Any]) -> str:
             "The milliseconds of a query were measured beside other work; only their order of "
             "magnitude counts.",
             f"The last column is the difference to `{row}` at {budget} on the same episodes, with "
-            "its 95 % interval and the p-value of McNemar's exact test.",
+            "its 95 % interval and the p-value of McNemar's exact test; it is empty where the two "
+            "do not both say which episodes they solved.",
         )
     ]
     for observed, rows in record["results"].items():

@@ -376,6 +376,7 @@ def decodability(record: dict[str, Any]) -> str:
         (
             *(f"`{kind}`", str(row["vocabulary"]), _ends(row["shortest"], row["longest"])),
             f"{row['decoded']} of {row['tried']}",
+            row.get("ordered", {}).get("evidence", ""),
         )
         for kind, row in record["results"].items()
     ]
@@ -387,8 +388,10 @@ def decodability(record: dict[str, Any]) -> str:
             "gives finite actions without being mended (`fast` is strict).",
             f"Tokenizers have the preset `{record['settings']['preset']}` and, where they learn, "
             f"{record['settings']['steps']} steps: whether ids decode does not depend on training.",
+            "Prefixes of `fast` are decoded at doubling lengths, missing coefficients padded; "
+            "errors of those of `oat` and `oat-pow2`, which depend on training, are above.",
         ),
-        table(("tokenizer", "vocabulary", "ids", "decoded"), lines),
+        table(("tokenizer", "vocabulary", "ids", "decoded", "prefixes"), lines),
         script="decodability",
     )
 

@@ -6,19 +6,20 @@ in `benchmarks/results/`, tables and commands come from `oatkit.jobs.paper_table
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from benchmarks.claim_findings import SAME
 from benchmarks.claims import CLAIMS
 from benchmarks.made_rows import (
     large_rows,
     light_rows,
     other_recipe,
+    repeated_goals,
     same_recipe,
     tokenizer_steps,
 )
 from benchmarks.markdown import paragraph, table
 from benchmarks.policy_sweep import TABLES as SWEPT
+from benchmarks.recipes_of_today import recipes_of_today
+from benchmarks.row_commands import LightScript, quoted, trained_hours
 from benchmarks.tokenizer_findings import COMPACT, TRACKS
 from oatkit.commands.reproduce import needs
 from oatkit.jobs.paper_tables import OWN_TABLES, PAPER_TABLES, PaperTable
@@ -43,21 +44,25 @@ real-robot half of the paper is absent.
 
 - **agrees:** the 95 % interval of our difference lies on the paper's side of zero; where the paper
   finds no difference, it lies within {same} points of zero; where it finds a rate closer to one
-  than to another, our rate lies on that side of their middle, and those two can be told apart.
-  Errors of tokenizers and numbers of tokens and calls have no intervals, their values decide, on
-  every dataset on which all that is compared was measured: an error tracks another if it is within
-  a factor of {tracks} at every budget, and is nearly lossless if it is the smallest of all kinds; a
-  kind is compact if it has at most {compact} % as many tokens as `bin`.
+  than to another, our rate lies on that side of their middle, and those two can be told apart. A
+  trend agrees if no pair of rows that was measured lies on the other side and one at least lies on
+  the paper's; the pairs are named. Errors of tokenizers and numbers of tokens and calls have no
+  intervals, their values decide, on every dataset on which all that is compared was measured: an
+  error tracks another if it is within a factor of {tracks} at every budget, and is nearly lossless
+  if it is the smallest of all kinds; a kind is compact if it has at most {compact} % as many tokens
+  as `bin`.
 - **does not:** it lies on the other side, or further away.
 - **too few episodes to tell:** neither.
 - **cannot be run here:** for the reason that is given.
 - **not measured:** no result is stored, or only of a part of the claim, or what is compared differs
   in more than its tokens: in steps of policies or tokenizers, batches, frames, smoothing, offset
-  heads, temperature or the mix of tasks. Brackets say which.
+  heads, temperature or the mix of tasks. Brackets say which. It could be measured here: each such
+  row has the command that does it, and about how long that takes.
 
 Intervals count episodes. They do not hold how much one training differs from the next: a row with
-one seed is one training.
-
+one seed is one training. Episodes that both rows had are compared pair by pair where the rows say
+which they solved, or did when they were stored; others are unpaired, as if they were independent.
+{repeated_goals}
 ## Claims
 """
 RUNNING = """
@@ -78,12 +83,13 @@ tokenizer, which the paper uses, is named by `--published`.
 `--seeds` and `--temperatures` take several values; tokenizers are trained once for all of them.
 
 Scripts of `benchmarks/` keep the numbers of this page. `policy_table`, `policy_sweep`,
-`policy_pusht`, `policy_robosuite` and `tokenizer_rate_distortion` run the rows of `oatkit
-reproduce` by the same code; `control` compares ways to execute chunks on the same demonstrations,
+`policy_pusht`, `policy_robosuite` and `tokenizer_rate_distortion` share the code that runs the rows
+of `oatkit reproduce`; `control` compares ways to execute chunks on the same demonstrations,
 `vlm_pipeline` and `vlm_expert` train vision-language policies, and `prefix_picture`, `decodability`
 and `policy_latency` measure one thing each. Each row is added to its JSON file with its own
 settings.
-
+"""
+EXAMPLES = """
 ```bash
 oatkit reproduce
 oatkit reproduce light-policies --out out/reproduction
@@ -99,10 +105,10 @@ def reproduction_page() -> str:
     """The page as Markdown."""
     limits = {"same": round(100 * SAME), "tracks": TRACKS, "compact": round(100 * COMPACT)}
     limits["demonstrations"] = SCALES["small"].demonstrations
-    introduction = INTRODUCTION.format(**limits)
+    introduction = INTRODUCTION.format(**limits, repeated_goals=repeated_goals())
     rows = []
     for claim in CLAIMS:
-        found = claim.find()
+        found = claim.found()
         name = f"[{claim.table}](#{claim.table})"
         source = ", ".join(f"`{name}`" for name in found.source.split(", ") if name)
         rows.append((name, claim.says, claim.paper, found.ours, source, found.status))
@@ -110,7 +116,7 @@ def reproduction_page() -> str:
     sections = "".join(_section(name, one) for name, one in PAPER_TABLES.items())
     own = "".join(_section(name, one) for name, one in OWN_TABLES.items())
     made = f"{light_rows()}{same_recipe()}{tokenizer_steps()}{large_rows()}"
-    run = f"{RUNNING}{_deciding()}{sections}"
+    run = f"{RUNNING}{recipes_of_today()}{EXAMPLES}{_deciding()}{sections}"
     return f"{introduction}\n{claims}\n{made}{run}\n## Not in the paper\n{own}"
 
 
@@ -120,10 +126,6 @@ def deciding_rows(*tables: str) -> list[str]:
     return list(dict.fromkeys(rows))
 
 
-def _only(rows: Sequence[str]) -> str:
-    return " ".join(f'"{row}"' if " " in row else row for row in rows)
-
-
 def _deciding() -> str:
     """The commands that run what decides the claims of the ablations, and nothing else."""
     cells = {name: deciding_rows(name) for name in SWEPT}
@@ -131,11 +133,12 @@ def _deciding() -> str:
     words = paragraph(
         f"Claims about horizons and codebooks need {sum(map(len, cells.values()))} of "
         f"{sum(len(PAPER_TABLES[name].rows) for name in SWEPT)} cells, which share {len(policies)} "
-        "policies. These commands run them one by one for this page, and skip what is finished:"
+        "policies. These commands run them one by one for this page, for as many steps as the "
+        "stored ones have, and skip what is finished:"
     )
+    scripts = {name: LightScript.named("policy_sweep", name) for name in SWEPT}
     commands = "\n".join(
-        f"python -m benchmarks.policy_sweep --tables {name} --only {_only(rows)}"
-        for name, rows in cells.items()
+        command for name, rows in cells.items() for command in scripts[name].commands(rows)
     )
     return f"\n{words}\n\n```bash\n{commands}\n```\n"
 
@@ -143,11 +146,13 @@ def _deciding() -> str:
 def _section(name: str, one: PaperTable) -> str:
     parts = [f"\n### {name}\n\n{one.title}. {one.shows}\n"]
     if one.work == "nothing":
-        return "".join([*parts, f"\nNothing to run: {one.instead}.\n"])
+        commands = "\n".join(one.shown_by)
+        return f"{parts[0]}\nNothing to measure: {one.instead}.\n\n```bash\n{commands}\n```\n"
     parts.append(f"\n```bash\noatkit reproduce {name}\n```\n")
     if rows := deciding_rows(name):
-        only = f"oatkit reproduce {name} --only {_only(rows)}"
-        parts.append(f"\nOnly the rows that decide the claims:\n\n```bash\n{only}\n```\n")
+        only = f"oatkit reproduce {name} --only {quoted(rows)}"
+        words = "Only the rows that decide the claims, by the recipe of today:"
+        parts.append(f"\n{words}\n\n```bash\n{only}\n```\n")
     parts.append(other_recipe(one))
     if one.extras:
         listed = ", ".join(f'`"{row}"`' if " " in row else f"`{row}`" for row in one.extras)
@@ -156,4 +161,4 @@ def _section(name: str, one: PaperTable) -> str:
     for scale, what in needs(one).items():
         code = f"{what.replace(' --', ' `--', 1)}`" if " --" in what else what
         parts.append(f"- **{scale}:** {code}.\n")
-    return "".join(parts)
+    return "".join([*parts, trained_hours(name, one)])

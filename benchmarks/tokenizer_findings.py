@@ -23,6 +23,8 @@ NAMES = {
     "panda": "Panda",
 }
 """Datasets whose errors decide."""
+IS_ORDERED = {"fast": True, "bin": False, "quest": False}
+"""What the paper says of kinds whose order does not depend on training."""
 KINDS = ("bin", "fast, fitted", "quest", "acodec", "oat", "oat-pow2")
 
 
@@ -47,11 +49,10 @@ def _steps(data: str, *kinds: str) -> str:
     return f"{' and '.join(str(steps) for steps in found if steps)} steps"
 
 
-def _no_alike(datasets: Sequence[str], *kinds: str) -> str:
-    """Datasets on which trained kinds had different numbers of steps, in words."""
-    rows = read_results(SOURCE)
-    unlike = [d for d in datasets if len({rows[d][kind]["steps"] for kind in kinds} - {0}) > 1]
-    return _on(unlike, *kinds)
+def _are_alike(data: str, *kinds: str) -> bool:
+    """Whether all trained kinds had the same number of steps on a dataset."""
+    rows = read_results(SOURCE)[data]
+    return len({rows[kind]["steps"] for kind in kinds} - {0}) <= 1
 
 
 def _falls(errors: Sequence[float]) -> bool:
@@ -83,13 +84,18 @@ def tracks() -> Found:
         data: max(max(a / b, b / a) for a, b in zip(one, grouped, strict=True))
         for data, (one, grouped) in found.items()
     }
-    shown = ", ".join(
-        f"{factor:.2f} on {_on([data], 'oat', 'oat-pow2')}" for data, factor in widest.items()
-    )
-    status = AGREES if max(widest.values()) <= TRACKS else DIFFERS
-    if unlike := _no_alike(list(widest), "oat", "oat-pow2"):
-        status = f"{MISSING} (not only the tokens differ: {unlike})"
-    return Found(f"within a factor of {shown} at every budget", status, SOURCE)
+    alike = [data for data in widest if _are_alike(data, "oat", "oat-pow2")]
+    unlike = _on([data for data in widest if data not in alike], "oat", "oat-pow2")
+    if not alike:
+        return Found(
+            f"errors of {unlike}", f"{MISSING} (not only the tokens differ: {unlike})", SOURCE
+        )
+    factors = ", ".join(f"{widest[data]:.2f} on {_on([data], 'oat', 'oat-pow2')}" for data in alike)
+    shown = f"within a factor of {factors} at every budget"
+    if unlike:
+        shown += f"; left out, as not only the tokens differ: {unlike}"
+    status = AGREES if all(widest[data] <= TRACKS for data in alike) else DIFFERS
+    return Found(shown, status, SOURCE)
 
 
 def nearly_lossless() -> Found:
@@ -131,18 +137,26 @@ def compact() -> Found:
 
 
 def ordered() -> Found:
-    """Whether prefixes of `oat` and `oat-pow2` are coarse chunks; those of other kinds are not
-    decoded here."""
+    """Whether prefixes of `oat`, `oat-pow2` and `fast` are coarse chunks, and those of `bin` and
+    `quest` are none."""
     found = _errors("oat", "oat-pow2")
     if not found:
         return NOT_MEASURED
     falling = [data for data, kinds in found.items() if all(map(_falls, kinds))]
     on = _on(falling, "oat", "oat-pow2") or "none"
-    shown = f"the errors of `oat` and `oat-pow2` fall with every budget on {on}"
-    if len(falling) < len(found):
-        return Found(shown, DIFFERS, SOURCE)
-    why = "prefixes of `fast`, `bin` and `quest` are not decoded"
-    return Found(shown, f"{MISSING} ({why})", SOURCE)
+    tried = read_results("decodability").items()
+    marks = {kind: row["ordered"] for kind, row in tried if "ordered" in row}
+    shown = [f"the errors of `oat` and `oat-pow2` fall with every budget on {on}"]
+    shown += [f"`{kind}`: {marks[kind]['evidence']}" for kind in IS_ORDERED if kind in marks]
+    holds = [marks[kind]["holds"] == is_so for kind, is_so in IS_ORDERED.items() if kind in marks]
+    if len(falling) < len(found) or not all(holds):
+        status = DIFFERS
+    elif missing := [f"`{kind}`" for kind in IS_ORDERED if kind not in marks]:
+        status = f"{MISSING} (prefixes of {' and '.join(missing)} were not decoded)"
+    else:
+        status = AGREES
+    source = f"{SOURCE}, decodability" if marks else SOURCE
+    return Found("; ".join(shown), status, source)
 
 
 def refines() -> Found:

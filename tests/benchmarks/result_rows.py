@@ -13,7 +13,8 @@ def control_cell(
 ) -> dict[str, Any]:
     """A cell of `benchmarks.control` under the paper's protocol, with 200 episodes a budget."""
     rates = [
-        {"budget": budget, "success": asdict(success_rate(number, 200)), "calls": float(budget)}
+        {"budget": budget, "success": asdict(success_rate(number, 200))}
+        | {"calls": float(budget), "tokens": float(budget)}
         for budget, number in successes.items()
     ]
     made = {"steps": 2500, "tokenizer_steps": tokenizer_steps, "episodes": 50}

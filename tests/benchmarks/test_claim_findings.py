@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
@@ -66,7 +66,8 @@ def acting(*solved: dict[str, str], source: str = "policy_sweep") -> claims.Acti
     """A policy whose trainings solved these episodes."""
     found = [letter for each in solved for letters in each.values() for letter in letters]
     success = asdict(success_rate(found.count("1"), len(found)))
-    return claims.Acting(success, "temperature 0", source, ({"steps": 9},) * len(solved), solved)
+    recipes = ({"steps": 9},) * len(solved)
+    return claims.Acting(success, "temperature 0", source, recipes, dict(enumerate(solved)))
 
 
 def test_the_same_episodes_are_compared_pair_by_pair() -> None:
@@ -92,3 +93,51 @@ def test_other_episodes_are_compared_as_independent_ones(other: claims.Acting) -
     first = acting({"push": "0010" * 10})
     assert not first.is_paired_with(other)
     assert other.less(first) == claims.difference(first.success, other.success)
+    found = claims.compared(lambda: first, lambda: other, claims.is_larger)()
+    assert f"40 and {other.success['episodes']} episodes, unpaired, of 1 and" in found.ours
+
+
+def test_other_goals_are_other_episodes() -> None:
+    first, other = acting({"push": "0010" * 10}), acting({"push": "0011" * 10})
+    assert other.is_paired_with(first)
+    assert not replace(other, solved={1: other.solved[0]}).is_paired_with(first)
+    assert not replace(other, recipes=other.recipes * 2).is_paired_with(first), "of one training"
+
+
+def rates(one: int, other: int, steps: int = 9) -> claims.Pair:
+    """Two policies that solve so many of 200 episodes each."""
+    first, second = (
+        claims.Acting(asdict(success_rate(n, 200)), "temperature 0", "control", ({"steps": s},))
+        for n, s in ((one, 9), (other, steps))
+    )
+    return first, second
+
+
+@pytest.mark.parametrize(
+    ("pairs", "status"),
+    [
+        ({"a": rates(40, 120), "b": rates(80, 82)}, claims.AGREES),
+        ({"a": rates(40, 120), "b": rates(120, 40)}, claims.DIFFERS),
+        ({"a": rates(80, 82), "b": rates(82, 80)}, claims.UNSURE),
+        ({"a": rates(40, 120), "b": (None, rates(1, 1)[1])}, claims.AGREES),
+        ({"a": rates(80, 82), "b": rates(120, 40, steps=5)}, claims.UNSURE),
+        ({"b": (None, None)}, claims.MISSING),
+    ],
+)
+def test_every_pair_of_a_trend_that_was_measured_counts(
+    pairs: dict[str, claims.Pair], status: str
+) -> None:
+    found = claims.trend(lambda: pairs)()
+    assert found.status == status
+    for name, (one, other) in pairs.items():
+        assert (f"{name}: " in found.ours) == (None not in (one, other))
+
+
+def test_a_trend_says_what_each_pair_found() -> None:
+    found = claims.trend(lambda: {"a": rates(40, 120), "b": rates(80, 82)})()
+    assert found.ours == (
+        "a: 20 and 60 %, +40 points (+31 to +48) (agrees); b: 40 and 41 %, +1 points (-9 to +11) "
+        "(too few episodes to tell); each of 200 episodes of 1 seed, temperature 0, 9 steps"
+    )
+    unlike = claims.trend(lambda: {"a": rates(40, 120, steps=5)})()
+    assert unlike.status == f"{claims.MISSING} (not only the tokens differ: steps 9 and 5)"

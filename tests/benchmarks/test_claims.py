@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
+import shlex
+import sys
+from argparse import ArgumentParser
 from pathlib import Path
+from typing import NoReturn
+from unittest.mock import patch
+
+import pytest
+import tyro
 
 from benchmarks import claim_findings as claims
-from benchmarks import record
+from benchmarks import record, vlm_expert, vlm_training
 from benchmarks.claims import CLAIMS
 from benchmarks.report import DOCS
 from benchmarks.reproduction import reproduction_page
 from oatkit.jobs.paper_tables import OWN_TABLES, PAPER_TABLES
 
 PAGE = DOCS / "reproduction.md"
+TYRO = {
+    "benchmarks.vlm_pipeline": vlm_training.Options,
+    "benchmarks.vlm_expert": vlm_expert.ExpertOptions,
+}
+"""Scripts whose options are a dataclass."""
+PARSE = ArgumentParser.parse_args
 STATUSES = (claims.AGREES, claims.DIFFERS, claims.UNSURE, claims.MISSING, "cannot be run here (")
 
 
@@ -44,7 +60,7 @@ def test_every_table_that_is_run_has_a_claim() -> None:
 
 
 def found_now() -> list[tuple[claims.Claim, claims.Found]]:
-    return [(claim, claim.find()) for claim in CLAIMS]
+    return [(claim, claim.found()) for claim in CLAIMS]
 
 
 def test_a_page_of_other_results_has_other_statuses(results: Path) -> None:
@@ -61,6 +77,44 @@ def test_a_page_of_other_results_has_other_statuses(results: Path) -> None:
 
 
 def test_nothing_is_claimed_without_results(results: Path) -> None:
-    for _, found in found_now():
+    for claim, found in found_now():
         assert found.ours == ""
         assert found.status.startswith((claims.MISSING, "cannot be run here ("))
+        assert (claim.needs is None) == found.status.startswith("cannot be run here (")
+        assert_parses(found)
+
+
+def test_what_is_not_measured_says_how_long_it_takes_by_which_command() -> None:
+    missing = [found for _, found in found_now() if found.status.startswith(claims.MISSING)]
+    for found in missing:
+        assert re.search(r": needs (minutes,|about [\d.]+ hours of two cores) ", found.status), (
+            found.status
+        )
+        assert_parses(found)
+
+
+class ParsedError(Exception):
+    """A command was parsed, and is not to run."""
+
+
+def assert_parses(found: claims.Found) -> None:
+    """Whether the command of a claim that is not measured is one that its script takes."""
+    if not found.status.startswith(claims.MISSING):
+        return
+    *_, command, _ = found.status.split("`")
+    python, flag, module, *words = shlex.split(command)
+    assert (python, flag) == ("python", "-m")
+    if module in TYRO:
+        tyro.cli(TYRO[module], args=words)
+        return
+    with (
+        patch.object(sys, "argv", [module, *words]),
+        patch.object(ArgumentParser, "parse_args", parse_and_stop),
+        pytest.raises(ParsedError),
+    ):
+        importlib.import_module(module).main()
+
+
+def parse_and_stop(parser: ArgumentParser, argv: list[str] | None = None) -> NoReturn:
+    PARSE(parser, argv)
+    raise ParsedError

@@ -22,7 +22,14 @@ def test_every_kind_is_tried_and_fast_alone_fails(
     assert found["bin"]["shortest"] == found["bin"]["longest"] == 64
     assert found["fast"]["decoded"] < 20
     assert tokenizer_findings.decodes().status == AGREES
+    assert [kind for kind, row in found.items() if "ordered" in row] == [
+        *("bin", "fast", "quest", "acodec")
+    ]
+    assert found["bin"]["ordered"]["evidence"] == "no prefix decodes, only all 64 tokens do"
+    assert found["acodec"]["ordered"]["holds"] is None
+    assert "the error falls at" in found["fast"]["ordered"]["evidence"]
     assert "| `oat` | 1920 | 16 | 20 of 20 |" in report.section("decodability")
+    assert "| 20 of 20 | no prefix decodes, only all 64 tokens" in report.section("decodability")
 
 
 def test_actions_that_are_not_finite_do_not_count() -> None:

@@ -40,14 +40,30 @@ def test_vision_language_policies_decide_if_they_were_trained_alike(results: Pat
     assert fast() == claims.NOT_MEASURED, "the paper mends sequences"
 
 
-def test_success_rises_with_tokens_if_all_are_better_than_one(results: Path) -> None:
-    rises = large_findings.rises("paligemma2", claims.is_larger)
+def test_success_rises_with_tokens_if_no_pair_of_budgets_contradicts_it(results: Path) -> None:
+    rises = large_findings.rises("paligemma2")
     save_pipeline(oat=pipeline_row({"as it is": 50}))
     assert rises() == claims.NOT_MEASURED
     save_pipeline(oat=pipeline_row({"as it is": 50, "budget 1": 10}))
     assert rises().status == claims.AGREES
-    save_pipeline(oat=pipeline_row({"as it is": 10, "budget 1": 50}))
+    save_pipeline(oat=pipeline_row({"as it is": 50, "budget 1": 30, "budget 2": 10}))
     assert rises().status == claims.DIFFERS
+    assert "1 and 2 tokens: 50 and 17 %" in rises().ours
+    assert large_findings.best_with_all("paligemma2")().status == claims.AGREES
+    save_pipeline(oat=pipeline_row({"as it is": 50, "budget 1": 10, "budget 2": 59}))
+    assert "2 and all tokens: 98 and 83 %" in rises().ours
+    assert large_findings.best_with_all("paligemma2")().status == claims.DIFFERS
+
+
+def test_a_kind_is_the_worst_if_no_other_is_worse(results: Path) -> None:
+    worst = large_findings.is_least("paligemma2", "bin")
+    save_pipeline(oat=pipeline_row({"as it is": 50}))
+    assert worst() == claims.NOT_MEASURED
+    rows = {"oat": pipeline_row({"as it is": 50}), "bin": pipeline_row({"as it is": 10})}
+    save_pipeline(**rows)
+    assert worst().status == claims.AGREES
+    save_pipeline(**rows, quest=pipeline_row({"as it is": 0}))
+    assert worst().status == claims.DIFFERS
 
 
 @pytest.mark.parametrize(

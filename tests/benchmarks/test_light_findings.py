@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +114,8 @@ def test_ablations_in_closed_loop_decide_too(results: Path) -> None:
     record.write_result("policy_sweep", seed=0, settings={}, results={"codebook": rows})
     assert find().status == claims.AGREES
     assert find().ours == (
-        "20 and 60 %: +40 points (+31 to +48), 200 and 200 episodes of 1 and 1 seeds, "
-        "temperature 0, 100 steps"
+        "20 and 60 %: +40 points (+31 to +48), 200 and 200 episodes, unpaired, of 1 and 1 "
+        "seeds, temperature 0, 100 steps"
     )
 
 
@@ -133,8 +134,8 @@ def test_rows_of_control_come_before_the_light_table(results: Path) -> None:
     save_control(*oat, control_cell("quest", 0, {16: 140}))
     assert (quest().status, quest().source) == (claims.DIFFERS, "control")
     assert quest().ours == (
-        "70 and 50 %: -20 points (-27 to -12), 200 and 600 episodes of 1 and 3 seeds, "
-        "temperature 0, 2500 steps"
+        "70 and 50 %: -20 points (-27 to -12), 200 and 600 episodes, unpaired, of 1 and 3 "
+        "seeds, temperature 0, 2500 steps"
     )
     one = light_findings.than_oat("oat", claims.is_larger, budget=1)
     assert one().source == "policy_table", "control has no such budget"
@@ -210,44 +211,6 @@ def test_rows_of_robosuite_decide(results: Path) -> None:
     assert find().status == claims.AGREES
 
 
-def test_calls_are_those_that_the_paper_lists(results: Path) -> None:
-    def row(calls: dict[int, float], tokens: float = 0.0) -> dict[str, Any]:
-        budgets = [
-            {"budget": budget, "calls": number, "tokens": tokens or budget}
-            for budget, number in calls.items()
-        ]
-        return {"budgets": budgets, "protocol": {"horizon": 32}}
-
-    def status() -> str:
-        record.write_result("policy_table", seed=0, settings={}, results={"state": rows})
-        return light_findings.calls_of_schemes().status
-
-    rows = {"bin": row({128: 32.0}), "oat-pow2": row({1: 1.0, 8: 4.0})}
-    assert status() == f"{claims.MISSING} (no policy on `quest` and `acodec` and `oat` and `fast`)"
-    rows |= {"quest": row({16: 16.0}), "acodec": row({8: 1.0}), "oat": row({8: 8.0})}
-    assert status() == f"{claims.MISSING} (no policy on `fast`)"
-    rows["fast"] = row({128: 21.0}, tokens=20.5)
-    assert status() == claims.AGREES
-    rows["fast"] = row({128: 21.0}, tokens=17.5)
-    assert status() == claims.DIFFERS
-    del rows["fast"]
-    rows["oat-pow2"] = row({1: 1.0, 8: 5.0})
-    assert status() == claims.DIFFERS, "one that is not as listed is enough"
-
-
-def test_calls_of_kinds_that_only_control_has(results: Path) -> None:
-    budget = {"budget": 8, "calls": 1.0, "tokens": 8.0}
-    cell = {"row": "acodec", "seed": 0, "rule": "8", "budgets": [budget], "kind": "acodec"}
-    cells = {"cells": {"acodec/0/8": cell}}
-    record.write_result("control", seed=0, settings={"horizon": 32}, results=cells)
-    found = light_findings.calls_of_schemes()
-    assert (found.ours, found.source) == ("`acodec` 1 for 8", "control")
-    assert "`acodec`" not in found.status
-    budget["calls"] = 2.0
-    record.write_result("control", seed=0, settings={"horizon": 32}, results=cells)
-    assert light_findings.calls_of_schemes().status == claims.DIFFERS
-
-
 @pytest.mark.parametrize(
     ("others", "status"),
     [
@@ -266,3 +229,51 @@ def test_a_row_nearer_to_few_tokens(results: Path, others: dict[int, int], statu
     other = control_cell("oat, no nesting", 0, {8: 70}, tokenizer_steps=2000)
     save_control(control_cell("oat", 0, others), other)
     assert find().status.endswith("(not only the tokens differ: tokenizer steps 8000 and 2000)")
+
+
+def table_row(successes: dict[int, int], **changes: Any) -> dict[str, Any]:
+    """A row of the light table without comparisons."""
+    cell = control_cell("", 0, successes, tokenizer_steps=2000)
+    return {**cell, "protocol": {"sampling": {"temperature": 0.0}}, **changes}
+
+
+def test_all_that_is_compared_is_of_one_source(results: Path) -> None:
+    """Policies of `control` and of the light table are not trained alike."""
+    nearer = light_findings.nearer_than_all("oat, no nesting", (2, 4))
+    stronger = light_findings.than_shortest("oat, no nesting", claims.is_larger)
+    save_control(control_cell("oat", 0, {8: 114}))
+    plain = table_row({8: 123})
+    save_light(table_row({1: 66, 2: 98, 4: 96, 8: 99}), **{"oat, no nesting": plain})
+    assert (nearer().status, nearer().source) == (claims.UNSURE, "policy_table")
+    assert (stronger().status, stronger().source) == (claims.AGREES, "policy_table")
+    assert nearer().ours.startswith("62 %, and 49 at 2, 48 at 4, 50 at all, temperature 0")
+
+
+def test_rows_without_a_stored_comparison_are_compared_by_what_they_solved(results: Path) -> None:
+    quest = light_findings.than_oat("quest", claims.is_larger)
+    rows = [table_row({8: 120}), table_row({8: 100})]
+    save_light(rows[0], quest=rows[1])
+    assert "200 and 200 episodes, unpaired, of 1 and 1 seeds" in quest().ours
+    for row, solved in zip(rows, ("1" * 120 + "0" * 80, "1" * 100 + "0" * 100), strict=True):
+        row["budgets"][0]["solved"] = {"push": solved}
+    save_light(rows[0], quest=rows[1])
+    assert "50 and 60 %: +10 points" in quest().ours
+    assert "the same 200 episodes of 1 and 1 seeds" in quest().ours
+    assert quest().status == claims.AGREES
+
+
+def test_a_trend_of_the_ablations_is_decided_by_all_pairs_that_are_there(results: Path) -> None:
+    cells = [f"{horizon} actions, 8 tokens" for horizon in (64, 32, 16, 8)]
+    find = light_findings.swept_trend("horizons-half", list(combinations(cells, 2)))
+    assert find() == claims.NOT_MEASURED
+    rows = {cells[0]: table_row({8: 80}), cells[1]: table_row({8: 99})}
+    record.write_result("policy_sweep", seed=0, settings={}, results={"horizons-half": rows})
+    assert find().status == claims.UNSURE
+    rows[cells[3]] = table_row({8: 189})
+    record.write_result("policy_sweep", seed=0, settings={}, results={"horizons-half": rows})
+    assert find().status == claims.AGREES
+    assert f"`{cells[0]}` and `{cells[3]}`: 40 and 94 %, +54 points" in find().ours
+    assert cells[2] not in find().ours, "which was not measured"
+    rows[cells[3]] = table_row({8: 20})
+    record.write_result("policy_sweep", seed=0, settings={}, results={"horizons-half": rows})
+    assert find().status == claims.DIFFERS

@@ -67,3 +67,23 @@ def test_numbers_of_episodes_are_those_that_ran() -> None:
     assert made_rows.episodes(even) == "10"
     uneven = [tasks(can=(0, 10), lift=(7, 20)), tasks(can=(0, 10), lift=(7, 18))]
     assert made_rows.episodes(uneven) == "can 10, lift 20 / 18"
+
+
+def test_rows_whose_seeds_met_the_same_goals_are_named(results: Path) -> None:
+    """Their episodes are counted as independent ones, which makes intervals too narrow."""
+    assert made_rows.repeated_goals() == ""
+    cells = [control_cell("oat, no offset", seed, {8: 100}) for seed in range(3)]
+    found = {f"{cell['row']}/{cell['seed']}/half": cell for cell in cells}
+    record.write_result("control", seed=0, settings={}, results={"cells": found})
+    row = {"recipe": "co-trained, then expert", "kind": "oat", "family": "qwen3-vl"}
+    row |= {"success": {"flow, deterministic": tasks(lock=(9, 15), unlock=(9, 15))}}
+    for each in row["success"].values():
+        each["all"] = each["success"]
+    rows = {"rows": {"a/0": row}}
+    record.write_result("vlm_expert", seed=0, settings={}, results=rows)
+    one = "those with `oat, no offset` of `control` (3 seeds, 200 goals)."
+    assert one in " ".join(made_rows.repeated_goals().split())
+    rows["rows"]["a/1"] = row
+    record.write_result("vlm_expert", seed=0, settings={}, results=rows)
+    other = "and `oat` on `qwen3-vl` of `vlm_expert` (2 seeds, 30 goals)."
+    assert other in " ".join(made_rows.repeated_goals().split())

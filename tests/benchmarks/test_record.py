@@ -74,10 +74,12 @@ def test_times_of_one_run_say_what_the_reference_took(results: Path) -> None:
 
 def test_rows_say_their_recipe(results: Path) -> None:
     """Rows of the first preset kept minutes, later ones do not; a head is in the name."""
-    first, later = {"settings": {"minutes": None}}, {"settings": {}}
+    later: dict[str, Any] = {"settings": {}, "budgets": []}
+    first = {**later, "settings": {"minutes": None}}
     rows = {"oat": first, "quest": later, "oat, offset": later}
     rows["bin"] = {**later, "history": 5}
-    found = upgraded_from(results, "policy_table", 3, {}, {"state": rows})["results"]["state"]
+    settings = {"reference": ["oat", 8]}
+    found = upgraded_from(results, "policy_table", 3, settings, {"state": rows})["results"]["state"]
     recipes = {
         name: (row["history"], row["code_smoothing"], row["offset_layers"])
         for name, row in found.items()
@@ -86,6 +88,19 @@ def test_rows_say_their_recipe(results: Path) -> None:
         **{"oat": (2, 0.0, 0), "quest": (1, 1.0, 0), "oat, offset": (1, 1.0, 3)},
         "bin": (5, 1.0, 0),
     }
+
+
+def test_comparisons_with_what_was_measured_again_are_left_out(results: Path) -> None:
+    def row(rate: float, difference: float) -> dict[str, Any]:
+        budgets = [{"budget": 8, "success": {"rate": rate}}]
+        return {"budgets": budgets, "against": {"8": {"difference": difference}}}
+
+    rows = {"oat": row(0.5, 0.0), "quest": row(0.6, 0.6 - 0.5), "bin": row(0.1, 0.1 - 0.6)}
+    tables = {"state": rows, "images": {"bin": row(0.1, 0.0)}}
+    settings = {"reference": ["oat", 8]}
+    found = upgraded_from(results, "policy_table", 4, settings, tables)["results"]
+    assert [name for name, own in found["state"].items() if "against" in own] == ["oat", "quest"]
+    assert "against" not in found["images"]["bin"], "there is no reference"
 
 
 def test_rows_have_the_settings_of_their_file(results: Path) -> None:

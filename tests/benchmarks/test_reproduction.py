@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import record
+from benchmarks.recipes_of_today import TOKENIZER_STEPS
 from benchmarks.report import DOCS
 from benchmarks.reproduction import deciding_rows
 from oatkit.jobs.paper_tables import PAPER_TABLES
@@ -50,4 +51,9 @@ def test_the_page_says_which_rows_decide() -> None:
         assert set(rows) < set(PAPER_TABLES[table].rows) or table == "codebook"
         only = " ".join(f'"{row}"' for row in rows)
         assert f"oatkit reproduce {table} --only {only}\n" in page
-        assert f"benchmarks.policy_sweep --tables {table} --only {only}\n" in page
+        (steps,) = {
+            row["tokenizer_steps"] for row in record.read_results("policy_sweep")[table].values()
+        }
+        assert steps != TOKENIZER_STEPS, "today's need no flag"
+        command = f"benchmarks.policy_sweep --tables {table} --only {only}"
+        assert f"{command} --tokenizer-steps {steps}\n" in page

@@ -41,12 +41,25 @@ def test_every_dataset_decides_on_errors(results: Path) -> None:
     assert tokenizer_findings.ordered().status == claims.DIFFERS
 
 
-def test_only_oat_is_known_to_be_ordered(results: Path) -> None:
+def test_prefixes_of_every_kind_decide_on_its_order(results: Path) -> None:
     falling = [3.0, 2.0, 1.0]
     rate_distortion({"metaworld": {"oat": falling, "oat-pow2": falling}})
     found = tokenizer_findings.ordered()
     assert found.ours.endswith("fall with every budget on MetaWorld (10 steps)")
-    assert found.status.startswith(f"{claims.MISSING} (prefixes of `fast`")
+    assert (
+        found.status
+        == f"{claims.MISSING} (prefixes of `fast` and `bin` and `quest` were not decoded)"
+    )
+
+    def status(**holds: bool) -> str:
+        marks = {kind: {"ordered": {"holds": so, "evidence": ""}} for kind, so in holds.items()}
+        record.write_result("decodability", seed=0, settings={}, results=marks)
+        return tokenizer_findings.ordered().status
+
+    assert status(fast=True, bin=False, quest=False) == claims.AGREES
+    assert tokenizer_findings.ordered().source == "tokenizer_rate_distortion, decodability"
+    assert status(fast=True, bin=False).startswith(f"{claims.MISSING} (prefixes of `quest` were")
+    assert status(fast=False, bin=False) == claims.DIFFERS, "one is enough"
 
 
 def test_errors_of_other_steps_do_not_track(results: Path) -> None:
@@ -56,6 +69,10 @@ def test_errors_of_other_steps_do_not_track(results: Path) -> None:
     stored["metaworld"]["oat"]["steps"] = 900
     record.write_result("tokenizer_rate_distortion", seed=0, settings={}, results=stored)
     assert tokenizer_findings.tracks().status.endswith("MetaWorld (900 and 10 steps))")
+    stored["pusht"] = {kind: {**row, "steps": 10} for kind, row in stored["metaworld"].items()}
+    record.write_result("tokenizer_rate_distortion", seed=0, settings={}, results=stored)
+    assert tokenizer_findings.tracks().status == claims.AGREES, "PushT decides alone"
+    assert tokenizer_findings.tracks().ours.endswith("differ: MetaWorld (900 and 10 steps)")
 
 
 def test_kinds_are_compact_on_every_dataset(results: Path) -> None:

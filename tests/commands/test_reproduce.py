@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from oatkit.storage.records import read_record
 from oatkit.types import Reproduction
 from tests.jobs.reproduction_places import plane_demonstrations
 
+ROOT = Path(__file__).parents[2]
 SOME = {
     "vlm-policies": "paligemma2, oat",
     "co-training": "qwen3-vl, quest",
@@ -41,18 +43,37 @@ def test_every_table_is_listed_with_a_command_that_parses(
     shown = capsys.readouterr().out
     for name, table in TABLES.items():
         assert f"{name}\n  {table.title}. {table.shows}" in shown
-    lines = [line.strip() for line in shown.splitlines() if line.startswith("  oatkit ")]
+    lines = [line.strip() for line in shown.splitlines() if line.startswith("  oatkit reproduce ")]
     assert len(lines) == sum(table.work != "nothing" for table in TABLES.values())
     for line in lines:
         assert tyro.cli(Reproduce, args=shlex.split(line)[2:]).table in TABLES
+    for table in TABLES.values():
+        for command in table.shown_by:
+            assert f"  {command}\n" in shown
 
 
 @pytest.mark.parametrize("name", [n for n, t in TABLES.items() if t.work == "nothing"])
-def test_what_has_nothing_to_run_says_where_it_is(
-    name: str, capsys: pytest.CaptureFixture[str]
+def test_what_has_nothing_to_measure_says_by_which_commands_it_is_seen(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert cli.main(["reproduce", name]) == 0
-    assert f"nothing to run: {TABLES[name].instead}" in capsys.readouterr().out
+    lines = (f"nothing to measure: {TABLES[name].instead}", *TABLES[name].shown_by)
+    assert "\n".join(lines) in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    for command in TABLES[name].shown_by:
+        program, *words = shlex.split(command)
+        if program == "oatkit":
+            if "vlm" in words:
+                pytest.importorskip("transformers", reason="needs the extra vlm")
+            assert cli.main(words) == 0
+        else:  # the test of presets runs anyway, and one of the docs writes the report
+            flag, module, *paths = words
+            assert (program, flag) == ("python", "-m")
+            assert importlib.util.find_spec(module)
+            assert all((ROOT / path).exists() for path in paths)
 
 
 @pytest.mark.filterwarnings("default:the policy was trained to generate")

@@ -276,6 +276,27 @@ def test_flags_reach_the_artifacts(data: Path, tmp_path: Path) -> None:
     assert read(tmp_path / "c").num_episodes == 4
 
 
+@pytest.mark.usefixtures("_no_report")
+def test_the_published_fast_is_compared_as_it_is(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fit = ("tokenizer", "train", "--data", str(data), "--kind", "fast", "--preset", "tiny")
+    own = tmp_path / "own"
+    assert cli.main([*fit, "--horizon", "8", "--scale", "5", "--out", str(own)]) == 0
+    flags = ("--kinds", "bin", "fast", "--published", str(own))
+    assert compare(data, tmp_path / "c", *flags) == 0
+    assert load_tokenizer(tmp_path / "c/fast").codec.config.scale == 5.0
+    for index in range(2):
+        assert compare(data, tmp_path / "run", *flags, "--shard", f"{index}/2") == 0
+    assert cli.main(["merge", str(tmp_path / "run")]) == 0
+    assert load_tokenizer(tmp_path / "run/fast").codec.config.scale == 5.0
+    assert read(tmp_path / "run").settings == read(tmp_path / "c").settings
+    capsys.readouterr()
+    assert compare(data, tmp_path / "d", "--kinds", "bin", *flags[3:]) == 2
+    error = capsys.readouterr().err
+    assert "--published is for fast, which is not among the kinds: leave it out" in error
+
+
 def test_policies_are_trained_on_the_tokens_and_the_first_sentence_recommends(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -208,7 +208,7 @@ def test_the_papers_numbers_stand_beside_those_of_its_benchmarks(
 
 
 def test_what_cannot_be_run_is_said(tmp_path: Path) -> None:
-    with pytest.raises(OatkitError, match="method has nothing to run: docs/concepts"):
+    with pytest.raises(OatkitError, match="method has nothing to measure: docs/concepts"):
         reproduce("method", tmp_path)
     with pytest.raises(ValueError, match="your copy of the human demonstrations"):
         reproduce("pusht", tmp_path)

@@ -24,7 +24,7 @@ def test_every_number_of_the_paper_has_a_row_that_is_run(name: str) -> None:
     table = paper_table(name)
     assert table.title
     assert set(table.benchmarks) <= set(BENCHMARK_PRESETS)
-    assert (table.work == "nothing") == bool(table.instead)
+    assert (table.work == "nothing") == bool(table.instead) == bool(table.shown_by)
     if table.work == "policies":
         run = {
             (row, budget_name(budget))

@@ -94,7 +94,7 @@ def run(options: Reproduce, console: Console) -> int:
         return 0
     wanted = TABLES[options.table]
     if wanted.work == "nothing":
-        print_lines(console, f"{wanted.title}: {wanted.shows}", f"nothing to run: {wanted.instead}")
+        print_lines(console, f"{wanted.title}: {wanted.shows}", _nothing(wanted), *wanted.shown_by)
         return 0
     device = announce_device(console, options.device)
     how: dict[str, Any] = {
@@ -157,7 +157,8 @@ def render_list() -> Text:
         text.append(f"{name}\n", "bold")
         text.append(f"  {one.title}. {one.shows}\n")
         if one.work == "nothing":
-            text.append(f"  nothing to run: {one.instead}\n", "dim")
+            for line in (*one.shown_by, _nothing(one)):
+                text.append(f"  {line}\n", "dim")
             continue
         text.append(f"  oatkit reproduce {name}\n", "dim")
         if one.extras:
@@ -166,6 +167,10 @@ def render_list() -> Text:
             text.append(f"  {scale}: {what}\n", "dim")
     text.rstrip()
     return text
+
+
+def _nothing(one: PaperTable) -> str:
+    return f"nothing to measure: {one.instead}"
 
 
 def needs(one: PaperTable) -> dict[str, str]:

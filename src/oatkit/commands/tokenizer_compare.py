@@ -76,6 +76,9 @@ class CompareTokenizers:
         bool,
         arg(help=kind_help("correct", CORRECTION, "off"), help_behavior_hint=""),
     ] = False
+    published: Annotated[Path | None, arg(metavar="DIR")] = None
+    """The universal tokenizer as FAST's authors publish it, compared in place of one that is
+    fitted (fast)."""
     batch_size: int | None = None
     """Number of chunks in a step; the preset's by default."""
     learning_rate: float | None = None
@@ -94,6 +97,8 @@ class CompareTokenizers:
 def run(options: CompareTokenizers, console: Console) -> int:
     if options.steps is not None and options.minutes is not None:
         raise ValueError("give --steps or --minutes, not both")
+    if options.published is not None and "fast" not in options.kinds:
+        raise ValueError("--published is for fast, which is not among the kinds: leave it out")
     device = announce_device(console, options.device)
     changes = {name: getattr(options, name) for name in ("steps", "batch_size", "learning_rate")}
     if options.shard is not None:
@@ -110,6 +115,7 @@ def run(options: CompareTokenizers, console: Console) -> int:
         num_tokens=options.num_tokens,
         levels=options.levels,
         correct=options.correct,
+        published=options.published,
         minutes=options.minutes,
         policy_minutes=options.policy_minutes,
         representations=options.representations,
@@ -160,6 +166,7 @@ def comparison_work(options: CompareTokenizers, device: Device, console: Console
         options.minutes,
         {"seed": options.seed, **{k: v for k, v in changes.items() if v is not None}},
         device,
+        published=options.published,
     )
     return ComparisonWork(plan, console)
 

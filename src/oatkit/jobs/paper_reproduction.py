@@ -107,7 +107,7 @@ def plan_reproduction(
     """
     wanted, size = paper_table(table), scale_named(scale)
     if wanted.work == "nothing":
-        raise OatkitError(f"{table} has nothing to run: {wanted.instead}")
+        raise OatkitError(f"{table} has nothing to measure: {wanted.instead}")
     _require_rows(only, wanted, table)
     size = size.changed(episodes, steps)
     how: dict[str, Any] = {"workers": workers, "show_progress": show_progress, "images": images}

@@ -47,8 +47,9 @@ class PaperTable:
         rows: Rows of the paper by name.
         extras: Rows that the paper's table does not have; they run only if they are named.
         numbers: Numbers of the paper.
-        instead: Where it is found, where there is nothing to run.
-        minutes: About how many minutes the small scale takes on two cores.
+        instead: Where it is found, where there is nothing to measure.
+        shown_by: Commands that show or check it then.
+        minutes: About how many minutes all rows of the small scale take on two cores, an estimate.
         simulator: Where policies act at the smaller scales.
         labels: Tables, figures and algorithms that it is, by their labels in the paper's source.
         ranks: Mean ranks of its rows as printed, each a mapping of one column.
@@ -63,6 +64,7 @@ class PaperTable:
     numbers: paper.PaperNumbers = field(default_factory=dict)
     extras: Mapping[str, PolicyRow] = field(default_factory=dict)
     instead: str = ""
+    shown_by: tuple[str, ...] = ()
     minutes: int = 0
     simulator: str = "metaworld"
     labels: tuple[str, ...] = ()
@@ -166,7 +168,9 @@ PAPER_TABLES = {
         "Pipeline, attention masks, block patterns and algorithms",
         "How the tokenizer and block-wise generation work, as drawings.",
         "nothing",
-        instead="docs/concepts.md draws masks and schedules from the library's own functions",
+        instead="docs/concepts.md draws masks and schedules from the library's own functions; in a "
+        "checkout the command draws them anew",
+        shown_by=("python -m benchmarks.report",),
         labels=(
             *("fig:oat_method", "fig:oat_attention_masks", "fig:bar_patterns"),
             *("algo:oat_tokenizer_training", "algo:oat_policy_inference"),
@@ -176,7 +180,9 @@ PAPER_TABLES = {
         "Evaluation environments, benchmark setup, policy backbones and generation settings",
         "Tasks, horizons and episodes of every benchmark, and the calls of every scheme.",
         "nothing",
-        instead="the table in docs/evaluation.md; `oatkit vlm combinations` lists the policies",
+        instead="the table in docs/evaluation.md; the command lists the policies, and calls are "
+        "counted wherever one acts",
+        shown_by=("oatkit vlm combinations",),
         labels=(
             *("fig:evaluation_envs", "tab:benchmark_setup", "tab:policy_backbones"),
             "tab:method_setup",
@@ -308,14 +314,21 @@ PAPER_TABLES = {
         "TC computation graph",
         "What tokens and the flow loss train, and what acts, as a drawing.",
         "nothing",
-        instead="docs/vlm.md says it in words, on the flow expert",
+        instead="docs/vlm.md says it in words, on the flow expert; the commands check on a backbone"
+        " that the flow loss gives it no gradient",
+        shown_by=(
+            "oatkit vlm scratch --family paligemma2 --out out/scratch",
+            "oatkit vlm check out/scratch --image-size 48 --batch-size 2 --expert-width 64",
+        ),
         labels=("appendix:fig:tc_training_interface",),
     ),
     "training-recipes": PaperTable(
         "Training recipes",
         "Optimizers, rates and batches of tokenizers and policies.",
         "nothing",
-        instead="the presets `paper-light` and `paper-vlm`, which a test holds to the table",
+        instead="the presets `paper-light` and `paper-vlm`; in a checkout the command holds them to"
+        " the table",
+        shown_by=("python -m pytest tests/test_presets.py",),
         labels=("appendix:tab:training_recipes",),
     ),
 }
