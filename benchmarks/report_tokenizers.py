@@ -254,7 +254,7 @@ def oat_curves(record: dict[str, Any]) -> str:
             for name, row in rows.items()
         )
         headings = ("tokenizer", "thousand parameters", "minutes", *map(str, BUDGETS))
-        parts += [f"{DATASETS[data]}:", table(headings, shown)]
+        parts += [f"{DATASETS[data]}:", table(headings, shown), *_what_oat_lacks(rows)]
     return section(
         "Steps, size or episodes: what `oat` lacks",
         paragraph(
@@ -267,6 +267,42 @@ def oat_curves(record: dict[str, Any]) -> str:
         *parts,
         script="oat_curves",
     )
+
+
+def _what_oat_lacks(rows: dict[str, Any]) -> list[str]:
+    """How far `oat` is from `klt`, and what of it is steps, size and episodes; rows that are there.
+
+    The ends of a range are the budgets at which something is least and most.
+    """
+    usual = rows.get("small, 8000 steps")
+    if usual is None or "klt" not in rows:
+        return []
+    times = (a / b for a, b in zip(usual["held_out"], rows["klt"]["held_out"], strict=True))
+    by_heart = [1 - a / b for a, b in zip(usual["train"], usual["held_out"], strict=True)]
+    sentences = [
+        f"After 8,000 steps `oat` leaves {', '.join(f'{t:.2g}' for t in times)} times what `klt` "
+        f"leaves of held-out episodes. Of its error {_range(by_heart)} is what it knows of its "
+        "training episodes by heart."
+    ]
+    changes = {
+        "Four times the steps (2,000 to 8,000)": ("small, 2000 steps", "small, 8000 steps"),
+        "Three times as many again": ("small, 8000 steps", "small, 24000 steps"),
+        "Eight times the parameters (2,000 steps)": ("small, 2000 steps", "large, 2000 steps"),
+        "Eight times the parameters (8,000 steps)": ("small, 8000 steps", "large, 8000 steps"),
+        "A dropout of 0.1": ("small, 8000 steps", "small, dropout 0.1, 8000 steps"),
+        "Powers of two": ("small, 8000 steps", "small, powers of two, 8000 steps"),
+    }
+    for what, (before, after) in changes.items():
+        if before in rows and after in rows:
+            pairs = zip(rows[after]["held_out"], rows[before]["held_out"], strict=True)
+            sentences.append(f"{what} changed it by {_range([a / b - 1 for a, b in pairs], '+')}.")
+    return [paragraph(*sentences)]
+
+
+def _range(shares: list[float], sign: str = "") -> str:
+    """Least and most of some shares, in percent."""
+    ends = dict.fromkeys(f"{100 * share:{sign}.0f}" for share in (min(shares), max(shares)))
+    return f"{' to '.join(ends)} %"
 
 
 def klt_speed(record: dict[str, Any]) -> str:
