@@ -255,7 +255,7 @@ def test_wrong_observations(observation: Any, settings: Any, message: str) -> No
 
 
 def test_wrong_calls() -> None:
-    with pytest.raises(ValueError, match="execute is 0, expected 1 or more"):
+    with pytest.raises(ValueError, match="execute is 0, expected a whole number from 1 on"):
         made(execute=0)
     policy = made()
     with pytest.raises(ValueError, match="there are no observations"):
