@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.closed_loop import pooled, solved_by_both
 from benchmarks.control import EVERY_BUDGET, ROWS, RULES
-from benchmarks.control_drawing import comparable_ms, left_out
+from benchmarks.control_drawing import comparable_ms, estimated, left_out
 from benchmarks.markdown import paragraph, section, table
 from benchmarks.record import FORMER_AUTO
 from oatkit.evaluation.success_statistics import compare_pairs
@@ -214,11 +214,15 @@ def _by_budget(cells: Cells, rule: str) -> str:
 
 
 def control_times(record: dict[str, Any]) -> str:
-    settings, results = record["settings"], comparable_ms(record["results"])
+    settings, timed = record["settings"], record["results"]
+    results, elsewhere = comparable_ms(timed), estimated(timed)
     budgets = sorted({int(b) for row in results.values() for b in row if b.isdecimal()})
     columns = [*map(str, budgets), "auto", "whole"]
     rows = [
-        (f"`{name}`", *(f"{results[name][c]:.2f}" if c in results[name] else "" for c in columns))
+        (
+            f"`{name}`" + ", estimated" * (name in elsewhere),
+            *(f"{results[name][c]:.2f}" if c in results[name] else "" for c in columns),
+        )
         for name in TIMED
         if name in results
     ]
@@ -234,7 +238,8 @@ def control_times(record: dict[str, Any]) -> str:
             'trained for seconds; "auto", and `fast`, whose sequences differ in length, were timed '
             "where the policy was trained as above."
         ),
-        *_timed_elsewhere(record["results"]),
+        *_orders(timed),
+        *_timed_elsewhere(timed),
         table(("policy", *columns), rows),
         "![Success against the milliseconds of a query](drawings/success_and_time.svg)",
         paragraph(
@@ -250,17 +255,42 @@ def control_times(record: dict[str, Any]) -> str:
     )
 
 
+def _orders(timed: dict[str, Any]) -> list[str]:
+    """Which policies were asked in orders drawn at random, and which in a fixed one."""
+    fixed = [name for name, row in timed.items() if not row["is_shuffled"]]
+    sentences = []
+    if len(fixed) < len(timed):
+        sentences.append(
+            "Every round has an order of its own, drawn at random with a seed, and a policy "
+            "answers once untimed right before it is timed, so that no time depends on who was "
+            "asked before."
+        )
+    if fixed:
+        sentences.append(f"Timed when every round still had the same order: {_listed(fixed)}.")
+        one_ms, two_ms = (timed[REFERENCE]["ms"].get(b, 0.0) for b in ("1", "2"))
+        if REFERENCE in fixed and one_ms > two_ms:
+            sentences.append(
+                f"There `{REFERENCE}` with 1 token, {one_ms:.2f} ms, was always asked right after "
+                "Diffusion Policy, whose process leaves cold caches; that it took longer than with "
+                "2 says nothing about tokens."
+            )
+    return [paragraph(" ".join(sentences))]
+
+
 def _timed_elsewhere(timed: dict[str, Any]) -> list[str]:
     """A sentence on the policies that were not timed in the run of `oat`."""
-    own_ms = timed["oat"]["reference_ms"]
-    others = [name for name, row in timed.items() if row["reference_ms"] != own_ms]
+    others = estimated(timed)
     if not others:
         return []
+    own_ms = timed["oat"]["reference_ms"]
     took = ", ".join(f"{ms:.2f}" for ms in sorted({timed[name]["reference_ms"] for name in others}))
     return [
         paragraph(
-            f"Timed in another run: {_listed(others)}. There `oat` with all tokens took {took} ms "
-            f"and not {own_ms:.2f}; the times here are those of that run multiplied by the ratio."
+            f"Not measured beside the others but estimated, here and in the drawing: "
+            f"{_listed(others)}. In the run that timed them `oat` with all tokens took {took} ms "
+            f"and not {own_ms:.2f}, and what is shown is what they took there, multiplied by that "
+            "ratio; it is right where whatever slowed `oat` would have slowed them by the same "
+            "factor."
         )
     ]
 

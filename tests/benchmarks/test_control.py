@@ -78,7 +78,9 @@ def test_the_page_shows_rules_tasks_seams_and_budgets() -> None:
 
 def test_the_page_shows_the_times_of_all_policies() -> None:
     ms = {"act": {"whole": 3.0}, "oat": {"1": 2.0, "8": 4.126, "auto": 2.5}}
-    results = {name: {"ms": own, "reference_ms": 4.126} for name, own in ms.items()}
+    results = {
+        name: {"ms": own, "reference_ms": 4.126, "is_shuffled": True} for name, own in ms.items()
+    }
     settings = {"observations": 40, "repeats": 5, "threads": 1}
     text = control_times({"settings": settings, "results": results})
     assert "| policy | 1 | 8 | auto | whole |" in text
