@@ -42,8 +42,9 @@ def control(record: dict[str, Any]) -> str:
             "the first action of a chunk counted in the latter as the last (`early_weight`), how "
             "wide the policy's targets are around the true codes (`code_smoothing`, in levels), "
             "and whether an offset head corrects decoded chunks by what is seen "
-            "(`offset_layers`). A step of `light-flow` takes about four times as long as one on "
-            "tokens. MetaWorld's state holds the frame before already. Success is in "
+            "(`offset_layers`). "
+            + flow_minutes(cells)
+            + "MetaWorld's state holds the frame before already. Success is in "
             f"percent over all tasks and seeds, {cells[0]['episodes']} episodes a task, with "
             "Wilson's 95 % interval and, where there are several, the percentages of the seeds.",
             '"half" executes 16 of the 32 actions before the policy looks again, the paper\'s '
@@ -88,6 +89,29 @@ def control(record: dict[str, Any]) -> str:
         *(_by_budget(cells, rule) for rule in (*EVERY_BUDGET, FORMER_AUTO) if rule in rules),
         script="control",
     )
+
+
+def flow_minutes(cells: Cells) -> str:
+    """A sentence on how long the policy with a flow head and those on tokens were trained."""
+    took = [trained_minutes(cells, name) for name in ("light-flow", REFERENCE)]
+    if not all(took):
+        return ""
+    return (
+        f"The policy of `light-flow` was trained for {took[0]} minutes, those of `{REFERENCE}` for "
+        f"{took[1]}, beside other work and on machines of different speed. "
+    )
+
+
+def trained_minutes(cells: Cells, name: str) -> str:
+    """How many minutes the policies of a row were trained; empty where no cell says it."""
+    found = [c["seconds"] for c in cells if c["row"] == name and c.get("seconds") is not None]
+    return minutes(found) if found else ""
+
+
+def minutes(seconds: Sequence[float]) -> str:
+    """A time in minutes, or the shortest and the longest of several."""
+    ends = dict.fromkeys(f"{end / 60:.1f}" for end in (min(seconds), max(seconds)))
+    return " to ".join(ends)
 
 
 def _pairs(cells: Cells, names: Sequence[str]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from benchmarks.report_control import (
     REFERENCE,
     beyond,
     cells_of,
+    minutes,
     success_of_seeds,
     with_all_tokens,
 )
@@ -70,7 +71,7 @@ def our_minutes() -> list[str]:
         own = [cell for cell in timed if cell["row"] == name]
         if own:
             policy, tokenizer = (
-                _minutes([cell[key] for cell in own]) for key in ("seconds", "tokenizer_seconds")
+                minutes([cell[key] for cell in own]) for key in ("seconds", "tokenizer_seconds")
             )
             sentences.append(
                 f"Ours on `{name}` was trained for {policy} minutes, after {tokenizer} of its "
@@ -82,12 +83,6 @@ def our_minutes() -> list[str]:
             "machines of different speed; trainings on one machine share a tokenizer."
         )
     return sentences
-
-
-def _minutes(seconds: Sequence[float]) -> str:
-    """A time in minutes, or the shortest and the longest of several."""
-    ends = dict.fromkeys(f"{end / 60:.1f}" for end in (min(seconds), max(seconds)))
-    return " to ".join(ends)
 
 
 def _success(rows: Mapping[str, Any]) -> str:

@@ -69,6 +69,12 @@ def test_the_page_shows_rules_tasks_seams_and_budgets() -> None:
     assert "told those that are executed before its late chunk acts" in " ".join(with_late.split())
     text = control({"results": {"cells": {"a": cell(0, 4), "b": cell(1, 8)}}})
     assert "committed" not in text
+    assert "The policy of `light-flow`" not in text
+    flow = {**cell(0, 4), "row": "light-flow", "seconds": 3090.0}
+    timed = [cell(seed, 4) | {"seconds": seconds} for seed, seconds in ((0, 1140.0), (1, 2340.0))]
+    text_with_flow = control({"results": {"cells": dict(enumerate([flow, *timed]))}})
+    took = "was trained for 51.5 minutes, those of `oat` for 19.0 to 39.0, beside other work"
+    assert took in " ".join(text_with_flow.split())
     assert "| `oat` | 2 | 100 | 2,000 | 8 | 1 | 3 | 2 | 60.0 (39 - 78): 40.0, 80.0 |" in text
     assert "| `oat` | 60 |" in text
     assert "| `oat` | 0.500, 0.250; 8 |" in text
