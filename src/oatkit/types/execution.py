@@ -59,6 +59,11 @@ class Execution:
                 "leave commit out"
             )
 
+    @property
+    def shortest_chunk(self) -> int:
+        """Number of steps that every chunk must have; where half a chunk is executed, one."""
+        return self.delay + (self.steps if isinstance(self.steps, int) else 1)
+
     def within(self, horizon: int) -> Execution:
         """The same for chunks of so many steps, half a chunk as a number.
 
@@ -67,13 +72,14 @@ class Execution:
         if isinstance(self.steps, int) and self.steps > horizon:
             raise ValueError(f"execute is {self.steps}, expected 1 to {horizon}, a whole chunk")
         steps = max(1, horizon // 2) if self.steps is None else self.steps
-        shortest = steps if isinstance(steps, int) else 1
-        if shortest + self.delay > horizon:
+        found = replace(self, steps=steps)
+        if found.shortest_chunk > horizon:
+            shortest = found.shortest_chunk - self.delay
             raise ValueError(
                 f"delay is {self.delay}, expected at most {horizon - shortest}: a chunk has "
                 f"{horizon} steps, of which {shortest} or more are executed"
             )
-        return replace(self, steps=steps)
+        return found
 
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
