@@ -79,7 +79,10 @@ def control(record: dict[str, Any]) -> str:
         ),
         paragraph(
             "The jump between successive actions where a chunk begins, and elsewhere (normalized "
-            "units), and the number of steps that are executed after a query."
+            "units), and the number of steps that are executed after a query. Actions are how far "
+            "the hand moves in a step, so a jump of them is an acceleration, and the jerk where a "
+            "chunk begins is on average about between the first number less the second and their "
+            "sum."
         ),
         table(
             ("policy", *rules),
