@@ -6,17 +6,22 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
-from benchmarks.closed_loop import pooled, solved_by_both
+from benchmarks.closed_loop import pooled
 from benchmarks.control import EVERY_BUDGET, ROWS, RULES
 from benchmarks.control_drawing import comparable_ms, estimated, left_out
+from benchmarks.control_findings import (
+    REFERENCE,
+    Cells,
+    by_seed,
+    cells_of,
+    paired,
+    statement,
+    with_all_tokens,
+)
+from benchmarks.control_findings import RULES as COMPARED
 from benchmarks.markdown import paragraph, section, table
-from benchmarks.record import FORMER_AUTO
-from oatkit.evaluation.success_statistics import compare_pairs
+from benchmarks.record import FORMER_AUTO, read_results
 
-REFERENCE = "oat"
-"""The row that the others are compared with."""
-PAIRED = ("half", "8", "4", "auto")
-"""Rules by which they are."""
 TIMED = (*ROWS, "act", "diffusion")
 """Policies whose queries are timed."""
 ALL_RULES = (*RULES, FORMER_AUTO)
@@ -24,7 +29,6 @@ COMMITTED = (
     " Where actions are committed, the policy is told those that are executed before its late "
     "chunk acts, and the chunk begins with them, as near as its tokens come."
 )
-Cells = Sequence[dict[str, Any]]
 
 
 def control(record: dict[str, Any]) -> str:
@@ -34,6 +38,7 @@ def control(record: dict[str, Any]) -> str:
     names = [name for name in ROWS if name in found]
     return section(
         "How chunks are executed",
+        paragraph(*statement(cells, [*read_results("neighbors").get("rows", {}).values()])),
         paragraph(
             "MetaWorld's four tasks from the state, 50 demonstrations each, chunks of 32 actions; "
             "goals that no demonstration has, the same for all. Policies take the likeliest "
@@ -126,7 +131,7 @@ def _pairs(cells: Cells, names: Sequence[str]) -> tuple[str, ...]:
                 [with_all_tokens(cell) for cell in cells_of(cells, name, rule)],
                 [with_all_tokens(cell) for cell in cells_of(cells, REFERENCE, rule)],
             )
-            for rule in PAIRED
+            for rule in COMPARED
         ]
         if any(shown):
             rows.append((f"`{name}`", *shown))
@@ -140,7 +145,7 @@ def _pairs(cells: Cells, names: Sequence[str]) -> tuple[str, ...]:
             "were compared, the first with the first; of one, the p-value of McNemar's exact test "
             "too."
         ),
-        table(("policy", *PAIRED), rows),
+        table(("policy", *COMPARED), rows),
     )
 
 
@@ -148,14 +153,13 @@ def beyond(found: Cells, reference: Cells) -> str:
     """What is solved beyond the reference, in words; nothing where one has not kept its episodes.
 
     Args:
-        found: Results of some trainings; older ones do not keep which episodes were solved.
+        found: Results of some trainings.
         reference: The same of the reference.
     """
-    theirs, own = ([f["solved"] for f in each if "solved" in f] for each in (reference, found))
-    pairs, num_trainings = solved_by_both(theirs, own), min(len(theirs), len(own))
-    if not pairs:
+    pair = paired(reference, found)
+    if pair is None:
         return ""
-    result = compare_pairs("reference", "found", pairs)
+    result, num_trainings = pair
     low, points, high = (100 * x for x in (result.low, result.difference, result.high))
     p_value = f", p {result.p_value:.2g}" if num_trainings == 1 else ""
     return f"{points:+.1f} ({low:+.0f} to {high:+.0f}){p_value}; {num_trainings}"
@@ -190,18 +194,6 @@ def _row(cells: Cells, name: str, rules: Sequence[str], show: Callable[[Cells], 
     return shown
 
 
-def cells_of(cells: Cells, name: str, rule: str) -> Cells:
-    """The cells of a row and rule, one for each seed."""
-    return [cell for cell in cells if (cell["row"], cell["rule"]) == (name, rule)]
-
-
-def with_all_tokens(cell: dict[str, Any]) -> dict[str, Any]:
-    """The results with all tokens."""
-    numbers = [b for b in cell["budgets"] if b["budget"] != "auto"]
-    largest: dict[str, Any] = max(numbers, key=lambda b: b["budget"])
-    return largest
-
-
 def success_of_seeds(found: Cells) -> str:
     """Success of all seeds together, with the interval, then of each; empty without any."""
     if not found:
@@ -228,7 +220,7 @@ def _smoothness(found: Cells) -> str:
 
 
 def _by_budget(cells: Cells, rule: str) -> str:
-    own = [cell for cell in cells if cell["rule"] == rule]
+    own = by_seed([cell for cell in cells if cell["rule"] == rule])
     budgets = list(dict.fromkeys(b["budget"] for cell in own for b in cell["budgets"]))
     budgets.sort(key=lambda budget: (budget == "auto", 0 if budget == "auto" else budget))
     names = [name for name in ROWS if any(cell["row"] == name for cell in own)]

@@ -7,23 +7,15 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks import record
+from benchmarks.control_findings import LEROBOT as NAMES
+from benchmarks.control_findings import LEROBOT_RULES, REFERENCE, cells_of, with_all_tokens
 from benchmarks.markdown import paragraph, section, table
-from benchmarks.report_control import (
-    REFERENCE,
-    beyond,
-    cells_of,
-    minutes,
-    success_of_seeds,
-    with_all_tokens,
-)
+from benchmarks.report_control import beyond, minutes, success_of_seeds
 
-NAMES = {"act": "ACT", "diffusion": "Diffusion Policy"}
 OURS = ("oat, 2500 steps", "oat", "oat-pow2", "quest", "light-flow")
 """Rows of `control` that stand beside them, with all their tokens."""
 CONTROL_RULES = {
-    "16 steps": "half",
-    "8 steps": "8",
-    "4 steps": "4",
+    **{theirs: ours for ours, theirs in LEROBOT_RULES.items()},
     "4 steps, blended": "4, blended",
 }
 """Rules of the neighbors to those of `control`."""

@@ -7,8 +7,9 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.closed_loop import pooled
+from benchmarks.control_findings import cells_of, with_all_tokens
 from benchmarks.record import read_result, read_results
-from benchmarks.report_control import cells_of, trained_minutes, with_all_tokens
+from benchmarks.report_control import trained_minutes
 from oatkit.types import Budget
 
 README = Path(__file__).parent.parent / "README.md"
