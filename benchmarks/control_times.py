@@ -158,9 +158,9 @@ def time_in_turns(
 ) -> dict[tuple[str, Budget], float]:
     """Milliseconds of each query: the median of an observation's, the mean over observations.
 
-    The order is another in every round, the same in every run. A policy answers once right before
-    the answer that counts, which a robot that asks again and again comes closest to: its weights
-    are in the caches then, whoever was asked before.
+    The order is another in every round, the same in every run. A policy answers once, untimed,
+    right before the answer that counts: its weights are in the caches then, whoever was asked
+    before, as they are on a robot that asks one policy again and again.
     """
     rng = np.random.default_rng(ORDER)
     names = list(queries)

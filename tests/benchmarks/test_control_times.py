@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import control, control_drawing, control_times, report_control
+from benchmarks import control, control_drawing, control_times, record, report_control
 from benchmarks.control_drawing import UNTIMED, VARIANT, left_out, measured, success_and_time
 from benchmarks.control_times import Options, ours, time_in_turns
 from oatkit.types import Budget
@@ -74,6 +74,21 @@ def test_every_round_has_its_own_order_and_an_answer_before_the_one_that_counts(
     queries = {(name, None): query(name, *times) for name in names}
     time_in_turns(queries, [{"task": "near"}, {"task": "far"}], repeats=3)
     assert asked == again, "the orders are the same in every run"
+
+
+def test_a_run_says_that_its_orders_are_drawn_and_leaves_other_rows_as_they_are(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = {"klt": {"ms": {"8": 5.0}, "reference_ms": 4.0, "is_shuffled": False}}
+    record.write_result("control_times", seed=0, settings={}, results=older)
+    timed = {("oat", 8): lambda observation: 2.0, ("oat", "auto"): lambda observation: 1.5}
+    monkeypatch.setattr(control_times, "ours", lambda *_: timed.items())
+    monkeypatch.setattr(control_times, "theirs", lambda *_: ())
+    monkeypatch.setattr(control_times, "observations", lambda *_: [{}])
+    monkeypatch.setattr(control_times, "open_with_full_state", lambda _: None)
+    control_times.main(Options(rows=("oat",), kinds=(), data=Path("data")))
+    own = {"ms": {"8": 2.0, "auto": 1.5}, "reference_ms": 2.0, "is_shuffled": True}
+    assert record.read_results("control_times") == {**older, "oat": own}
 
 
 def test_the_drawing_has_what_was_both_solved_and_timed(monkeypatch: pytest.MonkeyPatch) -> None:
