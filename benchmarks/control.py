@@ -143,9 +143,9 @@ ROWS = {
         history=2,
     ),
 }
-"""Policies by name. A step of the flow head takes about four times as long as one on tokens, so its
-row has a quarter of their steps in about as many minutes; one on the 128 tokens of `bin` more than
-ten times as long, so its row has a tenth."""
+"""Policies by name. A step of the flow head takes several times as long as one on tokens, so its
+row has a quarter of their steps, which took no fewer minutes; one on the 128 tokens of `bin` more
+than ten times as long, so its row has a tenth."""
 
 RULES = {
     "half": Execution(),

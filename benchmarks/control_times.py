@@ -5,11 +5,14 @@
 `benchmarks.control` and `benchmarks.neighbors` time a policy beside whatever runs on the machine at
 that moment, so their times do not compare. Here all policies that `benchmarks.control` has trained
 (seed 0, or the first seed that is there) answer for the same observations one after the other,
-again and again, so that other work slows all of them down alike. The time of a given number of
-tokens or Euler steps does not depend on the weights: LeRobot's policies, and those of
+again and again, so that other work slows all of them down alike. Every round has an order of its
+own, drawn at random with a seed, and a policy answers once untimed right before it is timed, so
+that nobody pays for the caches that another left behind: in the fixed order of before, `oat` with
+one token always came after Diffusion Policy and took longer than with two. The time of a given
+number of tokens or Euler steps does not depend on the weights: LeRobot's policies, and those of
 `benchmarks.control` that are not there, are trained for seconds, and of the latter only what has a
 fixed length is timed. A run that times some policies alone leaves the others as they are: `oat`
-with all tokens is timed in every run, so that times of two runs compare by what it took in each.
+with all tokens is timed in every run, and the page calls what is of another run an estimate.
 
     python -m benchmarks.control_times --rows "fast, relaxed, 2500 steps" --kinds
 """
@@ -44,6 +47,8 @@ REFERENCE = "oat"
 """The policy that is timed in every run."""
 MINUTES = 0.05
 """CPU minutes of training of a policy of LeRobot."""
+ORDER = 0
+"""Seed of the orders in which policies are asked."""
 
 Observation = Mapping[str, Any]
 Query = Callable[[Observation], float]
@@ -85,7 +90,8 @@ def main(options: Options) -> None:
     reference_ms = found[REFERENCE, control.LIGHT["num_tokens"]]
     timed: dict[str, dict[str, Any]] = {}
     for (name, budget), ms in found.items():
-        row = timed.setdefault(name, {"ms": {}, "reference_ms": round(reference_ms, 3)})
+        begun = {"ms": {}, "reference_ms": round(reference_ms, 3), "is_shuffled": True}
+        row = timed.setdefault(name, begun)
         row["ms"]["whole" if budget is None else budget_name(budget)] = round(ms, 3)
     wanted = {*options.rows, *options.kinds}
     results = {**read_results(NAME), **{name: timed[name] for name in timed if name in wanted}}
@@ -152,16 +158,20 @@ def time_in_turns(
 ) -> dict[tuple[str, Budget], float]:
     """Milliseconds of each query: the median of an observation's, the mean over observations.
 
-    Every policy answers once before anything counts.
+    The order is another in every round, the same in every run. A policy answers once, untimed,
+    right before the answer that counts: its weights are in the caches then, whoever was asked
+    before, as they are on a robot that asks one policy again and again.
     """
-    times: dict[tuple[str, Budget], list[float]] = {name: [] for name in queries}
-    for query in queries.values():
-        query(asked[0])
+    rng = np.random.default_rng(ORDER)
+    names = list(queries)
+    times: dict[tuple[str, Budget], list[float]] = {name: [] for name in names}
     for observation in asked:
-        each: dict[tuple[str, Budget], list[float]] = {name: [] for name in queries}
+        each: dict[tuple[str, Budget], list[float]] = {name: [] for name in names}
         for _ in range(repeats):
-            for name, query in queries.items():
-                each[name].append(query(observation))
+            for place in rng.permutation(len(names)):
+                name = names[place]
+                queries[name](observation)
+                each[name].append(queries[name](observation))
         for name, found in each.items():
             times[name].append(median(found))
     return {name: fmean(found) for name, found in times.items()}

@@ -224,9 +224,15 @@ def _control_times_from_1(record: dict[str, Any]) -> dict[str, Any]:
     return record | {"results": rows}
 
 
+def _control_times_from_2(record: dict[str, Any]) -> dict[str, Any]:
+    """Rows that say whether the order was another in every round, which none was until then."""
+    rows = {name: {**row, "is_shuffled": False} for name, row in record["results"].items()}
+    return record | {"results": rows}
+
+
 UPGRADES = {
     "control": {1: _control_from_1},
-    "control_times": {1: _control_times_from_1},
+    "control_times": {1: _control_times_from_1, 2: _control_times_from_2},
     "neighbors": {1: _neighbors_from_1},
     "policy_table": {
         **{1: _policy_table_from_1, 2: _policy_table_from_2, 3: _recipes_in_tables},

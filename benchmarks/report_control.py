@@ -6,17 +6,22 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 from typing import Any
 
-from benchmarks.closed_loop import pooled, solved_by_both
+from benchmarks.closed_loop import pooled
 from benchmarks.control import EVERY_BUDGET, ROWS, RULES
-from benchmarks.control_drawing import comparable_ms, left_out
+from benchmarks.control_drawing import comparable_ms, estimated, left_out
+from benchmarks.control_findings import (
+    REFERENCE,
+    Cells,
+    by_seed,
+    cells_of,
+    paired,
+    statement,
+    with_all_tokens,
+)
+from benchmarks.control_findings import RULES as COMPARED
 from benchmarks.markdown import paragraph, section, table
-from benchmarks.record import FORMER_AUTO
-from oatkit.evaluation.success_statistics import compare_pairs
+from benchmarks.record import FORMER_AUTO, read_results
 
-REFERENCE = "oat"
-"""The row that the others are compared with."""
-PAIRED = ("half", "8", "4", "auto")
-"""Rules by which they are."""
 TIMED = (*ROWS, "act", "diffusion")
 """Policies whose queries are timed."""
 ALL_RULES = (*RULES, FORMER_AUTO)
@@ -24,7 +29,6 @@ COMMITTED = (
     " Where actions are committed, the policy is told those that are executed before its late "
     "chunk acts, and the chunk begins with them, as near as its tokens come."
 )
-Cells = Sequence[dict[str, Any]]
 
 
 def control(record: dict[str, Any]) -> str:
@@ -34,6 +38,7 @@ def control(record: dict[str, Any]) -> str:
     names = [name for name in ROWS if name in found]
     return section(
         "How chunks are executed",
+        paragraph(*statement(cells, [*read_results("neighbors").get("rows", {}).values()])),
         paragraph(
             "MetaWorld's four tasks from the state, 50 demonstrations each, chunks of 32 actions; "
             "goals that no demonstration has, the same for all. Policies take the likeliest "
@@ -42,8 +47,9 @@ def control(record: dict[str, Any]) -> str:
             "the first action of a chunk counted in the latter as the last (`early_weight`), how "
             "wide the policy's targets are around the true codes (`code_smoothing`, in levels), "
             "and whether an offset head corrects decoded chunks by what is seen "
-            "(`offset_layers`). A step of `light-flow` takes about four times as long as one on "
-            "tokens. MetaWorld's state holds the frame before already. Success is in "
+            "(`offset_layers`). "
+            + flow_minutes(cells)
+            + "MetaWorld's state holds the frame before already. Success is in "
             f"percent over all tasks and seeds, {cells[0]['episodes']} episodes a task, with "
             "Wilson's 95 % interval and, where there are several, the percentages of the seeds.",
             '"half" executes 16 of the 32 actions before the policy looks again, the paper\'s '
@@ -78,7 +84,10 @@ def control(record: dict[str, Any]) -> str:
         ),
         paragraph(
             "The jump between successive actions where a chunk begins, and elsewhere (normalized "
-            "units), and the number of steps that are executed after a query."
+            "units), and the number of steps that are executed after a query. Actions are how far "
+            "the hand moves in a step, so a jump of them is an acceleration, and the jerk where a "
+            "chunk begins is on average about between the first number less the second and their "
+            "sum."
         ),
         table(
             ("policy", *rules),
@@ -90,6 +99,29 @@ def control(record: dict[str, Any]) -> str:
     )
 
 
+def flow_minutes(cells: Cells) -> str:
+    """A sentence on how long the policy with a flow head and those on tokens were trained."""
+    took = [trained_minutes(cells, name) for name in ("light-flow", REFERENCE)]
+    if not all(took):
+        return ""
+    return (
+        f"The policy of `light-flow` was trained for {took[0]} minutes, those of `{REFERENCE}` for "
+        f"{took[1]}, beside other work and on machines of different speed. "
+    )
+
+
+def trained_minutes(cells: Cells, name: str) -> str:
+    """How many minutes the policies of a row were trained; empty where no cell says it."""
+    found = [c["seconds"] for c in cells if c["row"] == name and c.get("seconds") is not None]
+    return minutes(found) if found else ""
+
+
+def minutes(seconds: Sequence[float]) -> str:
+    """A time in minutes, or the shortest and the longest of several."""
+    ends = dict.fromkeys(f"{end / 60:.1f}" for end in (min(seconds), max(seconds)))
+    return " to ".join(ends)
+
+
 def _pairs(cells: Cells, names: Sequence[str]) -> tuple[str, ...]:
     """What every row solves beyond the reference, of cells that keep their episodes."""
     rows = []
@@ -99,7 +131,7 @@ def _pairs(cells: Cells, names: Sequence[str]) -> tuple[str, ...]:
                 [with_all_tokens(cell) for cell in cells_of(cells, name, rule)],
                 [with_all_tokens(cell) for cell in cells_of(cells, REFERENCE, rule)],
             )
-            for rule in PAIRED
+            for rule in COMPARED
         ]
         if any(shown):
             rows.append((f"`{name}`", *shown))
@@ -113,7 +145,7 @@ def _pairs(cells: Cells, names: Sequence[str]) -> tuple[str, ...]:
             "were compared, the first with the first; of one, the p-value of McNemar's exact test "
             "too."
         ),
-        table(("policy", *PAIRED), rows),
+        table(("policy", *COMPARED), rows),
     )
 
 
@@ -121,14 +153,13 @@ def beyond(found: Cells, reference: Cells) -> str:
     """What is solved beyond the reference, in words; nothing where one has not kept its episodes.
 
     Args:
-        found: Results of some trainings; older ones do not keep which episodes were solved.
+        found: Results of some trainings.
         reference: The same of the reference.
     """
-    theirs, own = ([f["solved"] for f in each if "solved" in f] for each in (reference, found))
-    pairs, num_trainings = solved_by_both(theirs, own), min(len(theirs), len(own))
-    if not pairs:
+    pair = paired(reference, found)
+    if pair is None:
         return ""
-    result = compare_pairs("reference", "found", pairs)
+    result, num_trainings = pair
     low, points, high = (100 * x for x in (result.low, result.difference, result.high))
     p_value = f", p {result.p_value:.2g}" if num_trainings == 1 else ""
     return f"{points:+.1f} ({low:+.0f} to {high:+.0f}){p_value}; {num_trainings}"
@@ -163,18 +194,6 @@ def _row(cells: Cells, name: str, rules: Sequence[str], show: Callable[[Cells], 
     return shown
 
 
-def cells_of(cells: Cells, name: str, rule: str) -> Cells:
-    """The cells of a row and rule, one for each seed."""
-    return [cell for cell in cells if (cell["row"], cell["rule"]) == (name, rule)]
-
-
-def with_all_tokens(cell: dict[str, Any]) -> dict[str, Any]:
-    """The results with all tokens."""
-    numbers = [b for b in cell["budgets"] if b["budget"] != "auto"]
-    largest: dict[str, Any] = max(numbers, key=lambda b: b["budget"])
-    return largest
-
-
 def success_of_seeds(found: Cells) -> str:
     """Success of all seeds together, with the interval, then of each; empty without any."""
     if not found:
@@ -201,7 +220,7 @@ def _smoothness(found: Cells) -> str:
 
 
 def _by_budget(cells: Cells, rule: str) -> str:
-    own = [cell for cell in cells if cell["rule"] == rule]
+    own = by_seed([cell for cell in cells if cell["rule"] == rule])
     budgets = list(dict.fromkeys(b["budget"] for cell in own for b in cell["budgets"]))
     budgets.sort(key=lambda budget: (budget == "auto", 0 if budget == "auto" else budget))
     names = [name for name in ROWS if any(cell["row"] == name for cell in own)]
@@ -214,11 +233,15 @@ def _by_budget(cells: Cells, rule: str) -> str:
 
 
 def control_times(record: dict[str, Any]) -> str:
-    settings, results = record["settings"], comparable_ms(record["results"])
+    settings, timed = record["settings"], record["results"]
+    results, elsewhere = comparable_ms(timed), estimated(timed)
     budgets = sorted({int(b) for row in results.values() for b in row if b.isdecimal()})
     columns = [*map(str, budgets), "auto", "whole"]
     rows = [
-        (f"`{name}`", *(f"{results[name][c]:.2f}" if c in results[name] else "" for c in columns))
+        (
+            f"`{name}`" + ", estimated" * (name in elsewhere),
+            *(f"{results[name][c]:.2f}" if c in results[name] else "" for c in columns),
+        )
         for name in TIMED
         if name in results
     ]
@@ -234,7 +257,8 @@ def control_times(record: dict[str, Any]) -> str:
             'trained for seconds; "auto", and `fast`, whose sequences differ in length, were timed '
             "where the policy was trained as above."
         ),
-        *_timed_elsewhere(record["results"]),
+        *_orders(timed),
+        *_timed_elsewhere(timed),
         table(("policy", *columns), rows),
         "![Success against the milliseconds of a query](drawings/success_and_time.svg)",
         paragraph(
@@ -250,17 +274,42 @@ def control_times(record: dict[str, Any]) -> str:
     )
 
 
+def _orders(timed: dict[str, Any]) -> list[str]:
+    """Which policies were asked in orders drawn at random, and which in a fixed one."""
+    fixed = [name for name, row in timed.items() if not row["is_shuffled"]]
+    sentences = []
+    if len(fixed) < len(timed):
+        sentences.append(
+            "Every round has an order of its own, drawn at random with a seed, and a policy "
+            "answers once untimed right before it is timed, so that no time depends on who was "
+            "asked before."
+        )
+    if fixed:
+        sentences.append(f"Timed when every round still had the same order: {_listed(fixed)}.")
+        one_ms, two_ms = (timed[REFERENCE]["ms"].get(b, 0.0) for b in ("1", "2"))
+        if REFERENCE in fixed and one_ms > two_ms:
+            sentences.append(
+                f"There `{REFERENCE}` with 1 token, {one_ms:.2f} ms, was always asked right after "
+                "Diffusion Policy, whose process leaves cold caches; that it took longer than with "
+                "2 says nothing about tokens."
+            )
+    return [paragraph(" ".join(sentences))]
+
+
 def _timed_elsewhere(timed: dict[str, Any]) -> list[str]:
     """A sentence on the policies that were not timed in the run of `oat`."""
-    own_ms = timed["oat"]["reference_ms"]
-    others = [name for name, row in timed.items() if row["reference_ms"] != own_ms]
+    others = estimated(timed)
     if not others:
         return []
+    own_ms = timed["oat"]["reference_ms"]
     took = ", ".join(f"{ms:.2f}" for ms in sorted({timed[name]["reference_ms"] for name in others}))
     return [
         paragraph(
-            f"Timed in another run: {_listed(others)}. There `oat` with all tokens took {took} ms "
-            f"and not {own_ms:.2f}; the times here are those of that run multiplied by the ratio."
+            f"Not measured beside the others but estimated, here and in the drawing: "
+            f"{_listed(others)}. In the run that timed them `oat` with all tokens took {took} ms "
+            f"and not {own_ms:.2f}, and what is shown is what they took there, multiplied by that "
+            "ratio; it is right where whatever slowed `oat` would have slowed them by the same "
+            "factor."
         )
     ]
 

@@ -7,22 +7,15 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks import record
+from benchmarks.control_findings import LEROBOT as NAMES
+from benchmarks.control_findings import LEROBOT_RULES, REFERENCE, cells_of, with_all_tokens
 from benchmarks.markdown import paragraph, section, table
-from benchmarks.report_control import (
-    REFERENCE,
-    beyond,
-    cells_of,
-    success_of_seeds,
-    with_all_tokens,
-)
+from benchmarks.report_control import beyond, minutes, success_of_seeds
 
-NAMES = {"act": "ACT", "diffusion": "Diffusion Policy"}
 OURS = ("oat, 2500 steps", "oat", "oat-pow2", "quest", "light-flow")
 """Rows of `control` that stand beside them, with all their tokens."""
 CONTROL_RULES = {
-    "16 steps": "half",
-    "8 steps": "8",
-    "4 steps": "4",
+    **{theirs: ours for ours, theirs in LEROBOT_RULES.items()},
     "4 steps, blended": "4, blended",
 }
 """Rules of the neighbors to those of `control`."""
@@ -70,7 +63,7 @@ def our_minutes() -> list[str]:
         own = [cell for cell in timed if cell["row"] == name]
         if own:
             policy, tokenizer = (
-                _minutes([cell[key] for cell in own]) for key in ("seconds", "tokenizer_seconds")
+                minutes([cell[key] for cell in own]) for key in ("seconds", "tokenizer_seconds")
             )
             sentences.append(
                 f"Ours on `{name}` was trained for {policy} minutes, after {tokenizer} of its "
@@ -82,12 +75,6 @@ def our_minutes() -> list[str]:
             "machines of different speed; trainings on one machine share a tokenizer."
         )
     return sentences
-
-
-def _minutes(seconds: Sequence[float]) -> str:
-    """A time in minutes, or the shortest and the longest of several."""
-    ends = dict.fromkeys(f"{end / 60:.1f}" for end in (min(seconds), max(seconds)))
-    return " to ".join(ends)
 
 
 def _success(rows: Mapping[str, Any]) -> str:

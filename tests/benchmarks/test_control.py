@@ -69,6 +69,12 @@ def test_the_page_shows_rules_tasks_seams_and_budgets() -> None:
     assert "told those that are executed before its late chunk acts" in " ".join(with_late.split())
     text = control({"results": {"cells": {"a": cell(0, 4), "b": cell(1, 8)}}})
     assert "committed" not in text
+    assert "The policy of `light-flow`" not in text
+    flow = {**cell(0, 4), "row": "light-flow", "seconds": 3090.0}
+    timed = [cell(seed, 4) | {"seconds": seconds} for seed, seconds in ((0, 1140.0), (1, 2340.0))]
+    text_with_flow = control({"results": {"cells": dict(enumerate([flow, *timed]))}})
+    took = "was trained for 51.5 minutes, those of `oat` for 19.0 to 39.0, beside other work"
+    assert took in " ".join(text_with_flow.split())
     assert "| `oat` | 2 | 100 | 2,000 | 8 | 1 | 3 | 2 | 60.0 (39 - 78): 40.0, 80.0 |" in text
     assert "| `oat` | 60 |" in text
     assert "| `oat` | 0.500, 0.250; 8 |" in text
@@ -78,7 +84,9 @@ def test_the_page_shows_rules_tasks_seams_and_budgets() -> None:
 
 def test_the_page_shows_the_times_of_all_policies() -> None:
     ms = {"act": {"whole": 3.0}, "oat": {"1": 2.0, "8": 4.126, "auto": 2.5}}
-    results = {name: {"ms": own, "reference_ms": 4.126} for name, own in ms.items()}
+    results = {
+        name: {"ms": own, "reference_ms": 4.126, "is_shuffled": True} for name, own in ms.items()
+    }
     settings = {"observations": 40, "repeats": 5, "threads": 1}
     text = control_times({"settings": settings, "results": results})
     assert "| policy | 1 | 8 | auto | whole |" in text

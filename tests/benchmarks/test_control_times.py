@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import control, control_drawing, control_times, report_control
+from benchmarks import control, control_drawing, control_times, record, report_control
 from benchmarks.control_drawing import UNTIMED, VARIANT, left_out, measured, success_and_time
 from benchmarks.control_times import Options, ours, time_in_turns
+from oatkit.types import Budget
 
 
 def test_of_policies_that_are_not_there_only_what_takes_as_long_with_any_weights_is_timed(
@@ -42,7 +43,7 @@ def test_of_policies_that_are_not_there_only_what_takes_as_long_with_any_weights
     assert steps == dict.fromkeys(("oat", "fast, relaxed, 2500 steps", "light-flow"), 4)
 
 
-def test_all_policies_answer_in_turns_and_the_first_answers_do_not_count() -> None:
+def test_every_round_has_its_own_order_and_an_answer_before_the_one_that_counts() -> None:
     asked: list[tuple[str, str]] = []
 
     def query(name: str, *times: float) -> Any:
@@ -54,15 +55,40 @@ def test_all_policies_answer_in_turns_and_the_first_answers_do_not_count() -> No
 
         return answer
 
-    queries = {
-        ("oat", 8): query("oat", 99, 1, 5, 3, 7, 7, 7),
-        ("act", None): query("act", *[2] * 7),
-    }
+    names = ("oat", "oat-pow2", "act", "diffusion")
+    untimed = 99.0
+    times = [t for ms in (1, 5, 3, 7, 7, 7) for t in (untimed, ms)]
+    queries: dict[tuple[str, Budget], Any] = {(name, None): query(name, *times) for name in names}
     found = time_in_turns(queries, [{"task": "near"}, {"task": "far"}], repeats=3)
-    assert found == {("oat", 8): (3 + 7) / 2, ("act", None): 2}
-    assert asked[:2] == [("oat", "near"), ("act", "near")]
-    assert asked[2:8] == [("oat", "near"), ("act", "near")] * 3
-    assert asked[8:] == [("oat", "far"), ("act", "far")] * 3
+    assert found == dict.fromkeys(queries, (3 + 7) / 2)
+    assert asked[::2] == asked[1::2], "a policy answers twice, the first time untimed"
+    tasks = [task for _, task in asked]
+    assert tasks == ["near"] * 24 + ["far"] * 24
+    policies = [name for name, _ in asked[::2]]
+    rounds = [tuple(policies[start : start + 4]) for start in range(0, 24, 4)]
+    assert all(sorted(order) == sorted(names) for order in rounds)
+    assert len(set(rounds)) > 1
+    before = {(policies[i - 1], name) for i, name in enumerate(policies) if i and name == "oat"}
+    assert len(before) > 1, "no policy always follows the same other one"
+    again, asked = list(asked), []
+    queries = {(name, None): query(name, *times) for name in names}
+    time_in_turns(queries, [{"task": "near"}, {"task": "far"}], repeats=3)
+    assert asked == again, "the orders are the same in every run"
+
+
+def test_a_run_says_that_its_orders_are_drawn_and_leaves_other_rows_as_they_are(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = {"klt": {"ms": {"8": 5.0}, "reference_ms": 4.0, "is_shuffled": False}}
+    record.write_result("control_times", seed=0, settings={}, results=older)
+    timed = {("oat", 8): lambda observation: 2.0, ("oat", "auto"): lambda observation: 1.5}
+    monkeypatch.setattr(control_times, "ours", lambda *_: timed.items())
+    monkeypatch.setattr(control_times, "theirs", lambda *_: ())
+    monkeypatch.setattr(control_times, "observations", lambda *_: [{}])
+    monkeypatch.setattr(control_times, "open_with_full_state", lambda _: None)
+    control_times.main(Options(rows=("oat",), kinds=(), data=Path("data")))
+    own = {"ms": {"8": 2.0, "auto": 1.5}, "reference_ms": 2.0, "is_shuffled": True}
+    assert record.read_results("control_times") == {**older, "oat": own}
 
 
 def test_the_drawing_has_what_was_both_solved_and_timed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +119,7 @@ def test_the_drawing_has_what_was_both_solved_and_timed(monkeypatch: pytest.Monk
     drawn = success_and_time()
     assert drawn.count("<circle") == 3
     assert ">oat<" in drawn
-    assert ">ACT<" in drawn
+    assert ">ACT (ms estimated)<" in drawn
     assert ">quest<" not in drawn
 
 
@@ -104,8 +130,8 @@ def test_the_page_says_which_policies_are_not_drawn_and_why(
     rows = ("oat", "oat, as first", "klt", "quest")
     cells = {row: {"row": row, "rule": "8", "budgets": results} for row in rows}
     timed = {
-        "oat": {"ms": {"8": 4.0}, "reference_ms": 4.0},
-        "oat, as first": {"ms": {"8": 5.0}, "reference_ms": 8.0},
+        "oat": {"ms": {"8": 4.0}, "reference_ms": 4.0, "is_shuffled": True},
+        "oat, as first": {"ms": {"8": 5.0}, "reference_ms": 8.0, "is_shuffled": True},
     }
     stored = {"control": {"cells": cells}, "neighbors": {"rows": {}}, "control_times": timed}
     monkeypatch.setattr(control_drawing, "read_results", stored.__getitem__)
@@ -114,5 +140,28 @@ def test_the_page_says_which_policies_are_not_drawn_and_why(
     page = " ".join(report_control.control_times({"settings": settings, "results": timed}).split())
     assert f"acted under that rule: `quest`; `klt`; {UNTIMED}." in page
     assert f"acted under that rule: `oat, as first`; {VARIANT}." in page
-    assert "another run: `oat, as first`. There `oat` with all tokens took 8.00 ms and not" in page
-    assert "| `oat, as first` | 2.50 |" in page
+    assert "and in the drawing: `oat, as first`. In the run that timed them `oat` with all" in page
+    assert (
+        "took 8.00 ms and not 4.00, and what is shown is what they took there, multiplied" in page
+    )
+    assert "| `oat, as first`, estimated | 2.50 |" in page
+
+
+@pytest.mark.parametrize("is_shuffled", [(True, True), (True, False), (False, False)])
+def test_the_page_says_which_times_are_of_a_fixed_order(
+    monkeypatch: pytest.MonkeyPatch, is_shuffled: tuple[bool, bool]
+) -> None:
+    timed = {
+        name: {"ms": {"1": 5.0, "2": 4.0}, "reference_ms": 4.0, "is_shuffled": each}
+        for name, each in zip(("oat", "klt"), is_shuffled, strict=True)
+    }
+    stored = {"control": {"cells": {}}, "neighbors": {"rows": {}}, "control_times": timed}
+    monkeypatch.setattr(control_drawing, "read_results", stored.__getitem__)
+    settings = {"observations": 2, "repeats": 2, "threads": 1}
+    page = " ".join(report_control.control_times({"settings": settings, "results": timed}).split())
+    assert ("drawn at random with a seed" in page) == any(is_shuffled)
+    fixed = [name for name, row in timed.items() if not row["is_shuffled"]]
+    names = "; ".join(f"`{name}`" for name in fixed)
+    assert (f"every round still had the same order: {names}." in page) == bool(fixed)
+    slow = "`oat` with 1 token, 5.00 ms, was always asked right after Diffusion Policy"
+    assert (slow in page) == ("oat" in fixed)

@@ -67,8 +67,8 @@ def test_times_of_one_run_say_what_the_reference_took(results: Path) -> None:
     timed = {"oat": {"1": 2.0, "8": 4.0, "auto": 3.0}, "klt, 2500 steps": {"8": 5.0, "auto": 1.0}}
     found = upgraded_from(results, "control_times", 1, {}, timed)["results"]
     assert found == {
-        "oat": {"ms": timed["oat"], "reference_ms": 4.0},
-        "klt": {"ms": {"8": 5.0}, "reference_ms": 4.0},
+        "oat": {"ms": timed["oat"], "reference_ms": 4.0, "is_shuffled": False},
+        "klt": {"ms": {"8": 5.0}, "reference_ms": 4.0, "is_shuffled": False},
     }
 
 

@@ -86,7 +86,8 @@ def test_flags_reach_the_simulator_and_the_policy(
 ) -> None:
     policy = save_policy(tmp_path, 8, 7)
     where = ["policy", "eval", str(policy), "--benchmark", "vlm-simpler", "--out"]
-    first = [*where, str(tmp_path / "a"), "--episodes", "5", "--workers", "3", "--execute", "2"]
+    rules = ["--execute", "2", "--blend", "0.1", "--delay", "1", "--draws", "3", "--commit"]
+    first = [*where, str(tmp_path / "a"), "--episodes", "5", "--workers", "3", *rules]
     more = ["--env-option", "python_bin=env/python", "--env-option", "action_scale=2"]
     assert cli.main([*first, *more, "--endpoints", "1", "2", "4", "--temperature", "0"]) == 0
     assert "now [1, 2, 4]: expect worse chunks" in capsys.readouterr().err
@@ -95,6 +96,8 @@ def test_flags_reach_the_simulator_and_the_policy(
     assert config.env_kwargs == {"python_bin": "env/python", "action_scale": 2}
     record = read_record(tmp_path / "a" / RECORD, BenchmarkEvaluation)
     assert (record.settings["execute"], record.settings["endpoints"]) == (2, [1, 2, 4])
+    named = {name: record.settings[name] for name in ("blend", "delay", "draws", "commit")}
+    assert named == {"blend": 0.1, "delay": 1, "draws": 3, "commit": True}
     against = ["--against", str(tmp_path / "a" / RECORD)]
     assert cli.main([*where, str(tmp_path / "b"), *against]) == 0
     assert "mean rank" in capsys.readouterr().out

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from oatkit.errors import DecodeError
+from oatkit.evaluation.episode_runner import EpisodeRunner
 from oatkit.evaluation.praxis import PraxisPolicy
-from oatkit.types import Sampling
+from oatkit.types import ExecuteSteps, Execution, Sampling
 from oatkit.types.observation_keys import STATE
 from tests.evaluation.pilot import Mute, Pilot
-from tests.evaluation.plane import HORIZON, MAX_STEPS, TASKS, Plane
+from tests.evaluation.plane import HORIZON, MAX_STEPS, PLANE, TASKS, Plane
+from tests.evaluation.plane_episodes import ROLLOUT, plans
 
 praxis_eval = pytest.importorskip("praxis_eval", reason="needs the extra praxis")
 
@@ -255,8 +257,10 @@ def test_wrong_observations(observation: Any, settings: Any, message: str) -> No
 
 
 def test_wrong_calls() -> None:
-    with pytest.raises(ValueError, match="execute is 0, expected 1 or more"):
+    with pytest.raises(ValueError, match="execute is 0, expected a whole number from 1 on"):
         made(execute=0)
+    with pytest.raises(ValueError, match=r"delay is 1\.5, expected a whole number from 0 on"):
+        made(delay=1.5)
     policy = made()
     with pytest.raises(ValueError, match="there are no observations"):
         policy.act([])
@@ -264,7 +268,7 @@ def test_wrong_calls() -> None:
         with pytest.raises(ValueError, match="for 2 observations, expected one each, no two equal"):
             policy.act([frame(0, 0, 1, 1)] * 2, episode_ids=ids)
     wide = replace(SPEC, shape=(7,))
-    with pytest.raises(ValueError, match=r"is \(8, 2\), expected \(4 or more, 7\)"):
+    with pytest.raises(ValueError, match=r"is \(8, 2\), expected \(1 or more, 7\)"):
         policy.act([frame(0, 0, 1, 1)], action_spec=wide)
     nan = numbered([np.nan])
     with pytest.raises(ValueError, match="the chunk for episode 'place 0' is not finite"):
@@ -301,6 +305,89 @@ class PlaneDriver:
                 if result.is_success or result.is_over:
                     ended[name] = EpisodeResult(config.task, result.is_success, step)
         return praxis_eval.EvalResult(**summarize_episodes(list(ended.values()), start_time=began))
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"blend": 0.1},
+        {"delay": 2},
+        {"draws": 3},
+        {"blend": 0.1, "delay": 2, "draws": 3},
+        {"delay": 2, "commit": True},
+    ],
+)
+@pytest.mark.parametrize("execute", [3, "auto"])
+def test_a_benchmark_does_what_our_simulators_do(
+    execute: ExecuteSteps, rules: dict[str, Any]
+) -> None:
+    """The same actions, and the same committed ones told, where chance plays no part."""
+    sampling, (ours, theirs) = Sampling(temperature=0.0), (Astray(), Astray())
+    ours.worth = theirs.worth = 2
+    wanted = plans(2, tasks=("never",), budgets=(4,))
+    rollout = replace(ROLLOUT, execution=Execution(execute, **rules), sampling=sampling)
+    runner = EpisodeRunner(ours, PLANE, rollout, is_alone=True)
+    found = {e.episode: e.score for e in runner.run(wanted)}
+    policy = PraxisPolicy(theirs, budget=4, execute=execute, sampling=sampling, **rules)
+    planes = [Plane("never") for _ in wanted]
+    seen = [
+        plane.reset(rollout.goal_seed(plan)) for plane, plan in zip(planes, wanted, strict=True)
+    ]
+    best = [0.0] * len(planes)
+    for _ in range(MAX_STEPS):
+        states = [np.concatenate(list(each.values())) for each in seen]
+        actions = policy.act(
+            [frame(*state, task=TASKS["never"]) for state in states], action_spec=SPEC
+        )
+        results = [plane.step(action) for plane, action in zip(planes, actions, strict=True)]
+        seen = [result.observation for result in results]
+        best = [max(score, r.score or 0.0) for score, r in zip(best, results, strict=True)]
+    assert dict(enumerate(best)) == found
+    told = [
+        sorted(each.tolist() for asked in pilot.asked for each in _told(asked))
+        for pilot in (ours, theirs)
+    ]
+    assert told[0] == told[1]
+    assert bool(told[0]) == ("commit" in rules)
+
+
+class Astray(Pilot):
+    """Turns away from its goal as time goes by, so that older chunks plan something else."""
+
+    def spoil(self, chunk_BTA: np.ndarray) -> np.ndarray:
+        return chunk_BTA * np.linspace(1, -0.5, HORIZON)[:, None]
+
+    def more(self, chunk_BTA: np.ndarray, draws: int) -> np.ndarray:
+        """The first draw lies between the others, which differ from row to row."""
+        aside_D = np.array([0.0, 0.3, -0.3])[:draws]
+        return chunk_BTA[:, None] + aside_D[:, None, None]
+
+
+def _told(asked: dict[str, Any]) -> list[np.ndarray]:
+    """What each row of a query committed."""
+    return [] if asked["committed"] is None else list(asked["committed"])
+
+
+def test_commit_tells_what_will_be_executed_within_the_bounds() -> None:
+    pilot = numbered([0.98, 0.5])
+    policy = made(pilot, execute=2, delay=2, commit=True)
+    for _ in range(3):
+        acted(policy)
+    first, second = (asked["committed"] for asked in pilot.asked)
+    assert first is None, "the first chunk of an episode is waited for"
+    np.testing.assert_allclose(second[0][:, 0], [1.0, 1.0])
+
+
+def test_episodes_that_commit_as_much_are_asked_for_at_once() -> None:
+    pilot = Pilot()
+    policy = made(pilot, execute=2, delay=1, commit=True)
+    for _ in range(3):
+        acted(policy, ["a", "b"])
+    policy.reset(["a"])
+    for _ in range(2):
+        acted(policy, ["a", "b"])
+    told = [None if a["committed"] is None else len(a["committed"]) for a in pilot.asked]
+    assert told == [None, 2, None, 1]
 
 
 def test_an_evaluation_by_praxis_eval(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from oatkit.envs.robosuite import ROBOSUITE, SCENES
 from oatkit.errors import ArtifactError, DecodeError, MissingExtraError
 from oatkit.evaluation.benchmark_presets import benchmark_preset
 from oatkit.evaluation.praxis import PraxisPolicy
+from oatkit.jobs import benchmark_evaluation
 from oatkit.jobs.benchmark_evaluation import (
     RECORD,
     ROBOMIMIC_WORDS,
@@ -123,6 +124,42 @@ def test_the_policy_decides_how_much_is_executed_where_it_knows(
     assert "as many steps as the policy finds worth it of a chunk" in benchmark_page([record], ())
     with pytest.raises(ValueError, match="execute 'auto' needs a policy that knows"):
         evaluate_benchmark(policy, "light-metaworld", out=tmp_path / "b", execute="auto")
+
+
+RULES: dict[str, Any] = {"execute": 4, "blend": 0.1, "delay": 2, "draws": 2, "commit": True}
+
+
+def test_chunks_follow_one_another_by_the_same_rules_as_in_our_simulators(
+    policy: Policy, tmp_path: Path
+) -> None:
+    driver = Driver(queries=5)
+    record = evaluate_benchmark(
+        policy, "light-metaworld", out=tmp_path / "a", evaluate=driver, **RULES
+    )
+    assert {name: record.settings[name] for name in RULES} == RULES
+    words = "4 steps of a chunk executed, averaged with older chunks (decay 0.1), 2 steps late, "
+    assert f"{words}committed, the best of 2 draws, temperature" in benchmark_page([record], ())
+    plain = {"blend": None, "delay": 0, "draws": 1, "commit": False}
+    assert set(plain).isdisjoint(
+        evaluate_benchmark(
+            policy, "light-metaworld", out=tmp_path / "b", evaluate=Driver(), **plain
+        ).settings
+    ), "older records go on"
+    with pytest.raises(ArtifactError, match="made with another blend"):
+        evaluate_benchmark(
+            policy, "light-metaworld", out=tmp_path / "a", evaluate=driver, **RULES | {"blend": 0.2}
+        )
+
+
+def test_a_row_by_other_rules_is_not_the_papers(
+    policy: Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmark_evaluation, "is_paper_row", lambda *_: True)
+    for name, rules, is_papers in (("a", {}, True), ("b", {"blend": 0.1}, False)):
+        record = evaluate_benchmark(
+            policy, "light-metaworld", out=tmp_path / name, evaluate=Driver(), **rules
+        )
+        assert record.is_paper_row is is_papers
 
 
 def test_it_goes_on_where_it_stopped_and_repeats_itself(policy: Policy, tmp_path: Path) -> None:
@@ -249,6 +286,9 @@ def test_a_policy_of_several_robosuite_tasks_hears_each_as_in_training(
         ("light-real", {}, "light-real is a real robot: `oatkit serve` is the way there"),
         ("light-libero", {}, "the policy is for 4 action dimensions, light-libero has 7"),
         ("light-metaworld", {"execute": 33}, "execute is 33, expected 1 to 32, a whole chunk"),
+        ("light-metaworld", {"execute": 0}, "execute is 0, expected a whole number from 1 on"),
+        ("light-metaworld", {"delay": 17}, "delay is 17, expected at most 16"),
+        ("light-metaworld", {"commit": True}, "commit is for chunks that act late, and delay is 0"),
     ],
 )
 def test_what_does_not_fit_is_said_before_anything_runs(
@@ -259,6 +299,15 @@ def test_what_does_not_fit_is_said_before_anything_runs(
         evaluate_benchmark(policy, benchmark, out=tmp_path / "o", evaluate=driver, **changed)
     assert not driver.configs
     assert not (tmp_path / "o").exists()
+
+
+def test_commit_is_for_tokens_whose_prefixes_decode(dataset: Dataset, tmp_path: Path) -> None:
+    config = make_config("bin", horizon=32, action_dim=4)
+    unable = policy_for_dataset(tiny.CONFIG, ActionTokenizer.for_dataset(config, dataset), dataset)
+    with pytest.raises(ValueError, match="light takes no committed actions, which are for tokens"):
+        evaluate_benchmark(unable, "light-metaworld", out=tmp_path, delay=2, commit=True)
+    with pytest.raises(ValueError, match="light takes no committed actions, which are for tokens"):
+        PraxisPolicy(unable, delay=2, commit=True)
 
 
 def test_without_praxis_eval_its_extra_is_named(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -58,6 +59,33 @@ def test_committing_without_a_delay_is_refused(run: Eval) -> None:
     """Nothing is executed before such a chunk acts."""
     with pytest.raises(ValueError, match="commit is for chunks that act late, and delay is 0"):
         run("a", commit=True)
+
+
+@pytest.mark.parametrize("steps", [{}, {"execute": 2}])
+def test_rules_that_change_nothing_leave_the_record_as_it_is(
+    run: Eval, tmp_path: Path, steps: dict[str, int]
+) -> None:
+    """Bit for bit; only times differ."""
+    run("plain", **steps)
+    run("ruled", **steps, blend=None, delay=0, draws=1, commit=False)
+    plain, ruled = (
+        _without_times(json.loads((tmp_path / name / RECORD).read_text()))
+        for name in ("plain", "ruled")
+    )
+    assert ruled == plain
+    run("late", **steps, delay=1)
+    late = _without_times(json.loads((tmp_path / "late" / RECORD).read_text()))
+    assert late["episodes"] != plain["episodes"], "the comparison sees what a rule changes"
+
+
+def _without_times(record: Any) -> Any:
+    """A record's JSON without what a clock measured."""
+    if isinstance(record, list):
+        return [_without_times(value) for value in record]
+    if not isinstance(record, dict):
+        return record
+    times = ("seconds", "latency_ms", "latencies_ms")
+    return {key: _without_times(value) for key, value in record.items() if key not in times}
 
 
 def test_a_late_chunk_that_is_told_what_is_executed_meanwhile_is_another(run: Eval) -> None:

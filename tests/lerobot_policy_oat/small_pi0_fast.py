@@ -49,8 +49,8 @@ def make_policy(config: Any) -> Any:
     return PI0FastOATPolicy(config, dataset_stats=None, dataset_meta=None)
 
 
-def observation(num_rows: int = 3) -> dict[str, Tensor]:
-    rng = np.random.default_rng(0)
+def observation(num_rows: int = 3, seed: int = 0) -> dict[str, Tensor]:
+    rng = np.random.default_rng(seed)
     mask = np.arange(12) < np.array([12, 7, 9])[:num_rows, None]
     ids = rng.integers(7, NUM_IDS, size=(num_rows, 12)) * mask
     return {

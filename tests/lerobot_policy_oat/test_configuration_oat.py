@@ -56,9 +56,9 @@ def test_execution_is_one_object(tokenizer_path: str) -> None:
         ({"n_action_steps": "often"}, "n_action_steps is 'often', expected a number or 'auto'"),
         ({"budget": "few"}, "budget is 'few', expected a number of tokens or 'auto'"),
         ({"budget": 7}, r"budget 7 is outside 1 \.\. 6"),
-        ({"draws": 0}, "draws is 0, expected 1 or more"),
-        ({"blend": -0.1}, "blend is -0.1, expected 0 or more"),
-        ({"blend": float("nan")}, "blend is nan, expected 0 or more"),
+        ({"draws": 0}, "draws is 0, expected a whole number from 1 on"),
+        ({"blend": -0.1}, "blend is -0.1, expected a finite number from 0 on"),
+        ({"blend": float("nan")}, "blend is nan, expected a finite number from 0 on"),
     ],
 )
 def test_executions_that_are_none(

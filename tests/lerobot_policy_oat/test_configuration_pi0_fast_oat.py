@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from oatkit.types import Execution
 from tests.lerobot_policy_oat.text import write_text_tokenizer
 
 pytest.importorskip("transformers", reason="pi0_fast needs transformers")
@@ -40,3 +41,30 @@ def test_mistakes_are_answered_in_a_sentence(folders: dict[str, str], tmp_path: 
     relative.use_relative_actions = True  # LeRobot 0.4.4 has no such setting
     with pytest.raises(ValueError, match=r"leave --policy\.use_relative_actions out"):
         relative.open_tokenizer()
+
+
+def test_execution_is_one_object(folders: dict[str, str]) -> None:
+    config = make_config(folders, n_action_steps=3, blend=0.1, draws=4)
+    assert config.execution == Execution(3, 0.1, draws=4)
+    assert make_config(folders).execution == Execution(4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"n_action_steps": 0}, "n_action_steps is 0, expected 1 to 8, the chunk's steps"),
+        ({"n_action_steps": 9}, "n_action_steps is 9, expected 1 to 8, the chunk's steps"),
+        (
+            {"n_action_steps": "auto"},
+            "n_action_steps is 'auto', expected a number of steps: '",
+        ),
+        ({"budget": "auto"}, "budget is 'auto', .* not those of pi0_fast_oat"),
+        ({"draws": 0}, "draws is 0, expected a whole number from 1 on"),
+        ({"blend": -0.1}, r"blend is -0\.1, expected a finite number from 0 on"),
+    ],
+)
+def test_executions_that_are_none(
+    folders: dict[str, str], settings: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        make_config(folders, **settings)

@@ -55,3 +55,8 @@ def test_an_episode_ends_after_the_request_that_is_under_way() -> None:
     policy.gate.set()
     requests.close()
     assert policy.num_resets == 2
+
+
+def test_commit_is_true_or_false() -> None:
+    with pytest.raises(ValueError, match="commit is 'no', expected True or False"):
+        ChunkRequests(Counting(), commit="no")  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ def test_chunk_queue_executes_the_first_part() -> None:
     queue.reset()
     assert queue.step(lambda: {"x": 7})[0] == 7
     assert policy.num_resets == 1
-    with pytest.raises(ValueError, match="execute is 0, expected 1 or more"):
+    with pytest.raises(ValueError, match="execute is 0, expected a whole number from 1 on"):
         ChunkQueue(policy, execute=0)
 
 
@@ -79,9 +79,9 @@ def test_chunks_are_blended_by_default() -> None:
 
 def test_mistakes_are_answered_in_a_sentence() -> None:
     for chunks in (ChunkQueue, RealTimeChunks):
-        with pytest.raises(ValueError, match="execute is 'most', expected a number of steps"):
+        with pytest.raises(ValueError, match="execute is 'most', expected a whole number"):
             chunks(Counting(), execute="most")
-        with pytest.raises(ValueError, match="blend is -1, expected 0 or more"):
+        with pytest.raises(ValueError, match="blend is -1, expected a finite number from 0 on"):
             chunks(Counting(), blend=-1)
         long = chunks(Counting(), execute=9)
         with pytest.raises(ValueError, match="execute is 9, expected 1 to 8, the steps of a chunk"):

@@ -178,9 +178,10 @@ def test_a_greeting_that_is_none_is_not_taken_for_one() -> None:
 
 def test_a_server_that_knows_no_draws() -> None:
     reply = Frame(Opcode.BINARY, pack({"actions": np.zeros((8, 3), np.float32)}))
-    with deaf_server(METADATA, reply, reply) as url, Client(url) as client:
-        with pytest.raises(Refused, match="gives one chunk and not 3: ask without draws"):
-            client.infer(OBSERVATION, draws=3)
+    with deaf_server(METADATA, reply, reply, reply) as url, Client(url) as client:
+        for draws in (3, "3"):
+            with pytest.raises(Refused, match=f"gives one chunk and not {draws!r}: ask without"):
+                client.infer(OBSERVATION, draws=draws)  # type: ignore[arg-type]
         assert client.infer(OBSERVATION)["actions"].shape == (8, 3)
 
 

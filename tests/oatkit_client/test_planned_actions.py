@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,13 @@ from oatkit.evaluation.action_plan import ActionPlan
 from oatkit.types import Execution
 
 HORIZON = 6
+ANYTHING = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.sampled_from(["auto", "", "2", np.int64(3), np.int64(0), np.float32(0.5), np.bool_(True)]),
+)
 BLENDS = st.one_of(st.none(), st.floats(0, 3))
 
 
@@ -196,22 +204,43 @@ def test_half_a_chunk_is_the_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "problem"),
+    "settings",
     [
-        ({"execute": 0}, "execute is 0, expected 1 or more"),
-        ({"execute": -3}, "execute is -3, expected 1 or more"),
-        ({"execute": "half"}, "execute is 'half', expected a number of steps, 'auto' or None"),
-        ({"execute": 2.5}, "execute is 2.5, expected a number of steps, 'auto' or None"),
-        ({"execute": True}, "execute is True, expected a number of steps, 'auto' or None"),
-        ({"blend": -0.1}, "blend is -0.1, expected 0 or more, or None"),
-        ({"blend": math.nan}, "blend is nan, expected 0 or more, or None"),
-        ({"blend": math.inf}, "blend is inf, expected 0 or more, or None"),
-        ({"blend": "auto"}, "blend is 'auto', expected 0 or more, or None"),
+        {"execute": 0},
+        {"execute": np.int64(-3)},
+        {"execute": "half"},
+        {"execute": 2.5},
+        {"execute": True},
+        {"execute": np.arange(2)},
+        {"blend": -0.1},
+        {"blend": np.float64(-0.5)},
+        {"blend": math.nan},
+        {"blend": math.inf},
+        {"blend": 10**400},
+        {"blend": True},
+        {"blend": "auto"},
     ],
 )
-def test_settings_that_are_none(settings: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ValueError, match=problem):
+def test_settings_that_are_none(settings: dict[str, Any]) -> None:
+    """The robot refuses what an evaluation refuses, in the same words."""
+    (name, value) = next(iter(settings.items()))
+    with pytest.raises(ValueError, match=f"^{name} is .*, expected a .*number from") as refused:
         PlannedActions(**settings)
+    with pytest.raises(ValueError, match=f"^{re.escape(str(refused.value))}$"):
+        Execution(**{"steps" if name == "execute" else name: value})
+
+
+@given(execute=ANYTHING, blend=ANYTHING)
+def test_both_sides_take_the_same_settings(execute: Any, blend: Any) -> None:
+    assert _refusal(PlannedActions, execute, blend) == _refusal(Execution, execute, blend)
+
+
+def _refusal(make: Any, execute: Any, blend: Any) -> str | None:
+    try:
+        make(execute, blend)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 @pytest.mark.parametrize(

@@ -46,10 +46,6 @@ from oatkit.types.observation_keys import STATE
 
 NOT_OF_BENCHMARKS = (
     "tasks",
-    "blend",
-    "delay",
-    "draws",
-    "commit",
     "videos",
     "rerun",
     "shard",
@@ -240,6 +236,10 @@ def run_benchmark(options: EvalPolicy, benchmark: str, console: Console) -> int:
             sampling=options.sampling,
             schedule=Schedule(options.endpoints) if options.endpoints else None,
             execute=options.execute,
+            blend=options.blend,
+            delay=options.delay,
+            draws=options.draws,
+            commit=options.commit,
             episodes=options.episodes,
             state_keys=options.state_key or (STATE,),
             num_parallel=options.workers or 1,

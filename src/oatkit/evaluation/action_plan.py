@@ -53,11 +53,12 @@ class ActionPlan:
         scale_A: Raw units in a normalized one, (A,), in which chunks are compared.
 
     Attributes:
+        execution: How chunks become actions.
         step: Step that the next action is for.
     """
 
     def __init__(self, execution: Execution, scale_A: NDArray[np.float64] | float = 1.0) -> None:
-        self._execution = execution
+        self.execution = execution
         self._scale_A = scale_A
         self._chunks: list[PlannedChunk] = []
         self.step = 0
@@ -69,8 +70,8 @@ class ActionPlan:
             draws_DTA: Chunks of the same observation, of which one is taken.
             execute_steps: Number of steps that the policy finds worth executing, for "auto".
         """
-        horizon, delay = draws_DTA.shape[1], self._execution.delay
-        steps = self._execution.within(horizon).steps
+        horizon, delay = draws_DTA.shape[1], self.execution.delay
+        steps = self.execution.within(horizon).steps
         if not isinstance(steps, int):
             if execute_steps is None:
                 raise ValueError(not_calibrated())
@@ -94,7 +95,7 @@ class ActionPlan:
 
     def committed(self) -> Actions:
         """Actions that are executed before a chunk that is asked for now can act, (N, A)."""
-        return self.planned(self._execution.delay)
+        return self.planned(self.execution.delay)
 
     def take(self, num_steps: int) -> tuple[Actions, list[bool]]:
         """The next actions, (N, A), which are then past, and at which of them a chunk begins."""
@@ -107,7 +108,7 @@ class ActionPlan:
 
     def _action(self, acting: list[PlannedChunk], step: int) -> Actions:
         """The action of a step by the chunks that act there, the latest last."""
-        blend = self._execution.blend
+        blend = self.execution.blend
         if blend is None or len(acting) == 1:
             return acting[-1].at(step)
         latest = acting[-1].asked_at
@@ -124,6 +125,18 @@ class ActionPlan:
             return int(np.square(away_DNA).mean(axis=(1, 2)).argmin())
         away_DDTA = normal_DTA[:, None] - normal_DTA[None]
         return int(np.sqrt(np.square(away_DDTA).mean(axis=(2, 3))).sum(axis=1).argmin())
+
+
+def cannot_commit(name: str) -> str:
+    """Why a policy cannot be told committed actions, and what to do.
+
+    Args:
+        name: Name of the policy.
+    """
+    return (
+        f"{name} takes no committed actions, which are for tokens whose prefixes decode, such as "
+        "those of oat: leave commit out"
+    )
 
 
 def not_calibrated() -> str:

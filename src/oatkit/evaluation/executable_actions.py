@@ -1,6 +1,6 @@
-"""Checks a predicted chunk, and clips what is executed of it.
+"""Checks predicted chunks, adds them to the plan of an episode, and clips what is executed.
 
-Shape letters: T step in the chunk, N executed steps, A action.
+Shape letters: D draw, T step in the chunk, N executed steps, A action.
 """
 
 from __future__ import annotations
@@ -9,6 +9,34 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from oatkit.evaluation.action_plan import ActionPlan
+from oatkit.types import Prediction
+
+Bounds = tuple[NDArray[np.float32], NDArray[np.float32]]
+"""The lowest and the highest action, (A,) each; infinite where there is no bound."""
+
+
+def next_actions(
+    plan: ActionPlan, found: Prediction, row: int, bounds: Bounds, what: str
+) -> tuple[NDArray[np.float32], list[bool], list[bool]]:
+    """What is executed until the next query once a prediction is part of the plan: the actions
+    (N, A) within bounds, which of them were clipped, and at which a chunk begins.
+
+    Args:
+        plan: Plan of the episode.
+        found: Prediction for several episodes.
+        row: Place of the episode in it.
+        bounds: What actions are clipped to.
+        what: Name of the chunk in error messages.
+    """
+    low_A, high_A = bounds
+    draws = found.chunk[row][None] if found.draws is None else found.draws[row]
+    num_steps = plan.execution.shortest_chunk
+    draws_DTA = [checked_chunk(draw, num_steps, len(low_A), what) for draw in draws]
+    worth = None if found.execute_steps is None else int(found.execute_steps[row])
+    planned_NA, is_seam = plan.take(plan.add(np.stack(draws_DTA), worth))
+    return *clip_actions(planned_NA, low_A, high_A), is_seam
 
 
 def checked_chunk(chunk: Any, num_steps: int, action_dim: int, what: str) -> NDArray[np.float32]:

@@ -1,7 +1,6 @@
 """Queries of the policy: one batch of all episodes that wait for a chunk at the same budget.
 
-Shape letters: B episode, D draw, P committed step, T step in the chunk, N executed
-steps, A action.
+Shape letters: B episode, P committed step, A action.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from oatkit.envs.simulator import SimulatorKind
 from oatkit.errors import DecodeError
 from oatkit.evaluation.episode_recording import EpisodeRecorder
-from oatkit.evaluation.executable_actions import checked_chunk, clip_actions
+from oatkit.evaluation.executable_actions import clip_actions, next_actions
 from oatkit.evaluation.policy_view import needs_task, policy_view
 from oatkit.evaluation.queried_policy import QueriedPolicy
 from oatkit.evaluation.rollout import Rollout
@@ -155,16 +154,10 @@ class PolicyQueries:
 
     def _add_actions(self, episodes: Sequence[RunningEpisode], found: Prediction) -> None:
         """Add a chunk to the plan of each episode and give it the next actions, within bounds."""
-        execution, (low_A, high_A) = self._rollout.execution, self._simulator.bounds
-        num_steps = execution.delay + (execution.steps if isinstance(execution.steps, int) else 1)
         for row, episode in enumerate(episodes):
-            plan, upcoming = episode.plan, episode.upcoming
+            plan = episode.plan
             what = f"the chunk for {plan.task}, episode {plan.episode}, step {episode.steps}"
-            draws = found.chunk[row][None] if found.draws is None else found.draws[row]
-            draws_DTA = [checked_chunk(draw, num_steps, len(low_A), what) for draw in draws]
-            worth = None if found.execute_steps is None else int(found.execute_steps[row])
-            planned_NA, is_seam = upcoming.take(upcoming.add(np.stack(draws_DTA), worth))
-            actions_NA, is_clipped = clip_actions(planned_NA, low_A, high_A)
+            executed = next_actions(episode.upcoming, found, row, self._simulator.bounds, what)
             if self._recorder is not None:
                 self._recorder.add_query(episode, found, row)
-            episode.add_query(found, row, actions_NA, is_clipped, is_seam)
+            episode.add_query(found, row, *executed)

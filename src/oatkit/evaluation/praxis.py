@@ -6,14 +6,14 @@
 praxis-eval brings LIBERO, RoboMimic, RoboCasa and SimplerEnv.
 
     observation of every episode --> its last frames ---- its queue is empty? --> one batched query
-    one action of every episode  <-- its queue of actions <-- the first part of its chunk
+    one action of every episode  <-- its queue of actions <-- its plan, with one more chunk
 
 A policy of praxis-eval cannot end an episode. One whose query gave no chunk (`fast` under strict
 decoding) stands still from then on, and `counts` says that it failed.
 
 Nothing here imports praxis-eval: its protocol is known by the names of its methods.
 
-Shape letters: B episodes, T step in the chunk, A action.
+Shape letters: B episodes, P committed step, A action.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oatkit.errors import DecodeError, unknown_name
-from oatkit.evaluation.action_plan import not_calibrated
-from oatkit.evaluation.executable_actions import checked_chunk, clip_actions
+from oatkit.evaluation.action_plan import ActionPlan, cannot_commit
+from oatkit.evaluation.executable_actions import Bounds, clip_actions, next_actions
 from oatkit.evaluation.rollout import joint_seed
-from oatkit.policies import ActingPolicy, Prediction
+from oatkit.policies import ActingPolicy, Policy, Prediction
+from oatkit.policies.generation.committed_actions import takes_committed
 from oatkit.policies.observation.frame_history import FrameHistory
 from oatkit.policies.observation.observations import Observations
 from oatkit.types import Budget, ExecuteSteps, Execution, Sampling, Schedule
@@ -77,6 +78,7 @@ class _Episode:
         number: How many episodes had this id, this one included.
         words: The benchmark's words for the task; empty where it has none.
         history: The last frames, as many as the policy reads.
+        plan: The chunks so far.
         queue: Actions (A,) yet to be executed.
         queries: How often the policy was asked.
         has_failed: Whether a query gave no chunk, after which there are no more.
@@ -86,6 +88,7 @@ class _Episode:
     number: int
     words: str
     history: FrameHistory[Observations]
+    plan: ActionPlan
     queue: deque[NDArray[np.float32]] = field(default_factory=deque)
     queries: int = 0
     has_failed: bool = False
@@ -104,6 +107,11 @@ class PraxisPolicy:
         policy: What acts.
         execute: Number of steps of a chunk that are executed before the next query, or "auto" for
             as many as the policy finds worth it; the first half by default, as in the paper.
+        blend: Decay by which actions are averaged with those of older chunks; None for no average.
+        delay: Number of steps that chunks act late. The benchmark waits for every answer, so that
+            this is simulated: the older chunk goes on for as many steps.
+        draws: Number of chunks for an observation, of which the one nearest to the plan is taken.
+        commit: Whether the policy is told the actions that are executed before a late chunk acts.
         budget: Largest number of tokens, or "auto"; all by default.
         schedule: Generation schedule; the policy's own by default.
         sampling: Rules by which ids are chosen. Random numbers depend on its seed (0 where it has
@@ -122,6 +130,10 @@ class PraxisPolicy:
         policy: ActingPolicy,
         *,
         execute: ExecuteSteps = None,
+        blend: float | None = None,
+        delay: int = 0,
+        draws: int = 1,
+        commit: bool = False,
         budget: Budget = None,
         schedule: Schedule | None = None,
         sampling: Sampling = Sampling(),
@@ -130,7 +142,12 @@ class PraxisPolicy:
         instruction: str | Mapping[str, str] | None = None,
     ) -> None:
         self._policy = policy
-        self._execution = Execution(execute)
+        self._execution = Execution(execute, blend, delay, draws, commit)
+        self._scale_A: NDArray[np.float64] | float = 1.0
+        if isinstance(policy, Policy):
+            self._scale_A = policy.tokenizer.raw_normalizer.scale
+            if commit and not takes_committed(policy):
+                raise ValueError(cannot_commit(policy.kind))
         self._budget = budget
         self._schedule = schedule
         self._sampling = sampling
@@ -175,8 +192,8 @@ class PraxisPolicy:
             )
         ]
         asking = [e for e in episodes if not (e.queue or e.has_failed)]
-        if asking:
-            self._query(asking, spec, *self._changed(policy_kwargs or {}))
+        for batch in self._batches(asking, spec):
+            self._query(batch, spec, *self._changed(policy_kwargs or {}))
         for episode in episodes:
             if episode.has_failed:
                 episode.queue.append(_zeros(spec))
@@ -195,7 +212,8 @@ class PraxisPolicy:
             self._begun[name] += 1
             history: FrameHistory[Observations] = FrameHistory(self._policy.spec.history)
             words = str(observation.get(TASK, ""))
-            self._episodes[name] = _Episode(name, self._begun[name], words, history)
+            plan = ActionPlan(self._execution, self._scale_A)
+            self._episodes[name] = _Episode(name, self._begun[name], words, history, plan)
         self._episodes[name].history.add(frame)
         return self._episodes[name]
 
@@ -235,7 +253,7 @@ class PraxisPolicy:
     ) -> None:
         """Fill the queues of some episodes, or note that they failed."""
         try:
-            self._fill(episodes, spec, self._predict(episodes, budget, sampling))
+            self._fill(episodes, spec, self._predict(episodes, spec, budget, sampling))
         except DecodeError as error:
             if spec is None or spec.shape is None:  # nobody knows how to stand still
                 raise
@@ -245,16 +263,41 @@ class PraxisPolicy:
             else:
                 self._fail(episodes[0], error)
 
+    def _batches(
+        self, episodes: Sequence[_Episode], spec: ActionSpec | None
+    ) -> list[list[_Episode]]:
+        """Episodes of each call of the policy, which have as many committed actions."""
+        batches: dict[int, list[_Episode]] = {}
+        for episode in episodes:
+            batches.setdefault(len(self._committed(episode, spec)), []).append(episode)
+        return list(batches.values())
+
+    def _committed(self, episode: _Episode, spec: ActionSpec | None) -> NDArray[np.float32]:
+        """Actions that the policy is told, (P, A), as they will be executed."""
+        if not self._execution.commit:
+            return np.zeros((0, 0), np.float32)
+        planned_PA = episode.plan.committed()
+        if not len(planned_PA):
+            return planned_PA
+        return clip_actions(planned_PA, *_bounds(spec, planned_PA.shape[1]))[0]
+
     def _predict(
-        self, episodes: Sequence[_Episode], budget: Budget, sampling: Sampling
+        self,
+        episodes: Sequence[_Episode],
+        spec: ActionSpec | None,
+        budget: Budget,
+        sampling: Sampling,
     ) -> Prediction:
         """Chunks for some episodes."""
+        committed_BPA = np.stack([self._committed(episode, spec) for episode in episodes])
         return self._policy.predict_action_chunk(
             Observations.cat([Observations.from_frames(e.history.frames()) for e in episodes]),
             budget=budget,
             schedule=self._schedule,
             sampling=sampling,
             generator=[_query_seed(sampling, episode) for episode in episodes],
+            draws=self._execution.draws,
+            committed=committed_BPA if committed_BPA.shape[1] else None,
         )
 
     def _fail(self, episode: _Episode, error: DecodeError) -> None:
@@ -267,13 +310,11 @@ class PraxisPolicy:
     def _fill(
         self, episodes: Sequence[_Episode], spec: ActionSpec | None, found: Prediction
     ) -> None:
-        """Fill the queues of some episodes with the first parts of their chunks."""
+        """Fill the queues of some episodes with what is executed before their next query."""
+        bounds = _bounds(spec, found.chunk.shape[-1])
         for index, episode in enumerate(episodes):
-            low_A, high_A = _bounds(spec, found.chunk.shape[-1])
-            steps = self._num_steps(found, index)
             what = f"the chunk for episode {episode.name!r}"
-            chunk_TA = checked_chunk(found.chunk[index], steps, len(low_A), what)
-            actions_NA, is_clipped = clip_actions(chunk_TA[:steps], low_A, high_A)
+            actions_NA, is_clipped, _ = next_actions(episode.plan, found, index, bounds, what)
             episode.queue.extend(actions_NA)
             episode.queries += 1
             self.counts.queries += 1
@@ -287,17 +328,6 @@ class PraxisPolicy:
                     "latency_ms": found.elapsed_ms,
                 }
             )
-
-    def _num_steps(self, found: Prediction, index: int) -> int:
-        """How many steps of a chunk are executed."""
-        steps, horizon = self._execution.steps, found.chunk.shape[1]
-        if isinstance(steps, int):
-            return steps
-        if steps is None:
-            return max(1, horizon // 2)
-        if found.execute_steps is None:
-            raise ValueError(not_calibrated())
-        return int(found.execute_steps[index])
 
 
 def _query_seed(sampling: Sampling, episode: _Episode) -> int:
@@ -315,9 +345,7 @@ def _names(episode_ids: Sequence[str] | None, number: int) -> list[str]:
     return names
 
 
-def _bounds(
-    spec: ActionSpec | None, action_dim: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _bounds(spec: ActionSpec | None, action_dim: int) -> Bounds:
     """The lowest and the highest action, (A,) each; infinite where the benchmark has no bounds."""
     shape = (action_dim,) if spec is None or spec.shape is None else spec.shape
     low = -np.inf if spec is None or spec.minimum is None else spec.minimum

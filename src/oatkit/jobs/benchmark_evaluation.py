@@ -19,13 +19,14 @@ from typing import Any, Protocol
 
 from oatkit.envs import metaworld, robosuite
 from oatkit.errors import MissingExtraError, OatkitError
-from oatkit.evaluation.action_plan import not_calibrated
+from oatkit.evaluation.action_plan import cannot_commit, not_calibrated
 from oatkit.evaluation.benchmark_presets import BenchmarkPreset, benchmark_preset
 from oatkit.evaluation.praxis import PraxisPolicy, QueryCounts
 from oatkit.evaluation.success_statistics import success_rate
 from oatkit.jobs.paper_rows import is_paper_row
 from oatkit.nn.device import Device
 from oatkit.policies import Policy
+from oatkit.policies.generation.committed_actions import takes_committed
 from oatkit.policies.policy_table import open_policy
 from oatkit.storage.package_versions import package_versions
 from oatkit.storage.records import read_or_begin, write_record
@@ -52,6 +53,8 @@ ROBOMIMIC_WORDS = {
     "Fit the square nut onto its matching peg.": "square",
 }
 """What praxis-eval says in a task of RoboMimic to our name of that task."""
+RULES = ("blend", "delay", "draws", "commit")
+"""How chunks follow one another, beside the number of steps that are executed."""
 
 
 class EvaluateByPraxis(Protocol):
@@ -70,6 +73,10 @@ def evaluate_benchmark(
     sampling: Sampling = Sampling(seed=0),
     schedule: Schedule | None = None,
     execute: ExecuteSteps = None,
+    blend: float | None = None,
+    delay: int = 0,
+    draws: int = 1,
+    commit: bool = False,
     episodes: int | None = None,
     state_keys: Sequence[str] = (STATE,),
     num_parallel: int = 1,
@@ -90,8 +97,8 @@ def evaluate_benchmark(
         budget: Number of tokens to generate, "auto", or None for all.
         sampling: Rules by which ids are chosen; its seed, or 0, is that of the simulator too.
         schedule: Generation schedule; the policy's own by default.
-        execute: Steps of a chunk that are executed before the next query, or "auto" for as many as
-            the policy finds worth it; the preset's by default.
+        execute, blend, delay, draws, commit: How chunks become actions: see `Execution`; the
+            preset's steps by default.
         episodes: Number of episodes of each task; the preset's by default.
         state_keys: Parts of the observation that are joined to the policy's state.
         num_parallel: Number of simulators at a time.
@@ -104,22 +111,32 @@ def evaluate_benchmark(
         evaluate: What runs a driver; praxis-eval's own by default.
     """
     opened = open_policy(policy, device, dtype).choose_decoder(head, decoding)
-    preset = benchmark_preset(benchmark)
+    execution = _checked(opened, benchmark, Execution(execute, blend, delay, draws, commit))
     settings = {
-        "execute": _checked_execute(opened, benchmark, preset, execute),
-        "episodes": episodes or preset.episodes,
+        "episodes": episodes or benchmark_preset(benchmark).episodes,
         "budget": budget,
         "sampling": asdict(replace(sampling, seed=sampling.seed or 0)),
         "state_keys": list(state_keys),
         "env_kwargs": dict(env_kwargs or {}),
         "digest": opened.digest,
-        # what is the policy's own is left out, so that older records go on
-        **({"endpoints": list(schedule.endpoints)} if schedule else {}),
-        **({"head": head} if head else {}),
+        **_chosen(execution, schedule, head),
     }
     name = opened.kind if opened is policy else str(policy)
     begun = BenchmarkEvaluation(name, benchmark, settings, package_versions(), command=command)
     return _run(opened, schedule, begun, Path(out) / RECORD, num_parallel, evaluate)
+
+
+def _chosen(execution: Execution, schedule: Schedule | None, head: Head | None) -> dict[str, Any]:
+    """Settings of execution and generation; what is the paper's or the policy's own is left out, so
+    that older records go on."""
+    rules = {name: getattr(execution, name) for name in RULES}
+    plain = Execution(execution.steps)
+    return {
+        "execute": execution.steps,
+        **{name: value for name, value in rules.items() if value != getattr(plain, name)},
+        **({"endpoints": list(schedule.endpoints)} if schedule else {}),
+        **({"head": head} if head else {}),
+    }
 
 
 def own_instruction(
@@ -149,13 +166,15 @@ def _run(
     """Run the parts that the record at `path` lacks."""
     preset, settings = benchmark_preset(begun.benchmark), begun.settings
     is_row = is_paper_row(policy, begun.benchmark, settings["budget"], schedule)
-    is_row = is_row and settings["execute"] == preset.execute
+    rules = {name: settings[name] for name in RULES if name in settings}
+    is_row = is_row and settings["execute"] == preset.execute and not rules
     record = replace(read_or_begin(path, begun), is_paper_row=is_row)
     for selector in preset.selectors[len(record.parts) :]:
         # a new one for each part, so that random numbers do not depend on what ran before
         acting = PraxisPolicy(
             policy,
             execute=settings["execute"],
+            **rules,
             budget=settings["budget"],
             schedule=schedule,
             sampling=Sampling(**settings["sampling"]),
@@ -169,11 +188,10 @@ def _run(
     return record
 
 
-def _checked_execute(
-    policy: Policy, name: str, preset: BenchmarkPreset, execute: ExecuteSteps
-) -> ExecuteSteps:
-    """How many steps are executed; a policy that does not fit the benchmark is a `ValueError`."""
-    tokenizer = policy.tokenizer
+def _checked(policy: Policy, name: str, execution: Execution) -> Execution:
+    """How chunks become actions, by the preset's steps where none are given; a policy that does not
+    fit the benchmark or the rules is a `ValueError`."""
+    tokenizer, preset = policy.tokenizer, benchmark_preset(name)
     if preset.driver is None:
         raise ValueError(f"{name} is a real robot: `oatkit serve` is the way there")
     if tokenizer.action_dim != preset.action_dim:
@@ -181,9 +199,12 @@ def _checked_execute(
             f"the policy is for {tokenizer.action_dim} action dimensions, {name} has "
             f"{preset.action_dim}"
         )
-    if execute == "auto" and policy.execution is None:
+    if execution.steps == "auto" and policy.execution is None:
         raise ValueError(not_calibrated())
-    return Execution(execute or preset.execute).within(tokenizer.horizon).steps
+    if execution.commit and not takes_committed(policy):
+        raise ValueError(cannot_commit(policy.kind))
+    steps = preset.execute if execution.steps is None else execution.steps
+    return replace(execution, steps=steps).within(tokenizer.horizon)
 
 
 def _run_part(

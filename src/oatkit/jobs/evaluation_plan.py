@@ -8,7 +8,7 @@ from typing import Any
 
 from oatkit.envs.simulator import SimulatorKind
 from oatkit.envs.simulator_table import SIMULATORS, simulator_kind
-from oatkit.evaluation.action_plan import not_calibrated
+from oatkit.evaluation.action_plan import cannot_commit, not_calibrated
 from oatkit.evaluation.policy_view import require_tasks
 from oatkit.evaluation.queried_policy import EvaluatedPolicy, Observed
 from oatkit.evaluation.rollout import Rollout
@@ -127,10 +127,7 @@ def make_rollout(
     if execution.steps == "auto" and not policy.has_execute_steps:
         raise ValueError(not_calibrated())
     if execution.commit and not policy.takes_committed:
-        raise ValueError(
-            f"{policy.name} takes no committed actions, which are for tokens whose prefixes "
-            "decode, such as those of oat: leave commit out"
-        )
+        raise ValueError(cannot_commit(policy.name))
     return Rollout(
         execution=execution if policy.horizon is None else execution.within(policy.horizon),
         sampling=replace(sampling, seed=sampling.seed or 0),

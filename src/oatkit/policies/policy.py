@@ -199,7 +199,8 @@ class Policy:
                 policy keeps since `reset` (see `observe`), or a batch with its history, of which
                 nothing is kept.
             budget: Largest number of tokens; all by default. Inside a block the block is run whole.
-                "auto" stops when the chunk no longer moves or the tokens are near certain.
+                "auto" stops where the tokens so far are so certain that more would hardly better
+                the chunk.
             schedule: Another schedule than the policy was trained under, which warns once.
             sampling: Rules by which ids are chosen. A sequence of `fast` that does not decode is
                 generated again by `Sampling.for_redraw`.

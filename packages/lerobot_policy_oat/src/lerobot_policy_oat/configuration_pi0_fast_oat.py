@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import cast
 
 from lerobot.configs.policies import PreTrainedConfig
 from lerobot.configs.types import NormalizationMode
 from lerobot.policies.pi0_fast.configuration_pi0_fast import PI0FastConfig
 from oatkit import ActionTokenizer, load_tokenizer
-from oatkit.types import Sampling
+from oatkit.types import Execution, Sampling
 
 
 @PreTrainedConfig.register_subclass("pi0_fast_oat")
@@ -20,6 +21,11 @@ class PI0FastOATConfig(PI0FastConfig):
         action_tokenizer_name: Tokenizer artifact, folder or hub id.
         weights_path: Checkpoint of `pi0_fast` whose weights a new policy starts from; folder or
             hub id.
+        n_action_steps: Number of steps that are executed before the next query.
+        blend: Decay of the weights of older chunks, by which an action is the mean of what all
+            chunks planned for its moment; None executes the newest chunk alone.
+        draws: Number of chunks to generate for an observation, of which the one nearest to the plan
+            under way is executed.
         budget: Maximum number of tokens to generate; all by default.
         top_k: Number of likeliest ids to sample from; None for all. It counts where LeRobot's
             `temperature` is above 0, and so do `top_p` and `seed`.
@@ -31,10 +37,12 @@ class PI0FastOATConfig(PI0FastConfig):
     """
 
     chunk_size: int = 32
-    n_action_steps: int = 16
+    n_action_steps: int | str = 16  # a word is refused in a sentence
+    blend: float | None = None
+    draws: int = 1
     action_tokenizer_name: str = ""
     weights_path: str | None = None
-    budget: int | None = None
+    budget: int | str | None = None
     top_k: int | None = None
     top_p: float = 1.0
     seed: int | None = None
@@ -46,6 +54,28 @@ class PI0FastOATConfig(PI0FastConfig):
             "ACTION": NormalizationMode.IDENTITY,
         }
     )
+
+    def __post_init__(self) -> None:
+        for name, is_what in (("n_action_steps", "steps"), ("budget", "tokens")):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise ValueError(
+                    f"{name} is {value!r}, expected a number of {is_what}: 'auto' is what `oatkit "
+                    "policy calibrate` finds, which opens oatkit's policies and checkpoints of the "
+                    "type oat, and not those of pi0_fast_oat"
+                )
+        steps = cast(int, self.n_action_steps)
+        if not 1 <= steps <= self.chunk_size:
+            raise ValueError(
+                f"n_action_steps is {steps}, expected 1 to {self.chunk_size}, the chunk's steps"
+            )
+        _ = self.execution  # which raises if it is none
+        super().__post_init__()
+
+    @property
+    def execution(self) -> Execution:
+        """How chunks become actions."""
+        return Execution(cast(int, self.n_action_steps), self.blend, draws=self.draws)
 
     @property
     def sampling(self) -> Sampling:

@@ -6,7 +6,7 @@ acts, and both open its folder.
 
 `oatkit.load_policy`, `oatkit serve` and `oatkit policy eval` open the same folder.
 
-Shape letters: B batch, T step in the chunk, A action dimension.
+Shape letters: B batch, R row whose chunk is due, D draw, T step in the chunk, A action dimension.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from lerobot.configs.policies import PreTrainedConfig
 from lerobot.policies.pretrained import PreTrainedPolicy
 from lerobot.utils.constants import ACTION
 from oatkit import load_policy
-from oatkit.evaluation.action_plan import ActionPlan
 from oatkit.nn.sample_random import SampleRandom
 from oatkit.nn.weight_loading import WithoutWeights, place_weights
 from oatkit.policies import LightConfig, LightFlowConfig, Policy, Prediction
@@ -34,6 +32,7 @@ from oatkit.types import Execution, Tokens
 from oatkit.types.observation_keys import STATE, TASK
 from torch import Tensor, nn
 
+from lerobot_policy_oat.batch_plans import BatchPlans, committed_by_lerobot, warning_of_jumps
 from lerobot_policy_oat.checkpoints import checkpoint_folder
 from lerobot_policy_oat.configuration_oat import FLOW_SETTINGS, OATConfig
 from lerobot_policy_oat.new_policy import camera_key, dataset_tasks, make_light, new_policy
@@ -82,8 +81,7 @@ class OATPolicy(PreTrainedPolicy):
     def reset(self) -> None:
         """An episode begins: frames and chunks of the one before are forgotten."""
         self._history: FrameHistory[dict[str, Any]] = FrameHistory(self.config.n_obs_steps)
-        self._plans: list[ActionPlan] = []
-        self._num_left: list[int] = []
+        self._plans: BatchPlans | None = None
         seed = self.config.seed
         self._generator = None if seed is None else torch.Generator().manual_seed(seed)
 
@@ -114,8 +112,7 @@ class OATPolicy(PreTrainedPolicy):
         the configuration are for `select_action`.
         """
         self._history.add(self._observation(batch))
-        left, delay = kwargs.get("prev_chunk_left_over"), kwargs.get("inference_delay")
-        committed = left[..., :delay, :] if left is not None and delay else None
+        committed = committed_by_lerobot(kwargs)
         if committed is not None and not takes_committed(self.light):
             self._warn_of_jumps()
             committed = None
@@ -127,16 +124,15 @@ class OATPolicy(PreTrainedPolicy):
         observation = self._observation(batch)
         self._history.add(observation)
         tensor = next(value for value in observation.values() if isinstance(value, Tensor))
-        if not self._plans:
+        if self._plans is None:
             scale_A = self.light.tokenizer.raw_normalizer.scale
-            self._plans = [ActionPlan(self._execution(), scale_A) for _ in tensor]
-            self._num_left = [0] * len(tensor)
-        due = [row for row, num_left in enumerate(self._num_left) if not num_left]
-        if due:
-            self._extend_plans(due)
-        self._num_left = [num_left - 1 for num_left in self._num_left]
-        actions_BA = np.concatenate([plan.take(1)[0] for plan in self._plans])
-        return torch.from_numpy(actions_BA).to(tensor.device)
+            self._plans = BatchPlans(self._execution(), scale_A, len(tensor))
+        if self._plans.due:
+            found = self._predict(self._plans.due, draws=self.config.draws)
+            draws_RDTA = found.chunk[:, None] if found.draws is None else found.draws
+            worth = None if found.execute_steps is None else found.execute_steps.tolist()
+            self._plans.add(draws_RDTA, worth)
+        return self._plans.take().to(tensor.device)
 
     def _warn_of_jumps(self) -> None:
         if self._has_warned:
@@ -148,11 +144,7 @@ class OATPolicy(PreTrainedPolicy):
                 "head=tokens"
             )
         else:
-            logger.warning(
-                "chunks of %s do not go on from the one under way, since its tokens have no "
-                "prefixes: expect jumps, or take a tokenizer such as oat",
-                self.light.tokenizer.kind,
-            )
+            logger.warning(warning_of_jumps(self.light.tokenizer.kind))
 
     def _observation(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """What the policy reads of a batch, under oatkit's keys."""
@@ -185,14 +177,6 @@ class OATPolicy(PreTrainedPolicy):
                 "it, or give a number"
             )
         return execution
-
-    def _extend_plans(self, rows: Sequence[int]) -> None:
-        """Ask for the next chunks of some environments."""
-        found = self._predict(rows, draws=self.config.draws)
-        draws_BDTA = found.chunk[:, None] if found.draws is None else found.draws
-        steps = [None] * len(rows) if found.execute_steps is None else found.execute_steps.tolist()
-        for row, draws_DTA, num_steps in zip(rows, draws_BDTA.cpu().numpy(), steps, strict=True):
-            self._num_left[row] = self._plans[row].add(draws_DTA, num_steps)
 
     def _predict(
         self, rows: Sequence[int] | None = None, draws: int = 1, committed: Tensor | None = None

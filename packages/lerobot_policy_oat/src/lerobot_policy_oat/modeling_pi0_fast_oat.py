@@ -7,14 +7,16 @@
 FAST by hand, with zeros where that fails. Here the text is given, nothing but action ids can be
 sampled, and every sequence of them is a chunk.
 
-Shape letters: B batch, L slots, K token slot, N text vocabulary, V action vocabulary, D width.
+Shape letters: B batch, R row that is generated (draw after draw), L slots, K token slot, N text
+vocabulary, V action vocabulary, D width.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from lerobot.configs.policies import PreTrainedConfig
@@ -25,15 +27,24 @@ from lerobot.utils.constants import (
     OBS_LANGUAGE_TOKENS,
     OPENPI_ATTENTION_MASK_VALUE,
 )
+from oatkit.policies.generation.committed_actions import (
+    CommittedActions,
+    can_commit,
+    read_committed,
+)
+from oatkit.policies.generation.random_rows import random_draws
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoTokenizer
 from transformers.utils import cached_file
 
+from lerobot_policy_oat.batch_plans import BatchPlans, committed_by_lerobot, warning_of_jumps
 from lerobot_policy_oat.checkpoints import checkpoint_folder
 from lerobot_policy_oat.configuration_pi0_fast_oat import PI0FastOATConfig
 from lerobot_policy_oat.processor_pi0_fast_oat import ACTION_LEAD
 from lerobot_policy_oat.versions import PALIGEMMA_LAYERS, embed_text
+
+logger = logging.getLogger(__name__)
 
 TOKENIZER_FOLDER = "action_tokenizer"
 """Folder of a checkpoint in which the tokenizer travels with the policy."""
@@ -72,33 +83,81 @@ class PI0FastOATPolicy(PI0FastPolicy):
             self._take_weights(config.weights_path)
             config.weights_path = None
         self.model.to(config.device)
+        self._has_warned = False
         self.reset()
 
     def reset(self) -> None:
-        """An episode begins: its actions and the random numbers of a seed begin again."""
+        """An episode begins: its chunks and the random numbers of a seed begin again."""
         super().reset()
+        self._plans: BatchPlans | None = None
         seed = self.config.seed
         self._generator = None if seed is None else torch.Generator().manual_seed(seed)
 
     @torch.no_grad()
     def predict_action_chunk(self, batch: dict[str, Any], **kwargs: Any) -> Tensor:
-        """The chunks that follow an observation, (B, chunk_size, action_dim)."""
-        self.eval()
-        images, image_masks = self._preprocess_images(batch)
-        ids_BK = self._generate(
-            images, image_masks, batch[OBS_LANGUAGE_TOKENS], batch[OBS_LANGUAGE_ATTENTION_MASK]
-        )
-        self.action_tokenizer.to(ids_BK.device)
-        return self.action_tokenizer.decode(ids_BK)
+        """The chunks that follow an observation, (B, chunk_size, action_dim).
 
-    def _generate(
-        self, images: list[Tensor], image_masks: list[Tensor], prompt_BL: Tensor, mask_BL: Tensor
+        Under LeRobot's real-time chunking (see `committed_by_lerobot`) they begin with what is
+        executed before they act, as near as their tokens come. With a tokenizer whose prefixes do
+        not decode they do not, and the policy warns once. The draws of the configuration are for
+        `select_action`.
+        """
+        committed = committed_by_lerobot(kwargs)
+        if committed is not None and not can_commit(self.action_tokenizer):
+            if not self._has_warned:
+                logger.warning(warning_of_jumps(self.action_tokenizer.kind))
+            self._has_warned, committed = True, None
+        return self._predict(batch, 1, committed)[0]
+
+    @torch.no_grad()
+    def select_action(self, batch: dict[str, Tensor], **kwargs: Any) -> Tensor:
+        """The next action of every environment, (B, action_dim)."""
+        if getattr(self.config.rtc_config, "enabled", False):
+            raise ValueError(
+                "rtc_config is for predict_action_chunk, which real-time chunking calls: leave it "
+                "out where actions are asked for one by one"
+            )
+        prompt_BL = batch[OBS_LANGUAGE_TOKENS]
+        if self._plans is None:
+            tokenizer = self.action_tokenizer
+            scale_A = 1.0 if tokenizer.normalized_input else tokenizer.raw_normalizer.scale
+            self._plans = BatchPlans(self.config.execution, scale_A, len(prompt_BL))
+        if self._plans.due:  # all of them, since they execute as many steps
+            self._plans.add(self._predict(batch, self.config.draws).transpose(0, 1))
+        return self._plans.take().to(prompt_BL.device)
+
+    def _predict(
+        self, batch: dict[str, Tensor], num_draws: int, committed: Tensor | None = None
     ) -> Tensor:
-        """Action ids, (B, K)."""
-        num_rows, device = len(prompt_BL), prompt_BL.device
+        """Chunks that follow an observation, (num_draws, B, chunk_size, action_dim).
+
+        Args:
+            batch: What is observed.
+            num_draws: Number of chunks; the first is as it would be alone, the others have random
+                numbers of their own, and sample where the configuration is greedy.
+            committed: Actions that chunks begin with, (steps, action_dim) for every row, or
+                (B, steps, action_dim).
+        """
+        self.eval()
+        prompt_BL = batch[OBS_LANGUAGE_TOKENS]
+        tokenizer, num_rows = self.action_tokenizer.to(prompt_BL.device), len(prompt_BL)
+        told = None
+        if committed is not None:
+            actions_BPA = read_committed(tokenizer, committed, num_rows, None)
+            actions_RPA = actions_BPA.repeat(num_draws, 1, 1).to(prompt_BL.device)
+            told = CommittedActions(tokenizer, actions_RPA, self._num_tokens)
+        context = self._read(batch, num_draws)
+        chunks_RTA = tokenizer.decode(self._generate(*context, num_rows, told))
+        return chunks_RTA.reshape(num_draws, num_rows, *chunks_RTA.shape[1:])
+
+    def _read(self, batch: dict[str, Tensor], num_draws: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The network's inputs (R, L, D), which of them are real (R, L), and which may see which,
+        (R, L, L). Images are encoded once for all draws."""
+        images, image_masks = self._preprocess_images(batch)
+        prompt_BL, mask_BL = batch[OBS_LANGUAGE_TOKENS], batch[OBS_LANGUAGE_ATTENTION_MASK]
         lead = [self._paligemma_tokenizer.bos_token_id]
         lead += self._paligemma_tokenizer.encode(ACTION_LEAD, add_special_tokens=False)
-        lead_BL = torch.tensor(lead, device=device).expand(num_rows, -1)
+        lead_BL = torch.tensor(lead, device=prompt_BL.device).expand(len(prompt_BL), -1)
         inputs_BLD, is_real_BL, mask_BLL, _, _ = self.model.embed_prefix_fast(
             images,
             image_masks,
@@ -107,34 +166,76 @@ class PI0FastOATPolicy(PI0FastPolicy):
             fast_action_tokens=lead_BL,
             fast_action_masks=torch.ones_like(lead_BL, dtype=torch.bool),
         )
-        positions_BL = torch.cumsum(is_real_BL, dim=1) - 1
-        vlm, cache, ids = self.model.paligemma_with_expert, None, []
-        num_tokens = self.config.budget or self.action_tokenizer.max_tokens
+        return (
+            inputs_BLD.repeat(num_draws, 1, 1),
+            is_real_BL.repeat(num_draws, 1),
+            mask_BLL.repeat(num_draws, 1, 1),
+        )
+
+    def _generate(
+        self,
+        inputs_RLD: Tensor,
+        is_real_RL: Tensor,
+        mask_RLL: Tensor,
+        num_rows: int,
+        committed: CommittedActions | None,
+    ) -> Tensor:
+        """Action ids, (R, K).
+
+        Args:
+            inputs_RLD: Inputs of the network, draw after draw.
+            is_real_RL: Which of them are no padding.
+            mask_RLL: Which of them may see which.
+            num_rows: Number of rows of a draw.
+            committed: Actions that the chunks of the ids have to agree with.
+        """
+        positions_RL = torch.cumsum(is_real_RL, dim=1) - 1
+        vlm, cache = self.model.paligemma_with_expert, None
+        ids_RK = positions_RL[:, :0]
         dtype = vlm.paligemma.lm_head.weight.dtype
-        for k in range(num_tokens):
-            (hidden_BLD, _), cache = vlm.forward(
-                attention_mask=torch.where(mask_BLL[:, None], 0.0, OPENPI_ATTENTION_MASK_VALUE).to(
+        for k in range(self._num_tokens):
+            (hidden_RLD, _), cache = vlm.forward(
+                attention_mask=torch.where(mask_RLL[:, None], 0.0, OPENPI_ATTENTION_MASK_VALUE).to(
                     dtype
                 ),
-                position_ids=positions_BL,
+                position_ids=positions_RL,
                 past_key_values=cache,
-                inputs_embeds=[inputs_BLD.to(dtype), None],
+                inputs_embeds=[inputs_RLD.to(dtype), None],
                 use_cache=True,
                 adarms_cond=[None, None],
             )
-            ids.append(self._choose(vlm.paligemma.lm_head(hidden_BLD[:, -1])))
-            if k + 1 < num_tokens:
-                inputs_BLD = embed_text(vlm, self._text_id(ids[-1])[:, None])
-                is_real_BL = torch.cat([is_real_BL, is_real_BL.new_ones(num_rows, 1)], dim=1)
-                mask_BLL, positions_BL = is_real_BL[:, None], positions_BL[:, -1:] + 1
-        return torch.stack(ids, dim=1)
+            logits_RV = self._action_logits(vlm.paligemma.lm_head(hidden_RLD[:, -1]))
+            ids_R1 = self._choose(ids_RK, logits_RV, num_rows, committed)
+            ids_RK = torch.cat([ids_RK, ids_R1], dim=1)
+            if k + 1 < self._num_tokens:
+                inputs_RLD = embed_text(vlm, self._text_id(ids_R1))
+                is_real_RL = torch.cat([is_real_RL, torch.ones_like(is_real_RL[:, :1])], dim=1)
+                mask_RLL, positions_RL = is_real_RL[:, None], positions_RL[:, -1:] + 1
+        return ids_RK
 
-    def _choose(self, logits_BN: Tensor) -> Tensor:
-        """One action id of every row, (B,), from logits over the text vocabulary."""
+    def _choose(
+        self, ids_RK: Tensor, logits_RV: Tensor, num_rows: int, committed: CommittedActions | None
+    ) -> Tensor:
+        """The next action id of every row, (R, 1)."""
+        sampling, num_draws = self.config.sampling, len(logits_RV) // num_rows
+        uniform_R1 = random_draws(torch.rand, self._generator, num_rows, num_draws, 1)
+        if num_draws > 1 and sampling.is_greedy:
+            uniform_R1[:num_rows] = 0  # which chooses the likeliest id by rules that sample
+            sampling = sampling.for_redraw
+        given = logits_RV[:, None], uniform_R1.to(logits_RV.device)
+        if committed is None:
+            return sampling.choose(*given)
+        return committed.choose(ids_RK, *given, sampling)
+
+    def _action_logits(self, logits_RN: Tensor) -> Tensor:
+        """Logits over the action ids, (R, V), of those over the text vocabulary."""
         first = self._text_id(self.action_tokenizer.vocab_size - 1)
-        logits_BV = logits_BN[:, first : self._text_id(0) + 1].flip(-1).float()
-        uniform_B1 = torch.rand(len(logits_BV), 1, generator=self._generator).to(logits_BV.device)
-        return self.config.sampling.choose(logits_BV[:, None], uniform_B1)[:, 0]
+        return logits_RN[:, first : self._text_id(0) + 1].flip(-1).float()
+
+    @property
+    def _num_tokens(self) -> int:
+        """Number of tokens to generate."""
+        return cast(int, self.config.budget or self.action_tokenizer.max_tokens)
 
     def _text_id(self, action_id: Any) -> Any:
         """The id of the text vocabulary for an action id: counted from its end backwards, as in

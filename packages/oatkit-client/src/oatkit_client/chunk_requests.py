@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Mapping, Protocol
 
+import numpy as np
+
 from oatkit_client.protocol import Reply
 
 
@@ -31,8 +33,10 @@ class ChunkRequests:
     """
 
     def __init__(self, policy: ChunkSource, *, commit: bool = False) -> None:
+        if not isinstance(commit, (bool, np.bool_)):
+            raise ValueError(f"commit is {commit!r}, expected True or False")
         self._policy = policy
-        self._is_unsure = commit
+        self._is_unsure = bool(commit)
         self._asker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="oatkit-client")
         self._pending: Future[Reply] | None = None
         self._last: Future[Any] | None = None

@@ -191,8 +191,8 @@ class Client:
         if self._decoder is not None:
             state = _state(obs) if self._decoder.state_dim else None
             reply["actions"] = self._decoder.decode(reply["tokens"], state=state)
-        if draws > 1 and "draws" not in reply:
-            raise Refused(f"{self.url} gives one chunk and not {draws}: ask without draws")
+        if draws != 1 and "draws" not in reply:
+            raise Refused(f"{self.url} gives one chunk and not {draws!r}: ask without draws")
         return reply
 
     def ask(self, message: Mapping[str, Any]) -> Reply:

@@ -16,6 +16,7 @@ Shape letters: C chunk under way, D draw, T step in the chunk, N step to come, A
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, Literal, Mapping, Union
 
 import numpy as np
@@ -24,6 +25,7 @@ AUTO = "auto"
 """The policy says in every reply how many steps are worth executing."""
 Execute = Union[int, Literal["auto"], None]
 """Number of steps of a chunk that are executed, or "auto"; None for half of the chunk."""
+LARGEST = sys.float_info.max
 BLEND = 0.1
 """Default of `blend`, with which a chunk of half a horizon's age counts a fifth at 32 steps."""
 
@@ -41,14 +43,16 @@ class PlannedActions:
     """
 
     def __init__(self, execute: Execute = None, blend: float | None = None) -> None:
-        if not (execute is None or execute == AUTO or _is_whole(execute)):
-            raise ValueError(f"execute is {execute!r}, expected a number of steps, 'auto' or None")
-        if _is_whole(execute) and int(execute) < 1:  # type: ignore[arg-type]
-            raise ValueError(f"execute is {execute}, expected 1 or more")
-        if blend is not None and not (_is_real(blend) and 0 <= blend < math.inf):
-            raise ValueError(f"blend is {blend!r}, expected 0 or more, or None")
-        self._execute = execute
-        self._blend = blend
+        steps, decay = _plain(execute), _plain(blend)
+        is_named = steps is None or (isinstance(steps, str) and steps == AUTO)
+        if not is_named and not (_is_number(steps, int) and steps >= 1):
+            raise ValueError(
+                f"execute is {steps!r}, expected a whole number from 1 on, 'auto' or None"
+            )
+        if decay is not None and not (_is_number(decay, (int, float)) and 0 <= decay <= LARGEST):
+            raise ValueError(f"blend is {decay!r}, expected a finite number from 0 on, or None")
+        self._execute: Execute = steps
+        self._blend: float | None = decay
         self.clear()
 
     def clear(self) -> None:
@@ -161,9 +165,10 @@ class PlannedActions:
         return int(steps)
 
 
-def _is_real(value: object) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+def _is_number(value: Any, kinds: Any) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)
 
 
-def _is_whole(value: object) -> bool:
-    return _is_real(value) and not isinstance(value, (float, np.floating))
+def _plain(value: Any) -> Any:
+    """A number of numpy as Python's."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 from oatkit.measure.reports.html_page import bullets, how_made, page, table
+from oatkit.measure.reports.report_words import rule_words
 from oatkit.types import (
     BenchmarkEvaluation,
     BenchmarkPart,
@@ -38,8 +39,8 @@ def benchmark_page(records: Sequence[BenchmarkEvaluation], rows: Sequence[Benchm
     executed = "as many steps as the policy finds worth it" if steps == "auto" else f"{steps} steps"
     lead = (
         f"<code>{escape(first.policy)}</code> on {escape(first.benchmark)} by way of praxis-eval, "
-        f"{executed} of a chunk executed, temperature "
-        f"{first.settings['sampling']['temperature']:g}."
+        f"{', '.join([f'{executed} of a chunk executed', *rule_words(first.settings)])}, "
+        f"temperature {first.settings['sampling']['temperature']:g}."
     )
     tables = {"Success by benchmark": _overview(rows)}
     for benchmark in dict.fromkeys(record.benchmark for record in records):

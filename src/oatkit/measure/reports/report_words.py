@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from oatkit.types import Budget, BudgetResult, PolicyEvaluation, budget_name
 
@@ -49,13 +50,20 @@ def execution_words(record: PolicyEvaluation) -> str:
         words = [f"{'half' if steps is None else f'{steps} steps'} of each chunk executed"]
     else:
         words = [f"{steps} of {horizon} steps executed"]
+    return ", ".join([*words, *rule_words(s)])
+
+
+def rule_words(s: Mapping[str, Any]) -> list[str]:
+    """How chunks followed one another, from the settings of an evaluation; empty where each simply
+    followed the one before."""
+    words = []
     if s.get("blend") is not None:
         words.append(f"averaged with older chunks (decay {s['blend']:g})")
     if s.get("delay"):
         words.append(f"{s['delay']} steps late" + ", committed" * s.get("commit", False))
     if s.get("draws", 1) > 1:
         words.append(f"the best of {s['draws']} draws")
-    return ", ".join(words)
+    return words
 
 
 def policy_names(records: Sequence[PolicyEvaluation]) -> list[str]:

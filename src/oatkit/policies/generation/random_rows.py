@@ -58,8 +58,6 @@ def random_draws(
     The first draw has those of `random_rows`; the others have numbers of their own, which depend on
     the state of the generators and are not taken from them.
     """
-    if num_draws < 1:
-        raise ValueError(f"draws is {num_draws}, expected 1 or more")
     started = start_generators(generators)
     later = [_later(started, draw) for draw in range(1, num_draws)]
     own = [started, *later]
