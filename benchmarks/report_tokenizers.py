@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from benchmarks.markdown import paragraph, said, section, table
+from benchmarks.markdown import paragraph, recipes, said, section, table
 from oatkit.presets import tokenizer_preset
 
 DATASETS = {
@@ -211,6 +211,7 @@ def token_predictability(record: dict[str, Any]) -> str:
             "it.",
             "Right: mean squared error x 1000 of the chunks that the policy samples itself, by "
             "budget.",
+            recipes(record["results"]),
         ),
         table(("tokenizer", *slots, *(f"error at {budget}" for budget in BUDGETS)), rows),
         script="token_predictability",

@@ -1,6 +1,6 @@
 """Can a policy predict the tokens? The light policy on learned, analytic and mixed tokens.
 
-    python -m benchmarks.token_predictability [--steps 800]
+    python -m benchmarks.token_predictability [--steps 800] [--again]
 
 It uses the MetaWorld tokenizers that `benchmarks.tokenizer_rate_distortion` leaves in `out/bench`.
 The same policy (from the full state, preset `small`) is trained on each and measured on held-out
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import oatkit
+from benchmarks.closed_loop import policy_recipe
 from benchmarks.policy_table import open_with_full_state
 from benchmarks.record import read_results, write_result
 from benchmarks.tokenizer_rate_distortion import OUT, metaworld, tokenizer_dir
@@ -29,8 +30,9 @@ TOKENIZERS = {"oat": "oat", "oat-4+12refined": "oat, 4 + 12 refined", "klt": "kl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=800)
-    steps = parser.parse_args().steps
-    results = read_results(NAME)
+    parser.add_argument("--again", action="store_true", help="measure finished rows again")
+    args = parser.parse_args()
+    results, steps = {} if args.again else read_results(NAME), args.steps
     for name, row in TOKENIZERS.items():
         if name not in results:
             print(name, flush=True)
@@ -51,6 +53,8 @@ def measure(tokenizer: Path, out: Path, steps: int) -> dict[str, Any]:
         "loss_bits": [slot.loss_bits for slot in found.slots],
         "mse": {str(b.budget): b.mse for b in found.budgets},
         "tokenizer_mse": {str(b.budget): b.tokenizer_mse for b in found.budgets},
+        **policy_recipe(policy),
+        "tokenizer_steps": policy.tokenizer.extras.get("train", {}).get("steps"),
     }
 
 
