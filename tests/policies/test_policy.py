@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -48,6 +51,24 @@ def test_one_that_a_loop_of_your_own_trains_is_silent(dataset: Dataset, make: Ma
     random = SampleRandom(torch.arange(len(actions_BTA)))
     policy.loss(policy.read(chunk), tokens, actions_BTA, random).total.backward()
     policy.predict_action_chunk(chunk)
+
+
+@pytest.mark.filterwarnings("ignore:this light.* policy is not trained")
+@kinds
+def test_draws_are_a_whole_number(dataset: Dataset, make: Make) -> None:
+    policy = make(dataset)
+    chunk = batch(policy, dataset)
+    wrong: list[Any] = [0, -1, 1.0, 2.5, True, "2", None]
+    for draws in wrong:
+        message = f"draws is {draws!r}, expected a whole number from 1 on"
+        with pytest.raises(ValueError, match=re.escape(message)):
+            policy.predict_action_chunk(chunk, draws=draws)
+    two: list[Any] = [2, np.int64(2)]
+    plain, numpys = (
+        policy.predict_action_chunk(chunk, generator=range(len(chunk["task"])), draws=number)
+        for number in two
+    )
+    np.testing.assert_array_equal(plain.draws, numpys.draws)
 
 
 def test_a_head_is_one_of_the_trained(dataset: Dataset) -> None:

@@ -37,6 +37,7 @@ from oatkit.storage.artifact import (
 )
 from oatkit.storage.digest import digest, settings_part, tensor_parts
 from oatkit.types import Budget, Decoding, Head, Prediction, Sampling, Schedule, Tokens
+from oatkit.types.execution import whole_number
 
 
 class Policy:
@@ -222,6 +223,8 @@ class Policy:
         """
         if UNTRAINED in self.extras:
             warn_of_random_weights(f"{self.kind} policy", "train_policy")
+        if type(draws) is not int or draws < 1:
+            draws = whole_number("draws", draws, 1)
         calibrated = (self.auto, self.execution)
         options = PredictionOptions(
             budget, schedule, sampling, generator, deadline_ms, *calibrated, draws, committed

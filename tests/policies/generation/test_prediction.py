@@ -98,14 +98,3 @@ def test_what_was_read_is_answered_with_numpy(
     found = policy.predict_action_chunk(read)
     assert isinstance(found.chunk, np.ndarray)
     assert found.chunk.shape == (3, tiny.HORIZON, tiny.ACTION_DIM)
-
-
-@pytest.mark.parametrize("draws", [0, -1, 2.5, True, "2", None])
-def test_draws_that_are_no_number(draws: Any) -> None:
-    message = f"draws is {draws!r}, expected a whole number from 1 on"
-    with pytest.raises(ValueError, match=message):
-        PredictionOptions(draws=draws)
-
-
-def test_draws_may_be_a_number_of_numpy() -> None:
-    assert type(PredictionOptions(draws=np.int64(2)).draws) is int  # type: ignore[arg-type]

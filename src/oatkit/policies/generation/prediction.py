@@ -16,7 +16,6 @@ from oatkit.policies.generation.random_rows import Generators
 from oatkit.policies.generation.token_generation import GeneratedChunks
 from oatkit.policies.observation.observations import Observations
 from oatkit.types import STOP_REASONS, Budget, Prediction, Sampling, Schedule
-from oatkit.types.execution import whole_number
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,6 @@ class PredictionOptions:
     execution: AutoExecution | None = None
     draws: int = 1
     committed: Any = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "draws", whole_number("draws", self.draws, 1))
 
     @property
     def has_committed(self) -> bool:
