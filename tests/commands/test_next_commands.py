@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import oatkit
+from oatkit.commands import tokenizer_compare
+from oatkit.measure.reports.probe_findings import best_for_policy
 from tests.commands.running import run_command
 
 COLUMNS = ["--action-key", "torque", "grip", "--action-dims", "0", "2", "--fps", "20"]
@@ -57,13 +59,23 @@ def test_what_is_printed_next_can_be_run(data: str, capsys: pytest.CaptureFixtur
     assert next_command(text) == ["serve", "out/policy"]
 
 
-def test_a_comparison_leads_to_a_policy(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_leads_to_a_policy(
+    data: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     compare = ["tokenizer", "compare", "--data", data, *COLUMNS, *STATE, "--out", "my out"]
     code, text, err = run_command([*compare, "--kinds", "bin", "--horizon", "8"], capsys)
     assert code == 0, text + err
     again = next_command(text)
     again[again.index("--policy-minutes") + 1] = "1e-4"
     code, text, err = run_command(again, capsys)
+    assert code == 0, text + err
+    longer = next_command(text)
+    assert longer[longer.index("--policy-minutes") + 1] == "0.0004"  # nobody has learned anything
+    longer[longer.index("--policy-minutes") + 1] = "1e-4"
+    monkeypatch.setattr(
+        tokenizer_compare, "recommended", best_for_policy
+    )  # as if it had been hours
+    code, text, err = run_command(longer, capsys)
     assert code == 0, text + err
     code, text, err = run_command([*next_command(text), *TINY], capsys)
     assert code == 0, text + err
