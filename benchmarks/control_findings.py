@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.claim_findings import difference
 from benchmarks.closed_loop import pooled, solved_by_both
+from benchmarks.markdown import paragraph, table
 from oatkit.evaluation.success_statistics import compare_pairs
 from oatkit.types import PairedComparison
 
@@ -36,7 +37,7 @@ ORDERED = ("oat", "oat-pow2")
 """Rows whose budgets are compared."""
 WANTED_RISE, WANTED_LOSS = 10, 2
 """Points that all tokens should solve beyond one token, at least, and that a doubling may cost."""
-VERDICTS = ("ahead of", "level with", "behind")
+VERDICTS = ("ahead", "level", "behind")
 Cells = Sequence[Mapping[str, Any]]
 
 
@@ -63,16 +64,17 @@ class Standing:
     @property
     def verdict(self) -> str:
         if self.low > 0:
-            return "ahead of"
-        return "behind" if self.high < 0 else "level with"
+            return "ahead"
+        return "behind" if self.high < 0 else "level"
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.points:+.1f}; {self.trainings})"
+        verdict = self.verdict if self.verdict == "level" else f"**{self.verdict}**"
+        return f"{verdict} {round(self.points, 1) + 0.0:+.1f} ({self.trainings})"  # -0.0 is +0.0
 
 
 def statement(cells: Cells, neighbors: Cells) -> list[str]:
-    """Sentences on where `oat` is ahead, level and behind, and on budgets; none of what was not
-    measured.
+    """A table of where `oat` is ahead, level and behind, and a paragraph on budgets; nothing of
+    what was not measured.
 
     Args:
         cells: Cells of `control`.
@@ -145,21 +147,18 @@ def _beside_others(found: Sequence[Standing]) -> list[str]:
     sentences = [
         f"Where `{REFERENCE}` stands beside policies of the same preset and LeRobot's, with all "
         "tokens, pair by pair on the same episodes: ahead or behind where the 95 % interval is on "
-        "one side of 0, level where it holds 0. In parentheses are the points that it solves more "
-        "and the number of trainings of each that this rests on; intervals count episodes, not how "
+        "one side of 0, level where it holds 0. The points are what it solves more; in parentheses "
+        "is the number of trainings of each that this rests on. Intervals count episodes, not how "
         "much one training differs from the next, nor how many comparisons there are.",
         f"Of {len(found)} it is ahead in {ahead}, level in {level} and behind in {behind}.",
     ]
-    for rule, words in RULES.items():
-        own = [each for each in found if each.rule == rule]
-        parts = []
-        for verdict in VERDICTS:
-            names = [str(each) for each in own if each.verdict == verdict]
-            if names:
-                parts.append(f"{verdict} {_listed(names)}")
-        if parts:
-            sentences.append(f"{words[0].upper()}{words[1:]} it is {'; '.join(parts)}.")
-    return sentences
+    columns = [rule for rule in RULES if any(each.rule == rule for each in found)]
+    lines = []
+    for name in dict.fromkeys(each.name for each in found):
+        own = {each.rule: str(each) for each in found if each.name == name}
+        lines.append((name, *(own.get(rule, "") for rule in columns)))
+    headings = (f"`{REFERENCE}` beside", *(RULES[rule] for rule in columns))
+    return [paragraph(*sentences), table(headings, lines)]
 
 
 def _by_budget(cells: Cells) -> list[str]:
@@ -189,11 +188,13 @@ def _by_budget(cells: Cells) -> list[str]:
     if not shown:
         return []
     return [
-        "What more tokens are worth, in points, with the 95 % interval of two independent rates "
-        "and the number of trainings:",
-        *shown,
-        f"Aimed at were {WANTED_RISE} points, reached by {_listed(enough) or 'none'}, and no "
-        f"doubling that costs more than {WANTED_LOSS}, missed by {_listed(costly) or 'none'}.",
+        paragraph(
+            "What more tokens are worth, in points, with the 95 % interval of two independent "
+            "rates and the number of trainings:",
+            *shown,
+            f"Aimed at were {WANTED_RISE} points, reached by {_listed(enough) or 'none'}, and no "
+            f"doubling that costs more than {WANTED_LOSS}, missed by {_listed(costly) or 'none'}.",
+        )
     ]
 
 

@@ -38,7 +38,7 @@ def control(record: dict[str, Any]) -> str:
     names = [name for name in ROWS if name in found]
     return section(
         "How chunks are executed",
-        paragraph(*statement(cells, [*read_results("neighbors").get("rows", {}).values()])),
+        *statement(cells, [*read_results("neighbors").get("rows", {}).values()]),
         paragraph(
             "MetaWorld's four tasks from the state, 50 demonstrations each, chunks of 32 actions; "
             "goals that no demonstration has, the same for all. Policies take the likeliest "

@@ -192,6 +192,7 @@ def _runs(names: list[str | int]) -> str:
 
 
 def token_predictability(record: dict[str, Any]) -> str:
+    measured = record["results"].values()
     rows = [
         (
             f"`{name}`",
@@ -211,7 +212,7 @@ def token_predictability(record: dict[str, Any]) -> str:
             "it.",
             "Right: mean squared error x 1000 of the chunks that the policy samples itself, by "
             "budget.",
-            recipes(record["results"]),
+            *([recipes(record["results"])] if all("history" in row for row in measured) else []),
         ),
         table(("tokenizer", *slots, *(f"error at {budget}" for budget in BUDGETS)), rows),
         script="token_predictability",

@@ -9,7 +9,6 @@ import pytest
 
 from benchmarks import report
 from benchmarks.control_findings import RIVALS, RULES, standings, statement
-from benchmarks.markdown import paragraph
 from benchmarks.record import read_results
 from oatkit.evaluation.success_statistics import success_rate
 
@@ -33,19 +32,21 @@ def neighbor(kind: str, seed: int, **rules: int) -> dict[str, Any]:
 
 
 def said(cells: list[dict[str, Any]], neighbors: list[dict[str, Any]] | None = None) -> str:
-    return " ".join(statement(cells, neighbors or []))
+    return " ".join(" ".join(statement(cells, neighbors or [])).split())
 
 
 def test_who_is_ahead_depends_on_the_numbers_alone() -> None:
     own = [cell("oat", 0, "8", result(8, 150))]
-    for theirs, verdict in ((100, "ahead of"), (149, "level with"), (190, "behind")):
+    for theirs, verdict in ((100, "ahead"), (149, "level"), (190, "behind")):
         (found,) = standings([*own, cell("quest", 0, "8", result(16, theirs))], [])
         assert (found.verdict, found.name, found.rule) == (verdict, "`quest`", "8")
         assert found.points == pytest.approx((150 - theirs) / 2)
         assert found.low < found.points < found.high
         text = said([*own, cell("quest", 0, "8", result(16, theirs))])
-        assert f"After 8 steps it is {verdict} `quest` ({(150 - theirs) / 2:+.1f}; 1)." in text
-        counts = {"ahead of": "ahead in 1", "level with": "level in 1", "behind": "behind in 1"}
+        shown = verdict if verdict == "level" else f"**{verdict}**"
+        assert f"| `quest` | {shown} {(150 - theirs) / 2:+.1f} (1) |" in text
+        assert "| `oat` beside | after 8 steps |" in text
+        counts = {"ahead": "ahead in 1", "level": "level in 1", "behind": "behind in 1"}
         assert all((words in text) == (name == verdict) for name, words in counts.items())
 
 
@@ -56,9 +57,9 @@ def test_an_interval_that_holds_0_is_level_and_one_beside_it_is_not() -> None:
         (found,) = standings([*own, cell("klt", 0, "4", result(8, theirs))], [])
         verdicts[theirs] = found.verdict
         assert found.verdict == (
-            "ahead of" if found.low > 0 else "behind" if found.high < 0 else "level with"
+            "ahead" if found.low > 0 else "behind" if found.high < 0 else "level"
         )
-    assert list(dict.fromkeys(verdicts.values())) == ["ahead of", "level with", "behind"]
+    assert list(dict.fromkeys(verdicts.values())) == ["ahead", "level", "behind"]
 
 
 def test_more_trainings_are_counted_first_with_first_by_their_seeds() -> None:
@@ -79,11 +80,11 @@ def test_lerobots_policies_stand_under_the_rules_that_they_have() -> None:
     theirs = [neighbor("act", 0, _16_steps=100, _8_steps=150, _4_steps_blended=0)]
     found = {each.rule: each for each in standings(cells, theirs)}
     assert {rule: each.verdict for rule, each in found.items()} == {
-        "half": "ahead of",
-        "8": "level with",
+        "half": "ahead",
+        "8": "level",
     }
     assert found["half"].name == "ACT"
-    assert "At half a chunk it is ahead of ACT (+25.0; 1)." in said(cells, theirs)
+    assert "| ACT | **ahead** +25.0 (1) | level +0.0 (1) |" in said(cells, theirs)
 
 
 def test_nothing_is_said_of_what_was_not_measured() -> None:
@@ -132,5 +133,6 @@ def test_trainings_that_lack_a_budget_do_not_count_for_it() -> None:
 def test_the_section_begins_with_it() -> None:
     cells = [*read_results("control")["cells"].values()]
     neighbors = [*read_results("neighbors")["rows"].values()]
-    begins = f"## How chunks are executed\n\n{paragraph(*statement(cells, neighbors))}\n\n"
+    blocks = "\n\n".join(statement(cells, neighbors))
+    begins = f"## How chunks are executed\n\n{blocks}\n\n"
     assert report.section("control").startswith(begins)
