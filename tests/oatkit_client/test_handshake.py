@@ -57,7 +57,7 @@ def test_a_server_of_something_else_answers_but_is_refused(
     )
     with talker(words, hangs_up=hangs_up) as url:
         for _ in range(8):  # whether the words come before our request is a matter of chance
-            with Client(url, timeout_s=0.3) as client, pytest.raises(Refused, match=message):
+            with Client(url, timeout_s=1.5) as client, pytest.raises(Refused, match=message):
                 client.infer({})
 
 

@@ -135,10 +135,10 @@ def test_an_episode_repeats_itself_and_ends(bridge: ModuleType, url: str) -> Non
     ("options", "message"),
     [
         ({"execute": HORIZON + 1}, "execute is 9, expected 1 to 8, the steps of a chunk"),
-        ({"execute": 0}, "execute is 0, expected 1 or more"),
-        ({"execute": "all"}, "execute is 'all', expected a number of steps, 'auto' or None"),
+        ({"execute": 0}, "execute is 0, expected a whole number from 1 on, 'auto' or None"),
+        ({"execute": "all"}, "execute is 'all', expected a whole number from 1 on"),
         ({"execute": "auto"}, "execute is 'auto', but the policy does not know .* calibrate`"),
-        ({"blend": -1.0}, "blend is -1.0, expected 0 or more"),
+        ({"blend": -1.0}, "blend is -1.0, expected a finite number from 0 on, or None"),
         ({"draws": 0}, "draws is 0, expected 1 or more"),
         ({"cameras": ["side=left"]}, "cameras has 'side=left', expected POLICY=BENCHMARK of: fro"),
     ],
