@@ -65,20 +65,20 @@ def _shared(settings: Mapping[str, Any], kind: str) -> dict[str, Any]:
     }
 
 
-def rises(family: str) -> Callable[[], Found]:
-    """A function that says whether `oat` acts more often with success with more tokens, for every
+def rises(family: str, kind: str = "oat") -> Callable[[], Found]:
+    """A function that says whether a kind acts more often with success with more tokens, for every
     pair of budgets."""
-    return _by_budget(family, list(combinations(WAYS, 2)))
+    return _by_budget(family, kind, list(combinations(WAYS, 2)))
 
 
 def best_with_all(family: str) -> Callable[[], Found]:
     """A function that says whether `oat` acts most often with success with all of its tokens."""
-    return _by_budget(family, [(way, NORMAL) for way in WAYS if way != NORMAL])
+    return _by_budget(family, "oat", [(way, NORMAL) for way in WAYS if way != NORMAL])
 
 
-def _by_budget(family: str, pairs: Sequence[tuple[str, str]]) -> Callable[[], Found]:
-    """A function for the trend of `oat` over pairs of ways to act."""
-    row = f"vlm-ar/oat/{family}"
+def _by_budget(family: str, kind: str, pairs: Sequence[tuple[str, str]]) -> Callable[[], Found]:
+    """A function for the trend of a kind over pairs of ways to act."""
+    row = f"vlm-ar/{kind}/{family}"
     return trend(
         lambda: {
             f"{WAYS[one]} and {WAYS[other]} tokens": (

@@ -29,6 +29,12 @@ def main() -> None:
     parser.add_argument("--tokenizer", type=Path, default=tokenizer_dir("metaworld", "oat, long"))
     parser.add_argument("--data", type=Path, help="other demonstrations than the default ones")
     options = parser.parse_args()
+    if not options.tokenizer.exists():
+        parser.error(
+            f"{options.tokenizer} is not there: train it by `python -m "
+            'benchmarks.tokenizer_rate_distortion --only "metaworld/oat, long"`, or name one by '
+            "--tokenizer"
+        )
     tokenizer = oatkit.load_tokenizer(options.tokenizer)
     held_out = oatkit.open_dataset(options.data or metaworld()).split(0.1, seed=0)[1]
     actions_BTA, is_pad_BT, _ = chunks_to_measure(held_out, tokenizer.horizon)

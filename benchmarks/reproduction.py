@@ -19,6 +19,7 @@ from benchmarks.made_rows import (
 from benchmarks.markdown import paragraph, table
 from benchmarks.policy_sweep import TABLES as SWEPT
 from benchmarks.recipes_of_today import recipes_of_today
+from benchmarks.record import read_results
 from benchmarks.row_commands import LightScript, quoted, trained_hours
 from benchmarks.tokenizer_findings import COMPACT, TRACKS
 from oatkit.commands.reproduce import needs
@@ -34,12 +35,12 @@ what was measured here. It is written by `python -m benchmarks.report` from the 
 the last column. [Results](results.md) shows more of what these files hold.
 
 **The scale here** is two CPU cores. Light policies act in MetaWorld: the paper's four tasks, from
-state; the recipe of each row stands under the claims. Vision-language policies have small backbones
-with random weights and lock or unlock a door. So the numbers themselves are not the paper's; what
-is compared is which of two is better. RoboMimic's lift, can and square are played in robosuite.
-Demonstrations of all these are by scripted experts, in robosuite of our own. Scripts that train
-light policies make {demonstrations} of each task by default, which no JSON file stores. Errors of
-tokenizers on MetaWorld are not comparable either: our actions are clipped to [-1, 1]. The
+{observed}; the recipe of each row stands under the claims. Vision-language policies have small
+backbones with random weights and lock or unlock a door. So the numbers themselves are not the
+paper's; what is compared is which of two is better. RoboMimic's lift, can and square are played in
+robosuite. Demonstrations of all these are by scripted experts, in robosuite of our own. Scripts
+that train light policies make {demonstrations} of each task by default, which no JSON file stores.
+Errors of tokenizers on MetaWorld are not comparable either: our actions are clipped to [-1, 1]. The
 real-robot half of the paper is absent.
 
 - **agrees:** the 95 % interval of our difference lies on the paper's side of zero; where the paper
@@ -49,15 +50,16 @@ real-robot half of the paper is absent.
   the paper's; the pairs are named. Errors of tokenizers and numbers of tokens and calls have no
   intervals, their values decide, on every dataset on which all that is compared was measured: an
   error tracks another if it is within a factor of {tracks} at every budget, and is nearly lossless
-  if it is the smallest of all kinds; a kind is compact if it has at most {compact} % as many tokens
-  as `bin`.
+  if it is the smallest of all kinds with the training steps that each has; a kind is compact if it
+  has at most {compact} % as many tokens as `bin`.
 - **does not:** it lies on the other side, or further away.
 - **too few episodes to tell:** neither.
 - **cannot be run here:** for the reason that is given.
 - **not measured:** no result is stored, or only of a part of the claim, or what is compared differs
   in more than its tokens: in steps of policies or tokenizers, batches, frames, smoothing, offset
   heads, temperature or the mix of tasks. Brackets say which. It could be measured here: each such
-  row has the command that does it, and about how long that takes.
+  row has the command that does it, and about how long that takes by the quickest stored training of
+  its kind, in whatever simulator, or by estimate.
 
 Intervals count episodes. They do not hold how much one training differs from the next: a row with
 one seed is one training. Episodes that both rows had are compared pair by pair where the rows say
@@ -77,9 +79,9 @@ are not the same. Pages of comparisons link the report with prefixes and propert
 simulators by way of [praxis-eval](evaluation.md); `--scale tiny` shows in minutes that everything
 runs. `--env robosuite` makes RoboMimic's lift, can and square a column of the table at these two
 scales, in the [environment of robosuite](evaluation.md#robosuite). The same command again goes on,
-row by row, and tables share what was trained; with other `--episodes` rows are evaluated again, and
-other `--steps`, `--data`, `--backbone` or `--published` take another `--out`. FAST's universal
-tokenizer, which the paper uses, is named by `--published`.
+row by row, and tables share what was trained; with more `--episodes` rows go on from those that
+they have; other `--steps`, `--data`, `--backbone` or `--published` take another `--out`. FAST's
+universal tokenizer, which the paper uses, is named by `--published`.
 `--seeds` and `--temperatures` take several values; tokenizers are trained once for all of them.
 
 Scripts of `benchmarks/` keep the numbers of this page. `policy_table`, `policy_sweep`,
@@ -105,7 +107,9 @@ def reproduction_page() -> str:
     """The page as Markdown."""
     limits = {"same": round(100 * SAME), "tracks": TRACKS, "compact": round(100 * COMPACT)}
     limits["demonstrations"] = SCALES["small"].demonstrations
-    introduction = INTRODUCTION.format(**limits, repeated_goals=repeated_goals())
+    introduction = INTRODUCTION.format(
+        **limits, observed=_observed(), repeated_goals=repeated_goals()
+    )
     rows = []
     for claim in CLAIMS:
         found = claim.found()
@@ -118,6 +122,13 @@ def reproduction_page() -> str:
     made = f"{light_rows()}{same_recipe()}{tokenizer_steps()}{large_rows()}"
     run = f"{RUNNING}{recipes_of_today()}{EXAMPLES}{_deciding()}{sections}"
     return f"{introduction}\n{claims}\n{made}{run}\n## Not in the paper\n{own}"
+
+
+def _observed() -> str:
+    """What light policies read, of which rows are stored."""
+    if read_results("policy_table").get("images"):
+        return "state, on which the claims stand, and some rows from images too"
+    return "state"
 
 
 def deciding_rows(*tables: str) -> list[str]:
@@ -161,4 +172,4 @@ def _section(name: str, one: PaperTable) -> str:
     for scale, what in needs(one).items():
         code = f"{what.replace(' --', ' `--', 1)}`" if " --" in what else what
         parts.append(f"- **{scale}:** {code}.\n")
-    return "".join([*parts, trained_hours(name, one)])
+    return "".join([*parts, trained_hours(one)])

@@ -1,8 +1,9 @@
 """The commands that measure rows again, or for the first time, and about how long they take.
 
 Rows of light policies are trained for as many steps as the stored ones that they stand beside.
-Their hours are those of stored trainings of their kind; vision-language rows have the estimate of
-their table.
+Their hours are those of the quickest stored training of their kind, because others shared the
+machine with more work and some were made by slower code. Vision-language rows have those of the
+quickest stored row of their kind too, and the estimate of their table where none says its time.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from benchmarks.closed_loop import over_seeds
 from benchmarks.large_findings import TAUGHT
 from benchmarks.light_findings import light_recipe
 from benchmarks.markdown import paragraph
-from benchmarks.policy_sweep import TABLES as SWEPT
 from benchmarks.recipes_of_today import STEPS, TOKENIZER_STEPS, changes_since
 from benchmarks.record import read_results
-from benchmarks.tokenizer_rate_distortion import FITTED as FITTED_FAST
+from benchmarks.vlm_training import Options as VlmOptions
 from oatkit.jobs.paper_tables import PaperTable, paper_table
+from oatkit.jobs.policy_rows import PolicyRow
 from oatkit.tokenizers.kind_table import kind_named
 
 BY_FLAGS = {"steps", FITTED}
@@ -134,7 +135,7 @@ def generating(*rows: str) -> Callable[[], str]:
     def needs() -> str:
         stored = read_results("vlm_pipeline").get("policies", {})
         lacking = [row for row in rows if row not in stored] or rows
-        hours = _estimate("vlm-policies", len(lacking))
+        hours = _generating_hours(lacking, stored) or _estimate("vlm-policies", len(lacking))
         return f"needs {hours}, `python -m benchmarks.vlm_pipeline --only {quoted(lacking)}`"
 
     return needs
@@ -163,71 +164,98 @@ def quoted(rows: Iterable[str]) -> str:
     return " ".join(f'"{row}"' if " " in row else row for row in rows)
 
 
-def trained_hours(name: str, one: PaperTable) -> str:
-    """What stored trainings of a table's rows took, beside the estimate for all of it; empty where
-    none says it."""
-    stored = _stored_rows(name)
-    seconds = {
-        row.policy_name: stored[label]["seconds"]
-        for label, row in one.rows.items()
-        if stored.get(label, {}).get("seconds") is not None
-    }
-    if not any(seconds.values()):
+def trained_hours(one: PaperTable) -> str:
+    """How long the policies and tokenizers of a table of light policies train at least, beside the
+    estimate for all of it; empty where no training of one of its kinds is stored."""
+    hours = least_hours(one)
+    if hours is None:
         return ""
-    all_of_them = len({row.policy_name for row in one.rows.values()})
+    what = "Its tokenizers alone" if one.work != "policies" else "Its policies and tokenizers alone"
     words = paragraph(
-        "The estimate is for all rows, tokenizers and episodes included. Stored trainings "
-        f"of {len(seconds)} of its {all_of_them} rows that differ in training took "
-        f"{sum(seconds.values()) / 3600:.1f} hours, for the steps that they had."
+        f"The estimate is for all rows, episodes included. {what} train for about "
+        f"{hours:.1f} hours in as many steps as today's recipe has, by the quickest stored "
+        "training of each kind."
     )
     return f"\n{words}\n"
 
 
-def _stored_rows(name: str) -> Mapping[str, Mapping[str, Any]]:
-    """The stored rows of a table, by their names there."""
-    if name in ("light-policies", "ordering"):
-        return LightScript.named("policy_table", name).stored
-    if name in SWEPT:
-        return LightScript.named("policy_sweep", name).stored
-    if name == "pusht":
-        return LightScript.named("policy_pusht", name).stored
-    if name == "rate-distortion":
-        rows = read_results("tokenizer_rate_distortion").get("metaworld", {})
-        return {("fast" if label == FITTED_FAST else label): row for label, row in rows.items()}
-    return {}
+def least_hours(one: PaperTable) -> float | None:
+    """How long the trainings of a table take by the quickest stored ones of their kinds; None where
+    a kind has none, and for vision-language policies."""
+    if one.is_large or one.work == "nothing":
+        return None
+    if one.work == "comparison":
+        tokenizers = [PolicyRow(kind) for kind in one.row_names]
+    else:
+        tokenizers = list({row.tokenizer_name: row for row in one.rows.values()}.values())
+    policies = {row.policy_name: row for row in one.rows.values()} if one.work == "policies" else {}
+    learns = {row.kind: tokenizer_seconds_per_step(row.kind) for row in tokenizers}
+    acts = {kind: seconds_per_step(kind) for kind in {row.kind for row in policies.values()}}
+    parts = [_times(learns[row.kind], row.tokenizer_steps or TOKENIZER_STEPS) for row in tokenizers]
+    parts += [_times(acts[row.kind], row.steps or STEPS) for row in policies.values()]
+    known = [seconds for seconds in parts if seconds is not None]
+    return sum(known) / 3600 if len(known) == len(parts) else None
+
+
+def _times(seconds: float | None, steps: int) -> float | None:
+    return None if seconds is None else seconds * steps
 
 
 def _training_hours(script: LightScript, rows: Sequence[str], like: Mapping[str, Any]) -> str:
-    """About how long rows train, by stored trainings of their kinds."""
+    """About how long rows train, by the quickest stored trainings of their kinds."""
     steps, fitted = like.get("steps", STEPS), like.get("tokenizer_steps") or TOKENIZER_STEPS
     seconds = 0.0
     for kind in (script.table.all_rows[row].kind for row in rows):
-        policy, tokenizer = _seconds_per_step(kind), _tokenizer_seconds_per_step(kind)
+        policy, tokenizer = seconds_per_step(kind), tokenizer_seconds_per_step(kind)
         if policy is None or tokenizer is None:
             return _estimate("light-policies", len(rows))
         seconds += policy * steps + tokenizer * fitted
-    return f"about {seconds / 3600:.1f} hours of two cores to train, and episodes come on top"
+    return f"about {seconds / 3600:.1f} hours on two cores to train, and episodes come on top"
 
 
-def _seconds_per_step(kind: str) -> float | None:
-    """What a step of a light policy on a kind took in a stored training; None without any."""
+def seconds_per_step(kind: str) -> float | None:
+    """What a step of a light policy on a kind took in its quickest stored training; None without
+    any."""
     tables = (read_results("policy_table").get("state", {}), read_results("policy_robosuite"))
     cells = read_results("control").get("cells", {})
     rows = [row for table in (*tables, cells) for row in table.values()]
     timed = (row for row in rows if row["kind"] == kind and row.get("seconds"))
-    return next((row["seconds"] / row["steps"] for row in timed), None)
+    return min((row["seconds"] / row["steps"] for row in timed), default=None)
 
 
-def _tokenizer_seconds_per_step(kind: str) -> float | None:
-    """What a step of a tokenizer took in a stored training; 0 where it has none."""
+def tokenizer_seconds_per_step(kind: str) -> float | None:
+    """What a step of a tokenizer took in its quickest stored training, on MetaWorld; 0 where it has
+    none, None where none is stored."""
     if not kind_named(kind).is_learned:
         return 0.0
     row = read_results("tokenizer_rate_distortion").get("metaworld", {}).get(kind)
-    return None if row is None else float(row["seconds"] / row["steps"])
+    found = [] if row is None else [row["seconds"] / row["steps"]]
+    found += [
+        cell["tokenizer_seconds"] / cell["tokenizer_steps"]
+        for cell in read_results("control").get("cells", {}).values()
+        if cell["kind"] == kind and cell.get("tokenizer_seconds")
+    ]
+    return min(found, default=None)
+
+
+def _generating_hours(rows: Sequence[str], stored: Mapping[str, Mapping[str, Any]]) -> str:
+    """About how long policies train that generate tokens, by the quickest stored ones of the same
+    kind on any backbone; empty where one has none that says its time."""
+    steps, seconds = VlmOptions().steps, 0.0
+    for name in rows:
+        timed = [
+            row["seconds"] / row["settings"]["steps"]
+            for other, row in stored.items()
+            if other.split("/")[:2] == name.split("/")[:2] and row.get("seconds")
+        ]
+        if not timed:
+            return ""
+        seconds += min(timed) * steps
+    return f"about {seconds / 3600:.1f} hours on two cores to train, and episodes come on top"
 
 
 def _estimate(table: str, count: int) -> str:
     """About how long some rows of a table take, by the estimate for all of it."""
     one = paper_table(table)
     hours = count * one.minutes / len(one.rows) / 60
-    return f"about {hours:.1f} hours of two cores by estimate"
+    return f"about {hours:.1f} hours on two cores by estimate"

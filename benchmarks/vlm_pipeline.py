@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.closed_loop import solved
 from benchmarks.record import keep_apart, read_results, write_result
+from benchmarks.timing import trained_seconds
 from benchmarks.vlm_training import (
     DECODING,
     FAMILIES,
@@ -46,6 +47,7 @@ from benchmarks.vlm_training import (
     make_demonstrations,
     make_policy,
     make_tokenizer,
+    policy_dir,
 )
 from oatkit.data import Dataset, open_dataset
 from oatkit.envs.metaworld import CAMERA, METAWORLD, MetaWorld
@@ -168,6 +170,7 @@ def report(options: Options, results: dict[str, Any]) -> None:
         assert pair is not None
         shown["policies"][name] = {
             "parameters": found["parameters"],
+            "seconds": found["seconds"],
             "token accuracy": found["token accuracy"],
             "closed loop": loops,
             "against the mean demonstration": asdict(pair),
@@ -312,6 +315,7 @@ def measure(options: Options, row: Row, dataset: Dataset) -> dict[str, Any]:
     return {
         "settings": settings_of(options),
         "parameters": sum(p.numel() for p in policy.net.parameters()),
+        "seconds": trained_seconds(policy_dir(options, row), policy),
         "token accuracy": accuracies,
         "closed loop": loops,
     }

@@ -164,9 +164,14 @@ def make_tokenizer(options: Options, kind: str) -> Path:
     return out
 
 
+def policy_dir(options: Options, row: Row) -> Path:
+    """Folder of the policy of a row."""
+    return options.out / "policies" / row.name.replace("/", "_")
+
+
 def make_policy(options: Options, row: Row, dataset: Dataset) -> Policy:
     """The trained policy of a row."""
-    out = options.out / "policies" / row.name.replace("/", "_")
+    out = policy_dir(options, row)
     if not is_trained(out, options.steps, tokenizer_steps(options, row.kind)):
         preset = "tiny" if options.tiny else "small"
         config = policy_config(row.objective, preset)

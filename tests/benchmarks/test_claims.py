@@ -87,7 +87,7 @@ def test_nothing_is_claimed_without_results(results: Path) -> None:
 def test_what_is_not_measured_says_how_long_it_takes_by_which_command() -> None:
     missing = [found for _, found in found_now() if found.status.startswith(claims.MISSING)]
     for found in missing:
-        assert re.search(r": needs (minutes,|about [\d.]+ hours of two cores) ", found.status), (
+        assert re.search(r": needs (minutes,|about [\d.]+ hours on two cores) ", found.status), (
             found.status
         )
         assert_parses(found)

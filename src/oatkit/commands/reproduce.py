@@ -175,7 +175,7 @@ def _nothing(one: PaperTable) -> str:
 
 def needs(one: PaperTable) -> dict[str, str]:
     """What a table takes at the small scale, in robosuite too, and at the paper's."""
-    hours = f"{one.minutes / 60:.2g} hours of two cores by estimate"
+    hours = f"{one.minutes / 60:.2g} hours on two cores by estimate"
     if one.simulator == "pusht":
         data = "your copy of the demonstrations, --data pusht=PATH --data pusht-keypoints=PATH"
         return {"small": f"oatkit[pusht,report], {hours}; {data}"}

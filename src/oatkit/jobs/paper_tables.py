@@ -49,7 +49,9 @@ class PaperTable:
         numbers: Numbers of the paper.
         instead: Where it is found, where there is nothing to measure.
         shown_by: Commands that show or check it then.
-        minutes: About how many minutes all rows of the small scale take on two cores, an estimate.
+        minutes: About how many minutes all rows of the small scale take on two cores, an estimate:
+            of light policies the quickest stored trainings of their kinds in `benchmarks/results/`
+            and a few minutes of episodes for every row and budget.
         simulator: Where policies act at the smaller scales.
         labels: Tables, figures and algorithms that it is, by their labels in the paper's source.
         ranks: Mean ranks of its rows as printed, each a mapping of one column.
@@ -218,7 +220,7 @@ PAPER_TABLES = {
         },
         paper.read_numbers(paper.LIGHT_BENCHMARKS, paper.LIGHT),
         extras=LIGHT_EXTRAS,
-        minutes=330,
+        minutes=160,
         labels=("tab:oat_controlled_sim_real",),
         ranks=paper.read_numbers(("rank",), paper.LIGHT_RANKS),
         ranked_columns=paper.RANKED_LIGHT,
@@ -263,7 +265,7 @@ PAPER_TABLES = {
             "oat, no nesting": LIGHT_EXTRAS["oat, no nesting"],
         },
         paper.read_numbers(paper.LIGHT_BENCHMARKS, paper.ORDERING),
-        minutes=110,
+        minutes=45,
         labels=("fig:oat_ordering_ablation_plot",),
     ),
     "horizons-half": PaperTable(
@@ -273,7 +275,7 @@ PAPER_TABLES = {
         paper.LIBERO_LONG,
         _ablation("horizons-half"),
         _heatmap(paper.HORIZONS_HALF),
-        minutes=750,
+        minutes=280,
         labels=("fig:oat_ha_hl_ablation",),
     ),
     "horizons-fixed": PaperTable(
@@ -283,7 +285,7 @@ PAPER_TABLES = {
         paper.LIBERO_LONG,
         _ablation("horizons-fixed"),
         _heatmap(paper.HORIZONS_FIXED),
-        minutes=750,
+        minutes=280,
         labels=("fig:oat_ha_hl_ablation",),
     ),
     "codebook": PaperTable(
@@ -293,7 +295,7 @@ PAPER_TABLES = {
         paper.LIBERO_LONG,
         _ablation("levels"),
         paper.read_numbers(paper.LIBERO_LONG, paper.CODEBOOK),
-        minutes=250,
+        minutes=90,
         labels=("tab:oat_codebook_ablation",),
     ),
     "grouped-generation": PaperTable(
@@ -347,7 +349,7 @@ OWN_TABLES = {
             "fast": PolicyRow("fast", decoding="strict"),
         },
         extras={"oat, offset": replace(LIGHT_ROW, offset_layers=3)},
-        minutes=300,
+        minutes=180,
         simulator="pusht",
     ),
 }
