@@ -21,6 +21,7 @@ from benchmarks.policy_sweep import TABLES as SWEPT
 from benchmarks.recipes_of_today import recipes_of_today
 from benchmarks.record import read_results
 from benchmarks.row_commands import LightScript, quoted, trained_hours
+from benchmarks.stored_tables import stored_tables
 from benchmarks.tokenizer_findings import COMPACT, TRACKS
 from oatkit.commands.reproduce import needs
 from oatkit.jobs.paper_tables import OWN_TABLES, PAPER_TABLES, PaperTable
@@ -119,7 +120,7 @@ def reproduction_page() -> str:
     claims = table(("table", "the paper says", "the paper", "here", "JSON", "status"), rows)
     sections = "".join(_section(name, one) for name, one in PAPER_TABLES.items())
     own = "".join(_section(name, one) for name, one in OWN_TABLES.items())
-    made = f"{light_rows()}{same_recipe()}{tokenizer_steps()}{large_rows()}"
+    made = f"{light_rows()}{same_recipe()}{tokenizer_steps()}{large_rows()}{stored_tables()}"
     run = f"{RUNNING}{recipes_of_today()}{EXAMPLES}{_deciding()}{sections}"
     return f"{introduction}\n{claims}\n{made}{run}\n## Not in the paper\n{own}"
 
