@@ -178,12 +178,12 @@ def _by_budget(cells: Cells) -> list[str]:
         first = next(iter(whole.values()))
         each_rule = [f"{each.points:+.1f} {RULES[rule]} ({each})" for rule, each in whole.items()]
         shown.append(
-            f"`{name}` with {first.more} in place of {first.fewer} {_listed(each_rule)}, above 0 "
-            f"with its whole interval {_listed(rises) or 'nowhere'}; the worst doubling is from "
+            f"`{name}` with {first.more} in place of {first.fewer} {listed(each_rule)}, above 0 "
+            f"with its whole interval {listed(rises) or 'nowhere'}; the worst doubling is from "
             f"{worst.fewer} to {worst.more} {RULES[rule]}, {worst.points:+.1f} ({worst})."
         )
         reached = [RULES[rule] for rule, each in whole.items() if each.points >= WANTED_RISE]
-        enough += [f"`{name}` {_listed(reached)}"] if reached else []
+        enough += [f"`{name}` {listed(reached)}"] if reached else []
         costly += [f"`{name}`"] if worst.points < -WANTED_LOSS else []
     if not shown:
         return []
@@ -192,8 +192,8 @@ def _by_budget(cells: Cells) -> list[str]:
             "What more tokens are worth, in points, with the 95 % interval of two independent "
             "rates and the number of trainings:",
             *shown,
-            f"Aimed at were {WANTED_RISE} points, reached by {_listed(enough) or 'none'}, and no "
-            f"doubling that costs more than {WANTED_LOSS}, missed by {_listed(costly) or 'none'}.",
+            f"Aimed at were {WANTED_RISE} points, reached by {listed(enough) or 'none'}, and no "
+            f"doubling that costs more than {WANTED_LOSS}, missed by {listed(costly) or 'none'}.",
         )
     ]
 
@@ -241,5 +241,6 @@ def _changes(cells: Cells) -> list[Change]:
     return found
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Words in a row: `a, b and c`; empty without any."""
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -19,6 +19,7 @@ from benchmarks.control_findings import (
     with_all_tokens,
 )
 from benchmarks.control_findings import RULES as COMPARED
+from benchmarks.control_targets import targets
 from benchmarks.markdown import paragraph, section, table
 from benchmarks.record import FORMER_AUTO, read_results
 
@@ -39,6 +40,7 @@ def control(record: dict[str, Any]) -> str:
     return section(
         "How chunks are executed",
         *statement(cells, [*read_results("neighbors").get("rows", {}).values()]),
+        *targets(cells, read_results("control_times"), read_results("auto_depth")),
         paragraph(
             "MetaWorld's four tasks from the state, 50 demonstrations each, chunks of 32 actions; "
             "goals that no demonstration has, the same for all. Policies take the likeliest "

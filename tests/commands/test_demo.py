@@ -40,7 +40,7 @@ def read_parts(out: Path) -> tuple[TokenizerComparison, PolicyEvaluation]:
 def check_half_chunks(evaluation: PolicyEvaluation) -> None:
     """The paper's protocol stands beside what the demo does."""
     (half,) = evaluation.others
-    assert (half.settings["execute"], evaluation.settings["execute"]) == (16, 8)
+    assert (half.settings["execute"], evaluation.settings["execute"]) == (16, 4)
     assert evaluation.comparisons[-1].first.endswith("policy (16 of 32 steps executed) at 2")
 
 

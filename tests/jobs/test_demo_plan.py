@@ -34,7 +34,7 @@ def test_no_demo_trains_too_little_for_its_success_to_mean_something() -> None:
 def test_the_only_learned_kind_is_that_of_the_policy() -> None:
     plan = plan_for(10)
     assert [kind for kind in plan.kinds if kind_named(kind).is_learned] == [POLICY_KIND]
-    assert plan.execute == plan.horizon // 4
+    assert plan.execute == plan.horizon // 8
 
 
 def test_a_chunk_has_as_many_tokens_as_the_largest_budget() -> None:

@@ -132,6 +132,26 @@ def test_deadlines_choose_the_steps_that_fit(files: Path) -> None:
     assert [reply["budget_used"] for reply in used] == [1, 2, 5, 10, 7, 1]
 
 
+@pytest.mark.parametrize("rules", [GREEDY, Sampling(temperature=0.5, seed=3)], ids=str)
+def test_the_first_draw_is_as_it_would_be_alone(files: Path, rules: Sampling) -> None:
+    alone, several = (LocalPolicy(files, sampling=rules) for _ in range(2))
+    for _ in range(3):
+        wanted = alone.infer(OBSERVATION)["actions"]
+        found = several.infer(OBSERVATION, draws=3)
+        np.testing.assert_array_equal(found["actions"], wanted)
+        np.testing.assert_array_equal(found["draws"][0], wanted)
+        assert len({chunk.tobytes() for chunk in found["draws"]}) == 3
+
+
+def test_draws_share_a_deadline(files: Path) -> None:
+    local = LocalPolicy(files, sampling=GREEDY)
+    local.infer(OBSERVATION, deadline_ms=60_000)  # measures
+    assert local._flow is not None
+    local._flow._step_s = 100.0
+    found = local.infer(OBSERVATION, deadline_ms=1_050_000, draws=2)
+    assert (found["budget_used"], found["stopped"]) == (5, "deadline")
+
+
 @pytest.mark.parametrize("budget", [0, 101, 2.5, "auto", True])
 def test_budgets_that_are_none(files: Path, budget: object) -> None:
     with pytest.raises(ValueError, match="expected a number of Euler steps from 1 to 100"):

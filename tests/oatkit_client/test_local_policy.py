@@ -29,6 +29,7 @@ from oatkit.types import Sampling as PolicySampling
 from tests.policies import tiny
 
 GREEDY = Sampling(temperature=0)
+OBSERVATION = {"observation/state": np.zeros(5), "prompt": tiny.TASKS[0]}
 ALONE = """
 import json, sys
 
@@ -167,16 +168,67 @@ def test_observations_that_are_none(
         LocalPolicy(exported[1]).infer(observation)
 
 
-@pytest.mark.parametrize("options", [{"draws": 2}, {"committed": np.zeros((1, 3))}])
-def test_draws_and_committed_actions_are_for_a_server(
-    exported: tuple[Path, Path], options: dict[str, Any]
-) -> None:
-    problem = (
-        "a policy on the robot predicts one chunk from one observation: ask a server for draws, "
-        "and for chunks that go on from committed actions"
-    )
+def test_committed_actions_are_for_a_server(exported: tuple[Path, Path]) -> None:
+    problem = "takes no committed actions: ask a server for chunks that go on from them"
     with pytest.raises(ValueError, match=problem):
-        LocalPolicy(exported[1]).infer({"observation/state": np.zeros(5)}, **options)
+        LocalPolicy(exported[1]).infer(OBSERVATION, committed=np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize("draws", [0, -1, 1.5, True, "2", None])
+def test_numbers_of_draws_that_are_none(exported: tuple[Path, Path], draws: Any) -> None:
+    with pytest.raises(ValueError, match=f"draws is {draws!r}, expected a number from 1 on"):
+        LocalPolicy(exported[1]).infer(OBSERVATION, draws=draws)
+
+
+@pytest.mark.parametrize("budget", [None, 2])
+@pytest.mark.parametrize("rules", [GREEDY, Sampling(top_k=5, seed=3)], ids=["greedy", "sampled"])
+def test_the_first_draw_is_as_it_would_be_alone(
+    exported: tuple[Path, Path], rules: Sampling, budget: int | None
+) -> None:
+    """Query after query, with whatever the draws beside it take; and draws differ."""
+    alone, several = (LocalPolicy(exported[1], sampling=rules) for _ in range(2))
+    for _ in range(4):
+        wanted = alone.infer(OBSERVATION, budget=budget)
+        found = several.infer(OBSERVATION, budget=budget, draws=4)
+        draws = found.pop("draws")
+        assert {**found, "actions": 0} == {**wanted, "actions": 0}
+        np.testing.assert_array_equal(found["actions"], wanted["actions"])
+        np.testing.assert_array_equal(draws[0], wanted["actions"])
+        assert np.shape(draws) == (4, *wanted["actions"].shape)
+        assert len({chunk.tobytes() for chunk in draws}) > 1
+    assert "draws" not in several.infer(OBSERVATION, draws=1)
+
+
+def test_draws_begin_again_with_an_episode(exported: tuple[Path, Path]) -> None:
+    local = LocalPolicy(exported[1], sampling=Sampling(seed=3))
+    first = [local.infer(OBSERVATION, draws=3)["draws"] for _ in range(2)]
+    local.reset()
+    again = [local.infer(OBSERVATION, draws=3)["draws"] for _ in range(2)]
+    np.testing.assert_array_equal(first, again)
+    assert (np.array(first[0]) != np.array(first[1])).any()
+
+
+def test_draws_share_a_deadline(exported: tuple[Path, Path]) -> None:
+    local = LocalPolicy(exported[1], sampling=GREEDY)
+    local.infer(OBSERVATION, deadline_ms=60_000)  # measures
+    local._times_s = [0.0, 10.0, 20.0, 10.0, 0.0]
+    alone = local.infer(OBSERVATION, deadline_ms=35_000)
+    assert alone["budget_used"] == 8
+    shared = local.infer(OBSERVATION, deadline_ms=35_000, draws=3)
+    assert (shared["budget_used"], shared["stopped"]) == (2, "deadline")
+    assert shared["deadline_met"]
+
+
+@pytest.mark.parametrize("execution", [ChunkQueue, RealTimeChunks])
+def test_a_robot_executes_one_of_several_draws(
+    exported: tuple[Path, Path], dataset: Dataset, execution: Any
+) -> None:
+    local = LocalPolicy(exported[1], sampling=Sampling(seed=0))
+    scale = oatkit.load_policy(exported[0]).tokenizer.raw_normalizer.scale
+    np.testing.assert_array_equal(local.action_scale, scale)
+    with execution(local, execute=3, draws=4) as chunks:
+        assert np.shape([chunks.step(OBSERVATION) for _ in range(7)]) == (7, 3)
+        assert len(chunks.reply["draws"]) == 4
 
 
 def test_committing_nothing_is_no_commitment(exported: tuple[Path, Path]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,12 @@ def test_the_same_ids_are_chosen(rules: dict[str, Any], seed: int) -> None:
     assert (ours == theirs.numpy()).mean() > 0.98
     if Sampling(**rules).is_greedy:
         np.testing.assert_array_equal(ours, logits_GV.argmax(axis=-1))
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+def test_further_draws_have_the_same_rules(rules: dict[str, Any]) -> None:
+    ours, theirs = Sampling(**rules).for_redraw, types.Sampling(**rules).for_redraw
+    assert asdict(ours) == asdict(theirs)
 
 
 def test_ids_are_chosen_by_their_probability() -> None:

@@ -4,7 +4,7 @@ out/demo/metaworld       demonstrations of three tasks (robosuite, where that is
 out/demo/compared        tokenizers, measured alike
 out/demo/policy          the light policy on oat-pow2
 out/demo/eval-half       its episodes by the paper's protocol: half of each chunk, all tokens
-out/demo/eval            its episodes at every budget, looking twice as often, with videos
+out/demo/eval            its episodes at every budget, looking four times as often, with videos
 out/demo/demo.json       how long each part took, and the command that does it by hand
 out/demo/report.html     all of it to look at, in one file
 """

@@ -168,6 +168,7 @@ def _tokenizer_facts(tokenizer: ActionTokenizer) -> dict[str, Any]:
         "budgets": list(tokenizer.budgets),
         "schedule": list(tokenizer.schedule.endpoints),
         "normalization": tokenizer.normalizer.to_json(),
+        "action_scale": tokenizer.raw_normalizer.scale.tolist(),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, Mapping, Protocol
+from typing import Any, Callable, Mapping, Protocol
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from oatkit_client.protocol import Reply
 class ChunkSource(Protocol):
     """Gives chunks for observations, as `Client` and `LocalPolicy` do."""
 
-    def infer(self, obs: Mapping[str, Any], **request: Any) -> Reply:
-        """A reply with the chunk as `actions`, (horizon, action_dim)."""
+    @property
+    def infer(self) -> Callable[..., Reply]:
+        """Takes an observation and options by their names, and gives a reply with the chunk as
+        `actions`, (horizon, action_dim)."""
 
     def reset(self) -> None:
         """An episode ends: the next request is the first of another."""

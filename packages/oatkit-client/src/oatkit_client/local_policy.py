@@ -15,6 +15,7 @@ import os
 import time
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence, SupportsIndex
+from zlib import crc32
 
 import numpy as np
 
@@ -41,6 +42,8 @@ class LocalPolicy:
     Attributes:
         facts: The policy's part of its `export.json`.
         decoder: Decodes the tokens; a policy with a flow head has none.
+        action_scale: Raw units in a normalized one of each action dimension, (action_dim,), in
+            which draws are compared; 1 for a folder that was exported earlier.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, sampling: Sampling = Sampling()) -> None:
@@ -58,6 +61,7 @@ class LocalPolicy:
         # folders that were exported earlier have no names
         self._range = TrainingRange(self.facts.get("state"), self.facts.get("state_names", ()))
         self._has_warned_of_range = False
+        self.action_scale = np.asarray(facts.get("action_scale", 1.0))
         self._keys = KeyMap.for_parts(self.facts["encoder"]["inputs"])
         self._times_s: list[float] = []
         self._sampling = sampling
@@ -84,31 +88,40 @@ class LocalPolicy:
             deadline_ms: Time after which generation stops at the last trained budget that fits, at
                 the first at the latest. A kind without prefixes cannot stop, and the reply warns.
             sampling: How ids are chosen, instead of what the policy was opened with.
-            draws: Must be 1: several draws are for a server, which generates them in one batch.
+            draws: Number of chunks to generate, one after the other; several are the reply's
+                `draws`, and share the time of a deadline.
             committed: Must be None or empty: committed actions are for a server, since choosing
                 tokens by them decodes many chunks for one.
         """
         began = time.perf_counter()
-        if draws != 1 or (committed is not None and np.size(committed)):
+        num_draws = _count_draws(draws)
+        if committed is not None and np.size(committed):
             raise ValueError(
-                "a policy on the robot predicts one chunk from one observation: ask a server for "
-                "draws, and for chunks that go on from committed actions"
+                "a policy on the robot takes no committed actions: ask a server for chunks that go "
+                "on from them"
             )
         obs = self._of_this_robot(obs)
         if deadline_ms is not None and not deadline_ms > 0:
             raise ValueError(f"deadline_ms is {deadline_ms}, expected more than 0")
+        rules = self._rules_of_draws(self._sampling if sampling is None else sampling, num_draws)
         if self._flow is not None:
             num_steps = self._flow.resolve_steps(budget)
-            reply = self._integrate(self._flow, obs, num_steps, deadline_ms, sampling)
+            reply = self._integrate(self._flow, obs, num_steps, deadline_ms, rules)
             return self._with_range_warning(reply, obs)
         max_tokens, thresholds = self._limits(budget)
         context = self._encode(obs)
         deadline = None
         if deadline_ms is not None and self.decoder.has_prefixes:
             deadline = began + self._measure_once(context) + deadline_ms / 1000
-        choose = self._choice(self._sampling if sampling is None else sampling)
         state_S = self._start_state(obs)
-        reply = self._generate(context, choose, max_tokens, thresholds, deadline, state_S)
+        found = []
+        for draw, rule in enumerate(rules):
+            share = _share_until(deadline, num_draws - draw)
+            choose = _choice(*rule)
+            found.append(self._generate(context, choose, max_tokens, thresholds, share, state_S))
+        reply = found[0]
+        if num_draws > 1:
+            reply["draws"] = [each["actions"] for each in found]
         execution = self.facts.get("execution")  # missing in folders that were exported earlier
         if execution is not None:
             entropy_bin = np.searchsorted(execution["entropy_bits"], np.mean(reply["entropy"]))
@@ -151,14 +164,17 @@ class LocalPolicy:
         state = np.asarray(self._keys.translate(obs)[STATE], np.float32)
         return state.reshape(-1, self.decoder.state_dim)[-1]
 
-    def _choice(self, sampling: Sampling) -> Callable[[Any], list[int]]:
-        """The function from a stage's logits to its ids, with the episode's random numbers."""
+    def _rules_of_draws(
+        self, sampling: Sampling, num_draws: int
+    ) -> list[tuple[Sampling, np.random.Generator]]:
+        """How each draw is sampled, and its random numbers; the first as it would be alone.
+
+        The numbers of the others depend on the state of the episode's and are not taken from them.
+        """
         rng = self._random(sampling)
-
-        def choose(logits_GV: Any) -> list[int]:
-            return [int(i) for i in sampling.choose(logits_GV, rng.random(len(logits_GV)))]
-
-        return choose
+        state = crc32(repr(rng.bit_generator.state).encode())
+        others = (np.random.default_rng((state, draw)) for draw in range(1, num_draws))
+        return [(sampling, rng), *((sampling.for_redraw, other) for other in others)]
 
     def _random(self, sampling: Sampling) -> np.random.Generator:
         """The episode's random numbers."""
@@ -172,28 +188,34 @@ class LocalPolicy:
         obs: Mapping[str, Any],
         num_steps: int,
         deadline_ms: float | None,
-        sampling: Sampling | None,
+        rules: Sequence[tuple[Sampling, np.random.Generator]],
     ) -> Reply:
-        """Integrate a chunk from noise, in fewer steps where the deadline is near."""
+        """Integrate the chunk of each draw from noise, in fewer steps where the deadline is
+        near."""
         began = time.perf_counter()
-        rules = self._sampling if sampling is None else sampling
-        noise_TA = self._random(rules).standard_normal(flow.chunk_shape)
-        noise_TA = noise_TA * (0 if rules.is_greedy else rules.temperature)
         context = self._encode(obs)
         deadline = None
         stopped: StopReason = "all" if num_steps >= flow.num_steps else "budget"
         if deadline_ms is not None:
             deadline = began + flow.measure_once(context) + deadline_ms / 1000
-            wanted, num_steps = num_steps, flow.steps_until(deadline, num_steps)
+            share = _share_until(deadline, len(rules))
+            wanted, num_steps = num_steps, flow.steps_until(share, num_steps)
             stopped = "deadline" if num_steps < wanted else stopped
+        chunks = []
+        for sampling, rng in rules:
+            noise_TA = rng.standard_normal(flow.chunk_shape)
+            noise_TA = noise_TA * (0 if sampling.is_greedy else sampling.temperature)
+            chunks.append(flow.integrate(context, noise_TA, num_steps))
         reply: Reply = {
-            "actions": flow.integrate(context, noise_TA, num_steps),
+            "actions": chunks[0],
             "tokens": [],
             "entropy": [],
             "budget_used": num_steps,
             "calls": num_steps,
             "stopped": stopped,
         }
+        if len(rules) > 1:
+            reply["draws"] = chunks
         execution = self.facts.get("execution")
         if execution is not None:
             reply["execute_steps"] = execution["steps"][0]  # without tokens there is one bin
@@ -344,6 +366,30 @@ class LocalPolicy:
         cache["keys"] = np.ascontiguousarray(keys[:, :, :num_seen])
         cache["values"] = np.ascontiguousarray(values[:, :, :num_seen])
         return logits_BGV[0]
+
+
+def _count_draws(draws: Any) -> int:
+    """Number of draws that are asked for; an error says what is possible."""
+    if not isinstance(draws, (int, np.integer)) or isinstance(draws, bool) or draws < 1:
+        raise ValueError(f"draws is {draws!r}, expected a number from 1 on")
+    return int(draws)
+
+
+def _share_until(deadline: float | None, num_left: int) -> Any:
+    """The moment at which one of so many draws should end, that all have the same time."""
+    if deadline is None:
+        return None
+    now = time.perf_counter()
+    return now + (deadline - now) / num_left
+
+
+def _choice(sampling: Sampling, rng: np.random.Generator) -> Callable[[Any], list[int]]:
+    """The function from a stage's logits to its ids."""
+
+    def choose(logits_GV: Any) -> list[int]:
+        return [int(i) for i in sampling.choose(logits_GV, rng.random(len(logits_GV)))]
+
+    return choose
 
 
 def _as_batch(name: str, given: Mapping[str, Any], port: Mapping[str, Any]) -> Any:

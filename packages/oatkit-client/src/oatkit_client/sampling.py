@@ -8,7 +8,7 @@ Shape letters: G slot of a stage, V vocabulary, C candidate ids, the likeliest f
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,16 @@ class Sampling:
     def is_greedy(self) -> bool:
         """Whether the likeliest id is always taken, so that random numbers play no part."""
         return self.temperature == 0 or self.top_k == 1
+
+    @property
+    def for_redraw(self) -> Sampling:
+        """The rules of further draws: the same, but greedy ones would give the same chunk again, so
+        that after those it is sampled at temperature 1 from the `top_k` likeliest ids, 10 if that
+        is 1, whatever `top_p` is."""
+        if not self.is_greedy:
+            return self
+        top_k = Sampling.top_k if self.top_k == 1 else self.top_k
+        return replace(self, temperature=Sampling.temperature, top_k=top_k, top_p=Sampling.top_p)
 
     def choose(self, logits_GV: Any, uniform_G: Any) -> Any:
         """Ids (G,): the distribution function of the allowed ids, inverted at `uniform_G`.

@@ -29,7 +29,7 @@ STAGES = {
     "tokenizers": "oat-pow2 is trained, others are fitted, all are measured on held-out episodes",
     "policy": "the light policy learns to predict the tokens from the state",
     "half chunks": "the policy acts as in the paper: half of each chunk, with all tokens",
-    "simulator": "the policy acts at every budget and looks twice as often, on the same new goals",
+    "simulator": "the policy acts at every budget and looks more often, on the same new goals",
 }
 """What each part of the demo does."""
 LEARNED = "oat quest"
