@@ -69,8 +69,8 @@ class ChosenAloneOnOneFold(ChosenAlone):
 def where_error_is(make: Callable[..., Vectors]) -> Callable[..., Vectors]:
     """The same cells, but rows that no point is nearest to become the points they leave most of."""
 
-    def made(points_NP: Tensor, weights_N: Tensor, *how: Any) -> Vectors:
-        directions_PC, rows_VC = make(points_NP, weights_N, *how)
+    def made(points_NP: Tensor, weights_N: Tensor, *how: Any, **more: Any) -> Vectors:
+        directions_PC, rows_VC = make(points_NP, weights_N, *how, **more)
         points_NC = points_NP @ directions_PC
         row_N, distance_N = nearest(points_NC, rows_VC)
         is_used_V = torch.bincount(row_N, minlength=len(rows_VC)) > 0

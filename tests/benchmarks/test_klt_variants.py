@@ -56,15 +56,23 @@ def test_drawn_chunks_have_the_moments_of_the_training_chunks_and_an_ideal_code_
     assert f"| {name} | {ratio:.2f} |" in report.section("klt_variants")
 
 
-def test_rows_that_no_point_uses_are_given_to_where_the_error_is() -> None:
+def test_rows_that_no_point_uses_are_given_to_where_the_error_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(benchmark, "HORIZON", 4)
+    monkeypatch.setattr(benchmark, "KltConfig", partial(KltConfig, levels=(4, 4)))
     points_NP = clusters(400, seed=0).flatten(1)
     how = (points_NP, torch.ones(400), (6, 6))
     plain = klt_cells.scalar_cells(*how)
     given = benchmark.where_error_is(klt_cells.scalar_cells)(*how)
     row_N, again_N = (nearest(points_NP @ made.directions, made.rows)[0] for made in (plain, given))
-    assert len(row_N.unique()) < len(again_N.unique())
+    assert len({*row_N.tolist()}) < len({*again_N.tolist()})
     left = [float((points_NP - made.of(points_NP)).square().mean()) for made in (plain, given)]
     assert left[1] < left[0]
+
+    way = benchmark.WAYS["unused rows of all cells where the error is"]
+    _, facts = benchmark.fit(way, points_NP.view(400, 4, 2))
+    assert len(facts["cells"]) == 16
 
 
 def test_tables_that_are_fitted_again_leave_less_of_what_they_were_fitted_on(
