@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
+from dataclasses import fields
 from importlib.metadata import metadata
 from pathlib import Path
 from unittest.mock import patch
@@ -14,6 +15,8 @@ import pytest
 
 from benchmarks import report
 from oatkit import cli
+from oatkit.commands.tokenizer_compare import CompareTokenizers
+from oatkit.commands.tokenizer_train import TrainTokenizer
 from oatkit.tokenizers import KINDS
 
 ROOT = Path(__file__).parent.parent
@@ -135,6 +138,19 @@ def test_other_commands_exist(page: Path) -> None:
             assert importlib.util.find_spec(words[2]), line
         else:
             assert words[0] in OTHERS, line
+
+
+@pytest.mark.parametrize("options", [TrainTokenizer, CompareTokenizers])
+def test_the_page_of_tokenizers_has_every_option(options: type) -> None:
+    """Those of the loop are in `training.md`, those of a dataset's columns in `data.md`."""
+    page = (ROOT / "docs/tokenizers.md").read_text()
+    own = [
+        field for field in fields(options) if field.name not in ("device", "training", "columns")
+    ]
+    flags = [
+        f"--{'no-' if each.default is True else ''}{each.name.replace('_', '-')}" for each in own
+    ]
+    assert [flag for flag in flags if not re.search(rf"{flag}\b(?!-)", page)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -19,6 +19,7 @@ from oatkit.jobs.tokenizer_training import TokenizerTraining
 from oatkit.measure.reports.comparison_report import write_comparison_report
 from oatkit.storage.records import record_from_json
 from oatkit.tokenizers import load_tokenizer
+from oatkit.tokenizers.corrected import Corrected
 from oatkit.types import TokenizerComparison
 from tests.jobs.walks import write_walks
 from tests.measure.reports.pages import Page
@@ -295,6 +296,23 @@ def test_the_published_fast_is_compared_as_it_is(
     assert compare(data, tmp_path / "d", "--kinds", "bin", *flags[3:]) == 2
     error = capsys.readouterr().err
     assert "--published is for fast, which is not among the kinds: leave it out" in error
+
+
+@pytest.mark.usefixtures("_no_report")
+def test_a_correction_is_compared_where_it_helps(
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("oatkit.tokenizers.corrected.STEPS", 20)
+    monkeypatch.setattr("oatkit.tokenizers.corrected.EVALUATE_EVERY", 20)
+    for worth, is_kept in ((float("inf"), True), (0.0, False)):
+        monkeypatch.setattr("oatkit.tokenizers.corrected.WORTH", worth)
+        out = tmp_path / str(worth)
+        assert compare(data, out, "--kinds", "klt", "--correct") == 0
+        assert isinstance(load_tokenizer(out / "klt").codec, Corrected) == is_kept
+        assert "the correction " in capsys.readouterr().out
 
 
 def test_policies_are_trained_on_the_tokens_and_the_first_sentence_recommends(

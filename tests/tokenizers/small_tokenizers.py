@@ -25,6 +25,8 @@ SMALL: dict[str, Any] = {
 """Settings that keep a codec small; a kind takes those that its config has."""
 VARIANTS: dict[str, dict[str, Any]] = {
     **{f"klt, {cells} cells": {"cells": cells} for cells in get_args(CellsName) if cells != "auto"},
+    "klt, one path": {"paths": 1},
+    "klt, sixteen paths": {"paths": 16},
     "klt, corrected": {"correct": True},
     "oat, six tokens": {"num_tokens": 6},
     "oat, refined": {"num_tokens": 2, "refine": 4},
