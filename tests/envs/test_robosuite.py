@@ -49,7 +49,7 @@ def test_another_mujoco_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, robosuite="1.5.2", mujoco="4.0.0")
     message = (
         "robosuite does not work here: mujoco is 4.0.0, expected 3.3; "
-        r"pip install 'oatkit\[robosuite\]'"
+        r"pip install 'oatkit\[robosuite\]' in an environment of its own"
     )
     with pytest.raises(OatkitError, match=message):
         Robosuite("lift")

@@ -282,3 +282,19 @@ def test_a_server_that_dies_leaves_what_is_finished(
         whole = run("there", policy=again)
     assert set(finished) < set(whole.episodes)
     assert outcomes(whole) == outcomes(run("here"))
+
+
+def test_a_server_that_dies_before_an_episode_is_finished_leaves_nothing(
+    run: Eval, plane_policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dying(*_: Any) -> Iterator[EpisodeResult]:
+        raise RemoteError("the server is gone")
+        yield
+
+    monkeypatch.setattr(EpisodeRunner, "run", dying)
+    with (
+        serving(oatkit.load_policy(plane_policy), ServeConfig(port=0, max_batch=2)) as url,
+        pytest.raises(RemoteError, match=r"gone; no episode was finished, .*begins anew"),
+    ):
+        run("there", policy=url)
+    assert not (tmp_path / "there" / RECORD).exists()

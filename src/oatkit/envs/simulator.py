@@ -131,7 +131,8 @@ class SimulatorKind:
             raise MissingExtraError(self.extra) from error
         if misfits := self.misfits(found):
             raise OatkitError(
-                f"{self.name} does not work here: {misfits}; pip install 'oatkit[{self.extra}]'"
+                f"{self.name} does not work here: {misfits}; pip install 'oatkit[{self.extra}]' "
+                "in an environment of its own"
             )
         return found
 

@@ -371,18 +371,20 @@ def first_episodes(record: PolicyEvaluation, episodes: int, fps: float) -> Polic
 @contextmanager
 def _stops_explained(folder: Path | None) -> Iterator[None]:
     """Say how to go on when the work stops halfway."""
-    kept = (
-        ""
-        if folder is None
-        else f"finished episodes are kept in {folder / RECORD}, the same command again continues"
-    )
     try:
         yield
     except KeyboardInterrupt:
         if folder is None:
             raise
-        raise KeyboardInterrupt(f"stopped; {kept}") from None
+        raise KeyboardInterrupt(f"stopped; {_kept(folder)}") from None
     except RemoteError as error:
         if folder is None:
             raise
-        raise RemoteError(f"{error}; {kept}") from error
+        raise RemoteError(f"{error}; {_kept(folder)}") from error
+
+
+def _kept(folder: Path) -> str:
+    record = folder / RECORD
+    if not record.exists():
+        return "no episode was finished, the same command again begins anew"
+    return f"finished episodes are kept in {record}, the same command again continues"
