@@ -176,7 +176,7 @@ def test_committed_actions_are_for_a_server(exported: tuple[Path, Path]) -> None
 
 @pytest.mark.parametrize("draws", [0, -1, 1.5, True, "2", None])
 def test_numbers_of_draws_that_are_none(exported: tuple[Path, Path], draws: Any) -> None:
-    with pytest.raises(ValueError, match=f"draws is {draws!r}, expected a number from 1 on"):
+    with pytest.raises(ValueError, match=f"draws is {draws!r}, expected a whole number from 1 on"):
         LocalPolicy(exported[1]).infer(OBSERVATION, draws=draws)
 
 

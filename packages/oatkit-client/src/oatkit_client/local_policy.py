@@ -15,13 +15,13 @@ import os
 import time
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence, SupportsIndex
-from zlib import crc32
 
 import numpy as np
 
 from oatkit_client.exported_files import open_model, read_description
 from oatkit_client.key_map import STATE, TASK, KeyMap
 from oatkit_client.local_decoder import LocalDecoder
+from oatkit_client.local_draws import DrawRule, choice, count_draws, rules_of_draws, share_until
 from oatkit_client.local_flow import LocalFlow
 from oatkit_client.protocol import Budget, Reply, StopReason
 from oatkit_client.sampling import Sampling
@@ -93,8 +93,7 @@ class LocalPolicy:
             committed: Must be None or empty: committed actions are for a server, since choosing
                 tokens by them decodes many chunks for one.
         """
-        began = time.perf_counter()
-        num_draws = _count_draws(draws)
+        num_draws = count_draws(draws)
         if committed is not None and np.size(committed):
             raise ValueError(
                 "a policy on the robot takes no committed actions: ask a server for chunks that go "
@@ -103,33 +102,12 @@ class LocalPolicy:
         obs = self._of_this_robot(obs)
         if deadline_ms is not None and not deadline_ms > 0:
             raise ValueError(f"deadline_ms is {deadline_ms}, expected more than 0")
-        rules = self._rules_of_draws(self._sampling if sampling is None else sampling, num_draws)
-        if self._flow is not None:
-            num_steps = self._flow.resolve_steps(budget)
-            reply = self._integrate(self._flow, obs, num_steps, deadline_ms, rules)
-            return self._with_range_warning(reply, obs)
-        max_tokens, thresholds = self._limits(budget)
-        context = self._encode(obs)
-        deadline = None
-        if deadline_ms is not None and self.decoder.has_prefixes:
-            deadline = began + self._measure_once(context) + deadline_ms / 1000
-        state_S = self._start_state(obs)
-        found = []
-        for draw, rule in enumerate(rules):
-            share = _share_until(deadline, num_draws - draw)
-            choose = _choice(*rule)
-            found.append(self._generate(context, choose, max_tokens, thresholds, share, state_S))
-        reply = found[0]
-        if num_draws > 1:
-            reply["draws"] = [each["actions"] for each in found]
-        execution = self.facts.get("execution")  # missing in folders that were exported earlier
-        if execution is not None:
-            entropy_bin = np.searchsorted(execution["entropy_bits"], np.mean(reply["entropy"]))
-            reply["execute_steps"] = execution["steps"][entropy_bin]
-        if deadline is not None:
-            reply["deadline_met"] = time.perf_counter() <= deadline
-        elif deadline_ms is not None:
-            reply["warning"] = "this policy cannot stop early: deadline_ms is ignored"
+        sampling = self._sampling if sampling is None else sampling
+        rules = rules_of_draws(sampling, self._random(sampling), num_draws)
+        if self._flow is None:
+            reply = self._speak(obs, budget, deadline_ms, rules)
+        else:
+            reply = self._integrate(self._flow, obs, budget, deadline_ms, rules)
         return self._with_range_warning(reply, obs)
 
     def reset(self) -> None:
@@ -164,41 +142,60 @@ class LocalPolicy:
         state = np.asarray(self._keys.translate(obs)[STATE], np.float32)
         return state.reshape(-1, self.decoder.state_dim)[-1]
 
-    def _rules_of_draws(
-        self, sampling: Sampling, num_draws: int
-    ) -> list[tuple[Sampling, np.random.Generator]]:
-        """How each draw is sampled, and its random numbers; the first as it would be alone.
-
-        The numbers of the others depend on the state of the episode's and are not taken from them.
-        """
-        rng = self._random(sampling)
-        state = crc32(repr(rng.bit_generator.state).encode())
-        others = (np.random.default_rng((state, draw)) for draw in range(1, num_draws))
-        return [(sampling, rng), *((sampling.for_redraw, other) for other in others)]
-
     def _random(self, sampling: Sampling) -> np.random.Generator:
         """The episode's random numbers."""
         if self._rng is None or self._seed != sampling.seed:
             self._rng, self._seed = np.random.default_rng(sampling.seed), sampling.seed
         return self._rng
 
+    def _speak(
+        self,
+        obs: Mapping[str, Any],
+        budget: Budget | None,
+        deadline_ms: float | None,
+        rules: Sequence[DrawRule],
+    ) -> Reply:
+        """Generate the tokens of each draw, and decode them."""
+        began, (max_tokens, thresholds) = time.perf_counter(), self._limits(budget)
+        context = self._encode(obs)
+        deadline = None
+        if deadline_ms is not None and self.decoder.has_prefixes:
+            deadline = began + self._measure_once(context) + deadline_ms / 1000
+        state_S = self._start_state(obs)
+        found = []
+        for draw, rule in enumerate(rules):
+            share, choose = share_until(deadline, len(rules) - draw), choice(rule)
+            found.append(self._generate(context, choose, max_tokens, thresholds, share, state_S))
+        reply = found[0]
+        if len(rules) > 1:
+            reply["draws"] = [each["actions"] for each in found]
+        execution = self.facts.get("execution")  # missing in folders that were exported earlier
+        if execution is not None:
+            entropy_bin = np.searchsorted(execution["entropy_bits"], np.mean(reply["entropy"]))
+            reply["execute_steps"] = execution["steps"][entropy_bin]
+        if deadline is not None:
+            reply["deadline_met"] = time.perf_counter() <= deadline
+        elif deadline_ms is not None:
+            reply["warning"] = "this policy cannot stop early: deadline_ms is ignored"
+        return reply
+
     def _integrate(
         self,
         flow: LocalFlow,
         obs: Mapping[str, Any],
-        num_steps: int,
+        budget: Budget | None,
         deadline_ms: float | None,
-        rules: Sequence[tuple[Sampling, np.random.Generator]],
+        rules: Sequence[DrawRule],
     ) -> Reply:
         """Integrate the chunk of each draw from noise, in fewer steps where the deadline is
         near."""
-        began = time.perf_counter()
+        began, num_steps = time.perf_counter(), flow.resolve_steps(budget)
         context = self._encode(obs)
         deadline = None
         stopped: StopReason = "all" if num_steps >= flow.num_steps else "budget"
         if deadline_ms is not None:
             deadline = began + flow.measure_once(context) + deadline_ms / 1000
-            share = _share_until(deadline, len(rules))
+            share = share_until(deadline, len(rules))
             wanted, num_steps = num_steps, flow.steps_until(share, num_steps)
             stopped = "deadline" if num_steps < wanted else stopped
         chunks = []
@@ -366,30 +363,6 @@ class LocalPolicy:
         cache["keys"] = np.ascontiguousarray(keys[:, :, :num_seen])
         cache["values"] = np.ascontiguousarray(values[:, :, :num_seen])
         return logits_BGV[0]
-
-
-def _count_draws(draws: Any) -> int:
-    """Number of draws that are asked for; an error says what is possible."""
-    if not isinstance(draws, (int, np.integer)) or isinstance(draws, bool) or draws < 1:
-        raise ValueError(f"draws is {draws!r}, expected a number from 1 on")
-    return int(draws)
-
-
-def _share_until(deadline: float | None, num_left: int) -> Any:
-    """The moment at which one of so many draws should end, that all have the same time."""
-    if deadline is None:
-        return None
-    now = time.perf_counter()
-    return now + (deadline - now) / num_left
-
-
-def _choice(sampling: Sampling, rng: np.random.Generator) -> Callable[[Any], list[int]]:
-    """The function from a stage's logits to its ids."""
-
-    def choose(logits_GV: Any) -> list[int]:
-        return [int(i) for i in sampling.choose(logits_GV, rng.random(len(logits_GV)))]
-
-    return choose
 
 
 def _as_batch(name: str, given: Mapping[str, Any], port: Mapping[str, Any]) -> Any:
