@@ -232,7 +232,7 @@ def test_a_folder_without_artifact_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="is no folder here and could not be fetched"):
         local_folder(tmp_path / "none")
     (tmp_path / "quick-policy").mkdir()
-    with pytest.raises(ArtifactError, match="hub: did you mean .*/quick-policy[?]$"):
+    with pytest.raises(ArtifactError, match=r"hub: did you mean .*/quick-policy\?$"):
         local_folder(tmp_path / "quick-polic")
     (tmp_path / "quick-policy").rmdir()
     require_free(tmp_path, tmp_path / "a.json")
