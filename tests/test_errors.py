@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 from oatkit import errors
 
@@ -29,6 +30,14 @@ def test_unknown_names_come_closest_first() -> None:
     many = errors.unknown_name("task", "x", [f"task-{i:02d}" for i in range(20)])
     assert many.endswith("and 12 more")
     assert errors.unknown_name("camera", "top", []) == "unknown camera 'top': there are none"
+
+
+def test_a_path_of_a_similar_name_may_be_meant(tmp_path: Path) -> None:
+    (tmp_path / "metaworld").mkdir()
+    meant = f": did you mean {tmp_path}/metaworld?"
+    assert errors.similar_path(tmp_path / "metawold") == meant
+    assert errors.similar_path(tmp_path / "pusht") == ""
+    assert errors.similar_path(tmp_path / "nowhere/metaworld") == ""
 
 
 def test_errors_travel_between_processes() -> None:

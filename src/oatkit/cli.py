@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from oatkit.commands.command_line import with_flags
+from oatkit.commands.option_types import option_types
 from oatkit.errors import DivergedError, OatkitError, unknown_name
 
 Options = TypeVar("Options")
@@ -221,6 +222,7 @@ def _parse(options: type[Options], prog: str, args: Sequence[str]) -> Options:
         args=list(args),
         description=inspect.getdoc(options),
         config=(tyro.conf.PositionalMetavarFromFieldName, tyro.conf.FlagCreatePairsOff),
+        registry=option_types(),
     )
 
 

@@ -17,7 +17,9 @@ sentence and exits with 2.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class OatkitError(Exception):
@@ -85,3 +87,14 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     shown = closest[:8]
     rest = f" and {len(closest) - len(shown)} more" if len(closest) > len(shown) else ""
     return f"unknown {kind} {name!r}; known, closest first: {', '.join(shown)}{rest}"
+
+
+def similar_path(path: str | os.PathLike[str]) -> str:
+    """The end of the message for a path that does not exist: which one may have been meant.
+
+    Empty where the folder it would be in has nothing of a similar name.
+    """
+    missing = Path(path)
+    names = [found.name for found in missing.parent.iterdir()] if missing.parent.is_dir() else []
+    closest = difflib.get_close_matches(missing.name, names, n=1)
+    return f": did you mean {missing.with_name(closest[0])}?" if closest else ""

@@ -58,6 +58,8 @@ def test_what_needs_no_network_stands_below_and_is_named_where_it_is_better(
         assert f"{baseline.name:>10}         -         -{baseline.mse:>10.2e}" in printed
     for column in ("no tail: MSE", "true ids: MSE", "reached: share", "surprise: bits"):
         assert column in printed, "every column is explained"
+    for row in ("action before the chunk (hold)", "linear regression from the state (ridge)"):
+        assert row in printed, "every row is explained"
     assert found.train_loss is not None
     assert warning in printed
     assert "a linear regression from the state" in printed

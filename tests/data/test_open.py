@@ -123,6 +123,15 @@ def test_an_unreachable_hub_is_a_dataset_error() -> None:
         oatkit.open_dataset("org/nowhere")
 
 
+def test_a_mistyped_path_is_answered_with_the_one_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets.write_lerobot_v21(tmp_path / "out/quick", make_demos())
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(oatkit.DatasetError, match=r"hub \(.*\): did you mean out/quick\?$"):
+        oatkit.open_dataset("out/quik")
+
+
 def test_empty_datasets(tmp_path: Path) -> None:
     root = datasets.write_lerobot_v21(tmp_path / "lerobot", make_demos())
     (root / "meta/episodes.jsonl").write_text("")

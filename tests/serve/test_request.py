@@ -160,7 +160,7 @@ def test_committed_actions_are_for_tokens_with_prefixes(tmp_path: Path) -> None:
         ({"observation.state": STATE}, "observation.state twice"),
         (
             {"observation/state": STATE[:4]},
-            r"observation/state is \(4,\), expected \(5,\) or \(2, 5\)(: |$)",
+            r"observation/state is \(4,\), expected \(5,\) or \(2, 5\)",
         ),
         ({"observation/state": STATE * np.nan}, "observation/state is not finite"),
         ({"observation/state": np.zeros((3, 2, 5))}, "or that with a leading time axis"),
@@ -215,6 +215,24 @@ def test_committed_actions_are_for_tokens_with_prefixes(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said(policy: Policy, changes: dict[Any, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         read(policy, GOOD | changes)
+
+
+def test_a_state_of_another_size_is_answered_with_its_columns_and_some_of_its_names(
+    policy: Policy,
+) -> None:
+    named = make_named(policy, ["observation.environment_state"], [f"x{i}" for i in range(39)])
+    sentence = (
+        r"observation/state is \(4,\), expected \(5,\) or \(2, 5\), read from "
+        r"observation.environment_state in training: x0, x1, ..., x38$"
+    )
+    with pytest.raises(ValueError, match=sentence):
+        read(named, GOOD | {"observation/state": STATE[:4]})
+
+
+def make_named(policy: Policy, keys: list[str], names: list[str]) -> Policy:
+    """The same policy as if it were trained on a state of these columns."""
+    data = {"state_keys": keys, "state_names": names}
+    return Policy(policy.model, policy.auto, policy.extras | {"data": data}, policy.execution)
 
 
 def test_a_missing_key_is_named_as_requests_have_it(policy: Policy) -> None:

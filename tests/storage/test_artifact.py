@@ -231,6 +231,10 @@ def test_a_folder_without_artifact_is_refused(tmp_path: Path) -> None:
         read_artifact(tmp_path, "policy", 1)
     with pytest.raises(ArtifactError, match="is no folder here and could not be fetched"):
         local_folder(tmp_path / "none")
+    (tmp_path / "quick-policy").mkdir()
+    with pytest.raises(ArtifactError, match=r"hub: did you mean .*/quick-policy\?$"):
+        local_folder(tmp_path / "quick-polic")
+    (tmp_path / "quick-policy").rmdir()
     require_free(tmp_path, tmp_path / "a.json")
     (tmp_path / "checkpoints").mkdir()
     with pytest.raises(ArtifactError, match=r"holds an artifact, but .*a\.json does not say"):

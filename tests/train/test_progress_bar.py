@@ -26,15 +26,19 @@ def shown(parts: dict[str, float], *, is_shown: bool = True, waiting: float = 0.
 
 
 def test_loss_speed_and_parts_fit_into_80_columns() -> None:
-    above, line, below = shown(PARTS).splitlines()
-    assert above == "step 1,500:  mse@8 0.0042"
+    before, above, line, below = shown(PARTS).splitlines()
+    assert before == "going on after step 500"
+    assert above == "step 1,500, held out:  mse@8 0.0042"
     assert line.startswith("1,500/2,000 steps ━")
     assert "loss 0.01235  23,457 samples/s" in line
-    assert below.strip() == "loss@1 0.5  loss@2 0.25  loss@4 0.125  loss@8 0.0625  loss@16 0.0312"
+    assert (
+        below.strip()
+        == "training: loss@1 0.5  loss@2 0.25  loss@4 0.125  loss@8 0.0625  loss@16 0.0312"
+    )
 
 
 def test_waiting_for_data_is_shown_where_it_is_much() -> None:
-    _, line, _ = shown(PARTS, waiting=0.62).splitlines()
+    *_, line, _ = shown(PARTS, waiting=0.62).splitlines()
     assert "loss 0.01235  23,457 samples/s  62 % waiting" in line
     assert "waiting" not in shown(PARTS, waiting=0.04)
 
@@ -58,6 +62,14 @@ def test_what_is_printed_next_begins_on_a_line_of_its_own() -> None:
     with pytest.raises(KeyboardInterrupt), progress.shown():
         raise KeyboardInterrupt
     assert file.getvalue().endswith("\n")
+
+
+def test_a_run_that_has_ended_says_so_and_shows_no_bar() -> None:
+    file = io.StringIO()
+    progress = TrainingProgress(2000, 2000, console=Console(file=file, width=80))
+    with progress.shown():
+        pass
+    assert file.getvalue() == "all 2,000 steps were done before\n"
 
 
 def test_nothing_is_shown_unless_asked() -> None:

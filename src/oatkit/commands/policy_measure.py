@@ -18,6 +18,7 @@ from oatkit.commands.record_output import write_result
 from oatkit.commands.sampling_options import SamplingFlags
 from oatkit.commands.text_output import print_differences, print_lines, table_row, titled
 from oatkit.jobs.artifact_split import SplitName, select_episodes
+from oatkit.measure.baselines import BASELINES
 from oatkit.measure.policy_metrics import measure_policy
 from oatkit.measure.reports.policy_findings import policy_cautions
 from oatkit.policies import load_policy
@@ -27,7 +28,10 @@ from oatkit.types import PolicyMeasurement, Sampling, budget_name
 MAX_SLOTS_SHOWN = 16
 ERRORS_LEGEND = (
     "no tail: MSE without the steps past an episode's end; true ids: MSE of the true tokens, which "
-    "the tokenizer itself leaves\n"
+    "the tokenizer itself leaves"
+)
+BASELINES_LEGEND = "; to beat, without a network: " + ", ".join(
+    f"{words} ({name})" for name, words in BASELINES.items()
 )
 SLOTS_LEGEND = (
     "reached: share of sequences with so many tokens; right: how often the likeliest id is the "
@@ -102,7 +106,8 @@ def render_policy(measured: PolicyMeasurement, facts: DataFacts) -> Text:
     for baseline in measured.baselines:
         errors = (_number(baseline.mse), _number(baseline.mse_without_padding), "-")
         text.append(table_row(baseline.name, "-", "-", *errors))
-    text.append(ERRORS_LEGEND, style="dim")
+    baselines = BASELINES_LEGEND if measured.baselines else ""
+    text.append(f"{ERRORS_LEGEND}{baselines}\n", style="dim")
     mae = {budget_name(b.budget): b.mae for b in budgets}
     text.append_text(dimension_errors(facts, mae, measured.variance))
     text.append(table_row("slot", "reached", "right", "entropy", "surprise"), style="dim")

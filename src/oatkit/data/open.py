@@ -20,7 +20,7 @@ from oatkit.data.formats.format_table import FORMATS
 from oatkit.data.formats.lerobot_meta import INFO_PATH
 from oatkit.data.source import DeclaresActions, Fetch, Opening, Source
 from oatkit.data.well_known import find_action, find_state
-from oatkit.errors import DatasetError
+from oatkit.errors import DatasetError, similar_path
 
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w./-]+)?")
 
@@ -210,7 +210,8 @@ def _download(hub_id: str, opening: Opening) -> tuple[Path, Fetch]:
                 return folder, fetch
         return snapshot(without="videos/*"), fetch
     except (OSError, HfHubHTTPError, HFValidationError, EntryNotFoundError) as error:
+        meant = similar_path(hub_id) or ": check the name, the network and `hf auth login`"
         raise DatasetError(
             f"{hub_id} is no path here and could not be fetched from the Hugging Face hub "
-            f"({type(error).__name__}): check the name, the network and `hf auth login`"
+            f"({type(error).__name__}){meant}"
         ) from error

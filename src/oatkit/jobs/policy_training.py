@@ -242,6 +242,7 @@ class PolicyTraining:
         if not is_calibrated:
             return policy
         policy.to(trained_on)
+        console.print("calibrating on held-out episodes")
         generator = torch.Generator().manual_seed(self.config.seed)
         policy.calibrate(job.held_out, job.held_out_actions, generator)
         if show_progress and not isinstance(policy.model, VlmModel):  # where it takes seconds

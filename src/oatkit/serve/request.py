@@ -32,6 +32,8 @@ from oatkit.types.observation_keys import IMAGES, STATE, TASK
 MAX_PROMPT = 2000
 """Maximum number of characters of a prompt: to look for the task closest to a text takes more than
 linear time."""
+MAX_NAMES = 8
+"""Maximum number of state dimensions that an error names one by one."""
 MAX_DRAWS = 64
 """Maximum number of draws of a request, which must not keep a server busy."""
 SAMPLING_RULES = get_type_hints(Sampling)
@@ -200,8 +202,12 @@ class RequestReader:
         if spec.state is None or state.shape[-1] == spec.state_dim:
             return
         frames = f" or ({spec.history}, {spec.state_dim})" if spec.history > 1 else ""
-        names = self._policy.extras.get("data", {}).get("state_names", ())
-        named = f": {', '.join(names)}" if names else ""
+        data = self._policy.extras.get("data", {})
+        keys, names = data.get("state_keys", ()), data.get("state_names", ())
+        named = f", read from {' and '.join(keys)} in training" if keys else ""
+        if names:
+            shown = names if len(names) <= MAX_NAMES else [names[0], names[1], "...", names[-1]]
+            named += f": {', '.join(shown)}"
         raise ValueError(f"{STATE} is {state.shape}, expected ({spec.state_dim},){frames}{named}")
 
 

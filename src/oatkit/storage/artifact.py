@@ -20,7 +20,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from oatkit.errors import ArtifactError
+from oatkit.errors import ArtifactError, similar_path
 from oatkit.storage.atomic_write import atomic_write, flush
 from oatkit.storage.records import upgraded
 from oatkit.storage.tensor_file import write_tensors
@@ -264,6 +264,7 @@ def local_folder(folder: str | os.PathLike[str]) -> Path:
     except (OSError, HfHubHTTPError, HFValidationError) as error:
         raise ArtifactError(
             f"{folder} is no folder here and could not be fetched from the Hugging Face hub"
+            f"{similar_path(folder)}"
         ) from error
 
 

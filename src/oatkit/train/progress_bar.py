@@ -46,7 +46,13 @@ class TrainingProgress:
         if not self._is_shown:
             yield
             return
-        console = self._console
+        console, task = self._console, self._progress.tasks[self._bar]
+        if task.remaining == 0:
+            console.print(f"all {task.total:,.0f} steps were done before", highlight=False)
+            yield
+            return
+        if task.completed:
+            console.print(f"going on after step {task.completed:,.0f}", highlight=False)
         try:
             with Live(get_renderable=self._render, console=console, refresh_per_second=10) as live:
                 yield
@@ -74,7 +80,7 @@ class TrainingProgress:
         if waiting >= SHOWN_WAITING:
             numbers += f"  {100 * waiting:.0f} % waiting"
         self._progress.update(self._bar, numbers=numbers)
-        self._parts = Text(_line(parts) if len(parts) > 1 else "", style="dim")
+        self._parts = Text(f"training: {_line(parts)}" if len(parts) > 1 else "", style="dim")
 
     def announce(self, seconds_left: float) -> None:
         """Say once how long it takes, where that is more than a minute."""
@@ -91,7 +97,7 @@ class TrainingProgress:
     def report(self, step: int, found: Mapping[str, float]) -> None:
         """Print what was found on held-out data above the bar."""
         if self._is_shown:
-            self._console.print(f"step {step:,}:  {_line(found)}", highlight=False)
+            self._console.print(f"step {step:,}, held out:  {_line(found)}", highlight=False)
 
     def _render(self) -> Group:
         return Group(self._progress, self._parts) if self._parts else Group(self._progress)

@@ -57,3 +57,12 @@ def test_a_policy_must_observe_something() -> None:
         ObservationSpec(0, None, {"front": (8, 8)}, ())
     with pytest.raises(ValueError, match="reads neither state nor cameras observes nothing"):
         ObservationSpec(1, None, {}, ())
+
+
+def test_a_column_of_the_dataset_is_no_state(dataset: Dataset) -> None:
+    spec = ObservationSpec.for_dataset(dataset, history=1)
+    hint = "observation.state is all that training read as the state, such as 'observation.objects'"
+    with pytest.raises(ValueError, match=hint):
+        spec.select({"observation.objects": [0.0], "task": "lift"})
+    with pytest.raises(ValueError, match=r"and the policy reads \['observation.state'.*\]$"):
+        spec.select({"task": "lift"})

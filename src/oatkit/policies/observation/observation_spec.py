@@ -91,7 +91,7 @@ class ObservationSpec:
         if missing:
             raise ValueError(
                 f"the observation has no {missing[0]!r}; it has {given}, and the policy reads "
-                f"{wanted}"
+                f"{wanted}{_state_hint(missing, given)}"
             )
         return {key: observation[key] for key in wanted}
 
@@ -143,3 +143,11 @@ def blank_observation(spec: ObservationSpec, batch_size: int) -> dict[str, Any]:
     for camera, size in spec.cameras.items():
         blank[f"{IMAGES}{camera}"] = np.zeros((*shape, *size, 3), np.uint8)
     return blank
+
+
+def _state_hint(missing: Sequence[str], given: Sequence[str]) -> str:
+    """What the state is, for who gives a column of the dataset by the name that it has there."""
+    columns = [key for key in given if key.startswith("observation.") and IMAGES not in key]
+    if STATE not in missing or not columns:
+        return ""
+    return f": {STATE} is all that training read as the state, such as {columns[0]!r}, joined"
