@@ -17,7 +17,7 @@ def test_the_description_of_an_export(exported: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize(
     ("facts", "problem"),
     [
-        ("{", "holds no export.json of `oatkit export`"),
+        ("{", "export.json cannot be read: "),
         (json.dumps({"schema": "oatkit/policy", "version": 1}), "schema 'oatkit/policy', expected"),
         (json.dumps({"schema": "oatkit/export"}), "expected 'oatkit/export'"),
         (
@@ -29,4 +29,11 @@ def test_the_description_of_an_export(exported: tuple[Path, Path]) -> None:
 def test_what_is_no_export(facts: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "export.json").write_text(facts)
     with pytest.raises(ValueError, match=problem):
+        read_description(tmp_path)
+
+
+def test_a_folder_that_is_not_there_or_empty_is_no_export(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"missing is no folder: `oatkit export POLICY --out DIR`"):
+        read_description(tmp_path / "missing")
+    with pytest.raises(ValueError, match=r"holds no export.json: `oatkit export"):
         read_description(tmp_path)

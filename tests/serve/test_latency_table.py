@@ -43,6 +43,19 @@ def test_doubling_sizes_are_timed_and_others_lie_between(monkeypatch: pytest.Mon
     assert table.table_ms == pytest.approx({(n, b): 10.0 * n * b for n, b in runs})
 
 
+def test_a_budget_takes_no_longer_than_a_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While budget 2 was measured, the machine did something else."""
+    table, now = LatencyTable(1, (1, 2, 4)), [0.0]
+    took_s = {1: 0.001, 2: 0.05, 4: 0.004}
+
+    def predict(size: int, budget: int | None) -> None:
+        now[0] += took_s[budget or 0]
+
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    table.measure(predict)
+    assert table.table_ms == pytest.approx({(1, 1): 1.0, (1, 2): 4.0, (1, 4): 4.0})
+
+
 def test_the_goal_is_the_largest_budget_that_fits(table: LatencyTable) -> None:
     assert [table.largest_budget(1, None, ms) for ms in (5, 11, 12, 17.9, 18)] == [1, 1, 2, 4, 8]
     assert table.largest_budget(2, None, 18) == 1, "a larger batch takes longer"

@@ -16,8 +16,11 @@ def read_description(folder: str | os.PathLike[str]) -> dict[str, Any]:
     path = Path(folder) / DESCRIPTION
     try:
         facts: dict[str, Any] = json.loads(path.read_text())
+    except FileNotFoundError as error:
+        what = f"holds no {DESCRIPTION}" if Path(folder).is_dir() else "is no folder"
+        raise ValueError(f"{folder} {what}: `oatkit export POLICY --out DIR` writes one") from error
     except (OSError, ValueError) as error:
-        raise ValueError(f"{folder} holds no {DESCRIPTION} of `oatkit export` ({error})") from error
+        raise ValueError(f"{path} cannot be read: {error}") from error
     schema, version = facts.get("schema"), facts.get("version")
     if schema != SCHEMA or not isinstance(version, int):
         raise ValueError(f"{path} has the schema {schema!r}, expected {SCHEMA!r}")
