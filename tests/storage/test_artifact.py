@@ -56,7 +56,7 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_one_whole_artifact(tmp_pat
     )
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
-    assert found["first"] + found["second"] == 40
+    assert found.get("first", 0) + found.get("second", 0) == 40
     assert found["half written"] > 0  # kills did hit writers at work
 
 

@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 
 from oatkit.evaluation.worker_processes import END_AFTER_S, require_guard, starting
 
@@ -26,12 +27,12 @@ def worker_pool(num_workers: int) -> Iterator[ProcessPoolExecutor]:
         pool = ProcessPoolExecutor(
             num_workers, mp_context=context, initializer=_prepare_worker, initargs=(lifeline,)
         )
-        others = set(multiprocessing.active_children())
-        with starting():
-            for _ in range(num_workers):
-                pool.submit(os.getpid)  # starts a worker
-        workers = set(multiprocessing.active_children()) - others
+        others, workers = set(multiprocessing.active_children()), set[BaseProcess]()
         try:
+            with starting():
+                for _ in range(num_workers):
+                    pool.submit(os.getpid)  # starts a worker, unless one has ended already
+                    workers |= set(multiprocessing.active_children()) - others
             yield pool
         except BrokenProcessPool:
             for worker in workers:
