@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from oatkit.jobs import step_planning
 from oatkit.jobs.step_planning import (
     TRIAL_CHUNKS,
+    TRIAL_LOGGED,
     TRIAL_STEPS,
     chunks_within,
     fitting_seconds,
@@ -22,7 +23,9 @@ from oatkit.train import TrainConfig
 from tests.train.regression import CONFIG, Regression
 
 
-def test_steps_follow_from_the_speed_of_the_later_half(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_follow_from_the_usual_speed_of_the_later_half(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[TrainConfig] = []
     folders: list[Path] = []
 
@@ -30,11 +33,12 @@ def test_steps_follow_from_the_speed_of_the_later_half(monkeypatch: pytest.Monke
         asked.append(config)
         folders.append(out)
 
-    rows = [{"step": 10, "samples_per_s": 1.0}, {"step": 20, "samples_per_s": 160.0}]
+    speeds = {10: 1.0, 12: 160.0, 14: 150.0, 16: 170.0, 18: 160.0, 20: 2.0}  # a moment of nothing
+    rows = [{"step": step, "samples_per_s": speed} for step, speed in speeds.items()]
     monkeypatch.setattr(step_planning, "train", trial)
     monkeypatch.setattr(step_planning, "read_log", lambda _: rows)
     assert steps_within(Regression(), CONFIG, minutes=2.0) == 2 * 60 * 160 / CONFIG.batch_size
-    assert (asked[0].steps, asked[0].log_every) == (TRIAL_STEPS, TRIAL_STEPS // 2)
+    assert (asked[0].steps, asked[0].log_every) == (TRIAL_STEPS, TRIAL_LOGGED)
     assert not folders[0].exists()
 
 

@@ -9,7 +9,7 @@ import types
 import pytest
 from rich.console import Console
 
-from oatkit.train.progress_bar import TrainingProgress
+from oatkit.train.progress_bar import TrainingProgress, two_digits
 
 PARTS = {"loss@1": 0.5, "loss@2": 0.25, "loss@4": 0.125, "loss@8": 0.0625, "loss@16": 0.03125}
 
@@ -114,3 +114,8 @@ def test_how_long_it_takes_is_said_once(seconds: float, said: str) -> None:
     assert file.getvalue() == said
     TrainingProgress(2000, is_shown=False, console=Console(file=file)).announce(seconds)
     assert file.getvalue() == said
+
+
+def test_two_digits_of_a_number_count_and_none_is_a_power_of_ten() -> None:
+    numbers = (0.01234, 0.5, 2.71, 27.1, 99.6, 118.3, 1234)
+    assert [two_digits(n) for n in numbers] == ["0.012", "0.5", "2.7", "27", "100", "120", "1200"]

@@ -19,6 +19,7 @@ from oatkit.tokenizers.fast import published_digest
 from oatkit.tokenizers.kind_table import kind_named
 from oatkit.train import TrainConfig, asked_settings, resolve_config
 from oatkit.train.precision import with_precision
+from oatkit.train.progress_bar import two_digits
 
 MIN_STEPS_TO_ESTIMATE = 500
 """Number of training steps from which it is worth finding out how long they take."""
@@ -148,8 +149,8 @@ class ComparisonPlan:
             about = "about"
         total = sum(minutes.values())
         if total > 1:
-            parts = ", ".join(f"{kind} {minutes[kind]:.2g}" for kind in kinds)
-            note = f"{about} {total:.2g} minutes ({parts}), and measuring comes on top"
+            parts = ", ".join(f"{kind} {two_digits(minutes[kind])}" for kind in kinds)
+            note = f"{about} {two_digits(total)} minutes ({parts}), and measuring comes on top"
             console.print(note, soft_wrap=True)
 
     def _prepared(self, kind: str) -> TokenizerTraining:

@@ -6,6 +6,8 @@ import time
 
 from rich.console import Console
 
+from oatkit.train.progress_bar import two_digits
+
 
 class RowClock:
     """Says after every row how long those that are left take, where it is more than a minute.
@@ -25,4 +27,5 @@ class RowClock:
         minutes = num_left * (time.monotonic() - self._began) / self._num_made / 60
         if minutes > 1:
             rows = "row" if num_left == 1 else f"{num_left} rows"
-            self._console.print(f"about {minutes:.2g} minutes for the {rows} left", style="dim")
+            words = f"about {two_digits(minutes)} minutes for the {rows} left"
+            self._console.print(words, style="dim")

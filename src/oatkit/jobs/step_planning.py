@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from oatkit.nn.device import Device
@@ -18,6 +19,8 @@ from oatkit.train import TrainConfig, TrainingJob, read_log, train
 from oatkit.train.train_config import asked_settings
 
 TRIAL_STEPS = 20
+TRIAL_LOGGED = 2
+"""Number of steps that are timed together in a trial."""
 TRIAL_CHUNKS = 2048
 """Number of chunks that a trial is fitted to."""
 PLAN = "minutes.json"
@@ -32,15 +35,17 @@ def steps_within(
 
 
 def seconds_per_step(job: TrainingJob, config: TrainConfig, device: Device = "auto") -> float:
-    """Time of a training step, in the trial's later half.
+    """The usual time of a training step, in the trial's later half: what stopped the machine for a
+    moment does not count.
 
     The trial trains the job's module, so that it is spent.
     """
-    trial = replace(config, steps=TRIAL_STEPS, log_every=TRIAL_STEPS // 2)
+    trial = replace(config, steps=TRIAL_STEPS, log_every=TRIAL_LOGGED)
     with tempfile.TemporaryDirectory() as folder:
         train(job, trial, Path(folder), device=device, show_progress=False)
-        later_half = read_log(Path(folder))[-1]
-    return config.batch_size / later_half["samples_per_s"]
+        rows = read_log(Path(folder))
+    later_half = [row["samples_per_s"] for row in rows if row["step"] > TRIAL_STEPS // 2]
+    return config.batch_size / median(later_half)
 
 
 def fitting_seconds(fit: Callable[[int], None], num_chunks: int) -> float:

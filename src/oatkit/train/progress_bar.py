@@ -85,7 +85,7 @@ class TrainingProgress:
     def announce(self, seconds_left: float) -> None:
         """Say once how long it takes, where that is more than a minute."""
         if self._is_shown and not self._is_announced and seconds_left > 60:
-            self._console.print(f"about {seconds_left / 60:.2g} minutes", highlight=False)
+            self._console.print(f"about {two_digits(seconds_left / 60)} minutes", highlight=False)
         self._is_announced = True
 
     def caution(self, text: str) -> None:
@@ -101,6 +101,11 @@ class TrainingProgress:
 
     def _render(self) -> Group:
         return Group(self._progress, self._parts) if self._parts else Group(self._progress)
+
+
+def two_digits(number: float) -> str:
+    """A number of which only the first two digits count: 0.012, 2.7, 120."""
+    return f"{float(f'{number:.2g}'):g}"
 
 
 def _line(numbers: Mapping[str, float]) -> str:
