@@ -161,7 +161,7 @@ def _tabled(row: str, judge: Judge, budget: int | None) -> Found:
         return compared(lambda: tabled(row, budget), lambda: tabled(OWN), judge)()
     low, high = -pair["high"], -pair["low"]
     ours = (
-        f"{-100 * pair['difference']:+.1f} points ({100 * low:+.0f} to {100 * high:+.0f}), "
+        f"{round(-100 * pair['difference'], 1) + 0.0:+.1f} points ({100 * low:+.0f} to {100 * high:+.0f}), "
         f"the same {pair['episodes']} episodes, temperature {_temperature(others[0]):g}"
     )
     if pair.get("seeds", 1) > 1:
