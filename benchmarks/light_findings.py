@@ -160,8 +160,9 @@ def _tabled(row: str, judge: Judge, budget: int | None) -> Found:
     if pair is None:
         return compared(lambda: tabled(row, budget), lambda: tabled(OWN), judge)()
     low, high = -pair["high"], -pair["low"]
+    points = round(-100 * pair["difference"], 1) + 0.0  # -0.0 is +0.0
     ours = (
-        f"{round(-100 * pair['difference'], 1) + 0.0:+.1f} points ({100 * low:+.0f} to {100 * high:+.0f}), "
+        f"{points:+.1f} points ({100 * low:+.0f} to {100 * high:+.0f}), "
         f"the same {pair['episodes']} episodes, temperature {_temperature(others[0]):g}"
     )
     if pair.get("seeds", 1) > 1:
