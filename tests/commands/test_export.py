@@ -66,7 +66,7 @@ def test_what_cannot_be_exported(
     assert "is no readable artifact" in capsys.readouterr().err
     assert main(["export", "someone/policy"]) == 2
     assert "is no folder here: name one for the files with --out" in capsys.readouterr().err
-    with pytest.raises(ValueError, match=r"holds no export\.json of `oatkit export`"):
+    with pytest.raises(ValueError, match=r"holds no export\.json: `oatkit export"):
         LocalDecoder(tmp_path)
 
 

@@ -54,9 +54,8 @@ def _policy_facts(policy: Policy, keys: KeyMap, latencies: LatencyTable) -> dict
         "tokenizer_fingerprint": tokenizer.digest,
         "budgets": list(policy.budgets),
         "latency_ms": {
-            str(budget or policy.budgets[-1]): ms
-            for (batch_size, budget), ms in latencies.table_ms.items()
-            if batch_size == 1
+            str(budget or policy.budgets[-1]): latencies.table_ms[1, budget]
+            for budget in latencies.budgets or (None,)
         },
         "normalization": {
             "action": tokenizer.raw_normalizer.to_json(),
