@@ -34,6 +34,8 @@ def rules_of_draws(sampling: Sampling, rng: np.random.Generator, num_draws: int)
         rng: The episode's random numbers.
         num_draws: Number of draws.
     """
+    if num_draws == 1:  # as nearly always, and robots wait
+        return [(sampling, rng)]
     state = crc32(repr(rng.bit_generator.state).encode())
     others = (np.random.default_rng((state, draw)) for draw in range(1, num_draws))
     return [(sampling, rng), *((sampling.for_redraw, other) for other in others)]
